@@ -12,9 +12,10 @@ LINT := $(GO) tool -modfile=tools/go.mod golangci-lint
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 TESTFLAGS ?=
+PACKAGES ?= ./...
 FUZZTIME ?= 30s
 
-.PHONY: help demo build test test-all test-agents lint check cross bench fuzz mutants mutants-listed postgres
+.PHONY: help demo build test test-all test-rest test-agents lint check cross bench fuzz mutants mutants-listed postgres
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,9 +33,12 @@ test: postgres ## every test, on SQLite and PostgreSQL (TESTFLAGS="-run X -v")
 
 # Each test of the sweep adds its table to the file; the tables are printed also
 # when something failed.
-test-all: postgres ## every test, faults at every point and not at a sample, a machine asleep for 60 s (half an hour and more)
+test-all: postgres ## every test with all that it can try: faults at every point, a machine asleep for 60 s (half an hour and more)
 	@tables=$$(mktemp); trap 'cat "$$tables"; rm -f "$$tables"' EXIT; \
-	PAWL_TEST_ALL=$$tables tools/testtmp.sh $(GO) test -count=1 -timeout 3h -vet=off -ldflags=-w $(TESTFLAGS) ./...
+	PAWL_TEST_ALL=$$tables tools/testtmp.sh $(GO) test -count=1 -timeout 3h -vet=off -ldflags=-w $(TESTFLAGS) $(PACKAGES)
+
+test-rest: ## what test-all tries beyond test: the packages whose tests try a sample else
+	@$(MAKE) --no-print-directory test-all PACKAGES="$$(grep -rl --include='*_test.go' '"github.com/pawl-run/pawl/internal/test/sample"' internal | xargs -n 1 dirname | sort -u | sed 's,^,./,' | xargs)"
 
 test-agents: ## each real agent program through whole runs, no key (10 minutes on 2 busy cores; npm installs them into a cache; needs Linux)
 	@dir=$$(tools/agents.sh) && echo "PAWL_TEST_AGENTS=$$dir" && \

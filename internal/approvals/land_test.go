@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/sample"
 	"github.com/pawl-run/pawl/internal/test/verbtest"
 )
 
@@ -92,9 +93,9 @@ func atOnce(n int, fn func(i int) error) []error {
 	return errs
 }
 
-func TestOfAThousandApprovalsAtOnceExactlyOneLands(t *testing.T) {
+func TestOfManyApprovalsAtOnceExactlyOneLands(t *testing.T) {
 	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
-		const n = 1000
+		n := sample.Size(100, 1000)
 		v, a := proposed(r, "fix")
 		won := make([]bool, n)
 		begun := time.Now()

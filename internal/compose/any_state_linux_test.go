@@ -3,7 +3,6 @@ package compose_test
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -21,6 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // wreck is what a process leaves that was killed at some point, and what people,
@@ -345,33 +345,17 @@ func wreckedFixture(t *testing.T, database string) *wreck {
 	return &wreck{fixture: s}
 }
 
-// someStates tries n states, the same ones each time. -rapid.checks and -rapid.seed
-// say otherwise, and where all tests are asked for, others are tried each time.
-func someStates(t *testing.T, n string) {
-	t.Helper()
-	if os.Getenv(allEnv) != "" {
-		return
-	}
-	for name, value := range map[string]string{"rapid.checks": n, "rapid.seed": "1"} {
-		given := flag.Lookup(name)
-		if given.Value.String() != given.DefValue {
-			continue
-		}
-		if err := flag.Set(name, value); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = flag.Set(name, given.DefValue) })
-	}
-}
-
 // No state of rows and files may exist from which `pawl recover` does not lead to a
 // loop that runs. A state is a run, or a landing, that was killed at any point, with
 // up to four damages since. -rapid.checks=N tries N states of each database.
 func TestFromAnyStateRecoveryLeadsToALoopThatRuns(t *testing.T) {
 	names := slices.Sorted(maps.Keys(damages))
-	for _, c := range []struct{ name, some string }{{"sqlite", "6"}, {"postgres", "2"}} {
+	for _, c := range []struct {
+		name string
+		some int
+	}{{"sqlite", 4}, {"postgres", 2}} {
 		t.Run(c.name, func(t *testing.T) {
-			someStates(t, c.some)
+			sample.SameChecks(t, c.some)
 			database := ""
 			if c.name == "postgres" {
 				database = pgtest.URL(t)

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // caged is a workspace whose programs run in the sandbox, which shows them
@@ -138,7 +139,7 @@ func TestWholeRunsInFullHoldAsAUserWithoutRightsToo(t *testing.T) {
 	const uid = 64322
 	all := []string{"001", "022", "039", "043", "047", "049", "050", "053", "055", "056", "059", "061", "062", "067", "068", "073", "077", "088", "092", "122"}
 	tests, attacks := "^TestAttack[0-9]*InFull", all
-	if os.Getenv(allEnv) == "" {
+	if !sample.All() {
 		attacks = []string{"001", "049", "056", "062"}
 		tests = "^TestAttack(" + strings.Join(attacks, "|") + ")InFull"
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // canary is a secret, and how it could be found again.
@@ -129,10 +130,7 @@ func curious(r *rand.Rand, homes ...string) string {
 func TestAttack076NoCanaryIsAnywhereAfterManyRunsThatLookForThem(t *testing.T) {
 	t.Parallel()
 	const workspaces = 4
-	each := 12
-	if os.Getenv(allEnv) != "" {
-		each = 50
-	}
+	each := sample.Size(6, 50)
 	inEnviron := canary{"the environment's token", "canary-env-8Qz2LmVx71RtYw0p"}
 	key := canary{"the injected key", "sk-ant-canary-5Hn3KcUe92BdJs4g"}
 	inAWS := canary{"the key of ~/.aws", "canaryAWS6Tf0PiOa83XqZy1k/Wv7"}

@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // childEnv makes this test binary a pawl that recovers and then runs the loop
@@ -31,11 +32,6 @@ const childEnv = "PAWL_TEST_CHILD"
 
 // leaseEnv is how long the claims of a child last.
 const leaseEnv = "PAWL_TEST_LEASE"
-
-// allEnv names a file. Then each kind of fault strikes at every point, not at a
-// sample, and the tables of what was found are appended to the file. `make
-// test-all` sets it.
-const allEnv = "PAWL_TEST_ALL"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) != "" {
@@ -314,20 +310,20 @@ func readHits(t *testing.T, trace string) (list []string) {
 	return list
 }
 
-// The process that recovers may die as well, at any point.
 // spread is a sample of points that lies evenly over all of them, or all points
 // where every one is wanted. The n-th sample holds others than the first.
-func spread(points []string, sample, n int) (list []string) {
-	if os.Getenv(allEnv) != "" || sample >= len(points) {
+func spread(points []string, most, n int) (list []string) {
+	if sample.All() || most >= len(points) {
 		return points
 	}
-	first := (n + 1) * len(points) / (sample * 6)
-	for i := range sample {
-		list = append(list, points[(first+i*len(points)/sample)%len(points)])
+	first := (n + 1) * len(points) / (most * 6)
+	for i := range most {
+		list = append(list, points[(first+i*len(points)/most)%len(points)])
 	}
 	return list
 }
 
+// The process that recovers may die as well, at any point.
 func TestKilledWhileItRecoversTheNextCommandPutsItRight(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"engine.act.after:1", "engine.effect.apply.after:1"} {
@@ -339,7 +335,7 @@ func TestKilledWhileItRecoversTheNextCommandPutsItRight(t *testing.T) {
 		if len(points) < 8 {
 			t.Fatalf("recovery after %s hits only %v", first, points)
 		}
-		for _, at := range spread(points, 6, 0) {
+		for _, at := range spread(points, 4, 0) {
 			t.Run(first+" then "+at, func(t *testing.T) {
 				s := newFixture(t, "")
 				s.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT="+first)

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // loopEnv names the loop that a child runs; empty: fix.
@@ -185,10 +186,7 @@ func (f fleet) checkLoop(t *testing.T, svc *compose.Verbs, name string) {
 // Every loop of cron starts at the same minute: in a home that is new, on a machine
 // that is busy, all runs end as they would alone.
 func TestLoopsThatStartAtOnceEndAsEachWouldAlone(t *testing.T) {
-	loops, rounds := 8, 1
-	if os.Getenv(allEnv) != "" {
-		loops, rounds = 30, 10
-	}
+	loops, rounds := sample.Size(8, 30), sample.Size(1, 10)
 	for name, c := range map[string]struct {
 		database     func(t *testing.T) string
 		repositories [2]int // in turns

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // moment is where a whole tree of processes is suspended.
@@ -57,7 +58,7 @@ type suspension struct {
 // or by the other, and every loop runs again.
 func TestASuspendedMachineLosesNothingAndMovesNothingTwice(t *testing.T) {
 	t.Parallel()
-	all := os.Getenv(allEnv) != ""
+	all := sample.All()
 	var asleep []*suspension
 	lease, sleep := shortLease, shortLease*3/2
 	if all {

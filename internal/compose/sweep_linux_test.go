@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // kind is one way in which a process is disturbed at a fault point.
@@ -67,7 +68,7 @@ var flows = []flow{
 
 var (
 	killed = kind{
-		name: "kill", action: "kill", dies: true, sample: 16,
+		name: "kill", action: "kill", dies: true, sample: 8,
 		check: func(s *fixture, v *told, stderr string) {
 			if v != nil || stderr != "" {
 				s.t.Fatalf("it was not killed: %+v %s", v, stderr)
@@ -75,7 +76,7 @@ var (
 		},
 	}
 	fullDisk = kind{
-		name: "full disk", action: "ENOSPC", sample: 6, always: []string{"git.advance.ref.after:1"},
+		name: "full disk", action: "ENOSPC", sample: 4, always: []string{"git.advance.ref.after:1"},
 		check: func(s *fixture, v *told, stderr string) {
 			const full = "no space left on device"
 			if v == nil && !strings.Contains(stderr, full) {
@@ -362,7 +363,7 @@ func printTable(t *testing.T, rows [][]string) {
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 	t.Log(b.String())
-	name := os.Getenv(allEnv)
+	name := sample.TablesFile()
 	if name == "" {
 		return
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // diary works on its goal, looks at a command and at its memory first, and writes a
@@ -314,15 +315,15 @@ func (f flow) meetsTroubles(t *testing.T) {
 	}
 }
 
-// sampled chooses a third of the troubles, always the same ones. All of them are
+// sampled chooses a fifth of the troubles, always the same ones. All of them are
 // met in `make test-all`, and when bugs are planted.
 func sampled(name string) bool {
-	if os.Getenv("PAWL_TEST_ALL") != "" || os.Getenv("PAWL_TEST_TROUBLES") != "" {
+	if sample.All() || os.Getenv("PAWL_TEST_TROUBLES") != "" {
 		return true
 	}
 	h := fnv.New32a()
 	h.Write([]byte(name))
-	return h.Sum32()%3 == 0
+	return h.Sum32()%5 == 0
 }
 
 // comesToAGoodEnd recovers the loop and runs it once more: all runs have ended, what

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // streams is a turn that asks for streams until it is refused or cut.
@@ -227,7 +228,7 @@ func TestAPathThatIsNoModelCallIsToldOncePerTurn(t *testing.T) {
 	}
 }
 
-func TestAThousandEarlyWakesStartNoAgentAndReserveNothing(t *testing.T) {
+func TestEarlyWakesStartNoAgentAndReserveNothing(t *testing.T) {
 	onBothMetered(t, says200(1, 1), func(t *testing.T, p *meteredRig) {
 		p.budget(all, loop.WindowDay, loop.Amount{Tokens: 100_000})
 		p.agent = func(context.Context, agent.Request) (agent.Result, error) {
@@ -236,7 +237,7 @@ func TestAThousandEarlyWakesStartNoAgentAndReserveNothing(t *testing.T) {
 		}
 		target := p.calls("w", nil)
 		target.Protocol = boardLike{}
-		for range 1000 {
+		for range sample.Size(100, 1000) {
 			run := p.run(target, engine.Firing{})
 			if run.Outcome != loop.OutcomeQuiet || !run.Usage.Zero() {
 				t.Fatalf("run %d = %s %s %+v, want quiet", run.N, run.Outcome, run.Reason, run.Usage)

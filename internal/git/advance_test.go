@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // landing is a repository with main checked out and a commit to land on it.
@@ -325,11 +326,10 @@ func TestAdvanceAgreesWithPlainGitOnAnyTwoTrees(t *testing.T) {
 	})
 	dir := gittest.Repo(t, nil)
 	r := open(t, dir)
+	sample.Checks(t, 25) // Each is a dozen processes.
 	checks := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		if checks++; checks > 25 {
-			return // Each is a dozen processes.
-		}
+		checks++
 		from, to := tree.Draw(rt, "from"), tree.Draw(rt, "to")
 		commits := make([]string, 2)
 		gittest.Run(t, dir, "checkout", "-q", "--orphan", "x"+strings.Repeat("y", checks))

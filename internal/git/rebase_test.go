@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // version is the files of a tree; a name that ends with * is executable, one
@@ -138,11 +139,8 @@ func TestRebaseAgreesWithPlainGitWhereNeitherFindsAConflict(t *testing.T) {
 	r := open(t, gittest.Repo(t, nil))
 	text := rapid.SampledFrom([]string{lines, edited("1", "x"), edited("5", "y"), edited("9", "z"), edited("3", ""), "other\n", ""})
 	files := rapid.Map(rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c/d"}), text, 0, 3), func(m map[string]string) version { return m })
-	checks := 0
+	sample.Checks(t, 25) // Each is a dozen processes.
 	rapid.Check(t, func(rt *rapid.T) {
-		if checks++; checks > 25 {
-			return // Each is a dozen processes.
-		}
 		before, theirs, ours := files.Draw(rt, "base"), files.Draw(rt, "theirs"), files.Draw(rt, "onto")
 		b := commitOf(t, r, "", before)
 		commit, onto := commitOf(t, r, b, theirs), commitOf(t, r, b, ours)

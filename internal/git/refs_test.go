@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 func must(t *testing.T, err error) {
@@ -82,6 +83,7 @@ func TestRefsListsBelowAPrefixOnly(t *testing.T) {
 
 func TestCheckRefAgreesWithGit(t *testing.T) {
 	dir := gittest.Repo(t, nil)
+	sample.Checks(t, 30)
 	rapid.Check(t, func(rt *rapid.T) {
 		ref := "refs/pawl/" + rapid.StringMatching(`([a-z./@{~^:?*\[\\ \x7f-]|\.lock){1,6}`).Draw(rt, "name")
 		_, gitErr := gittest.Try(t.Context(), dir, "check-ref-format", ref)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 func TestAFloodOfOutputCostsBoundedMemory(t *testing.T) {
@@ -117,7 +119,7 @@ func TestAllThisHoldsForAnUnprivilegedUser(t *testing.T) {
 	}
 	names := []string{"TestATreeDiesWithPawl", "TestNothingIsLeftWhenATreeIsCut", "TestAllThisHolds"}
 	tests := strings.Join(names, "|")
-	if os.Getenv("PAWL_TEST_ALL") != "" {
+	if sample.All() {
 		tests = "."
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.run="+tests, "-test.skip=Flood|Fuzz", "-test.v")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // survivors lists what is left on the host of a box whose programs carry mark.
@@ -125,7 +126,7 @@ func TestAllThisHoldsForAnUnprivilegedUser(t *testing.T) {
 	}
 	names := []string{"TestAttack001", "TestAttack079", "TestAttack092", "TestAttack094", "TestEveryRowOfTheSelfTestHolds"}
 	tests := strings.Join(names, "|") + "|" + t.Name()
-	if os.Getenv("PAWL_TEST_ALL") != "" {
+	if sample.All() {
 		tests = "Test"
 	}
 	cmd := exec.Command(exe, "-test.run="+tests, "-test.v", "-test.timeout=5m")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // ledger is the simple model of the budgets: every run of it, added up anew.
@@ -62,6 +63,7 @@ func (l *ledger) fits(e *entry, want loop.Amount, now time.Time) bool {
 }
 
 func TestNoSequenceOfRunsOverrunsABudget(t *testing.T) {
+	sample.Checks(t, 30)
 	onBothAt(t, func(t *testing.T, s *store.Store, clock *hand) {
 		round := 0
 		rapid.Check(t, func(rt *rapid.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/policy"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // spelled are paths of which many are one path for some file system.
@@ -24,6 +25,7 @@ func TestTheSameIsRefusedAsWithAllPathsOfTheBase(t *testing.T) {
 			scope, err := policy.NewScope([]string{"a/**", "A/**", "b", "é/**"}, nil)
 			must(t, err)
 			refused := 0
+			sample.Checks(t, 30)
 			rapid.Check(t, func(rt *rapid.T) {
 				from := spelledTree(t, rt, repo, "from", "")
 				to := spelledTree(t, rt, repo, "to", from)

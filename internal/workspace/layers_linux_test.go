@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // layeredTrees are trees of layers with a cache and a root of their own.
@@ -244,6 +245,7 @@ func TestLayersAndACopyHaveTheSameChanges(t *testing.T) {
 	dir, repo, _ := newRepo(t, nil)
 	layered, plain := layeredTrees(t, repo, Limits{}), New(t.TempDir(), repo, Options{})
 	n := 0
+	sample.Checks(t, 30)
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
 		for range rapid.IntRange(1, 8).Draw(rt, "before") {

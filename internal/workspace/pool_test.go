@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 func pooledTrees(tb testing.TB, repo *git.Repo) *Trees {
@@ -154,6 +155,7 @@ func TestAPooledTreeIsACopyAfterAnyEdits(t *testing.T) {
 	dir, repo, _ := newRepo(t, nil)
 	trees := pooledTrees(t, repo)
 	n := 0
+	sample.Checks(t, 30)
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
 		for range 2 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // paths are few, so that edits meet each other: a file where a directory was,
@@ -63,6 +64,7 @@ func TestACandidateIsWhatPlainGitWouldCommit(t *testing.T) {
 			dir, repo, _ := newRepo(t, nil, "--object-format="+format)
 			trees := New(t.TempDir(), repo, Options{})
 			n := 0
+			sample.Checks(t, 30)
 			rapid.Check(t, func(rt *rapid.T) {
 				n++
 				roundTrip(t, rt, dir, repo, trees, fmt.Sprint("t", n))

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // whole makes changes out of everything in dir but .git.
@@ -320,6 +321,7 @@ func TestAnyPathSurvivesTheStream(t *testing.T) {
 	content := filepath.Join(t.TempDir(), "content")
 	gittest.Write(t, filepath.Dir(content), map[string]string{"content": "x"})
 	part := rapid.StringMatching(`[^/\x00]{1,12}`).Filter(func(s string) bool { return s != "." && s != ".." && !IsDotGit(s) })
+	sample.Checks(t, 30)
 	rapid.Check(t, func(rt *rapid.T) {
 		path := strings.Join(rapid.SliceOfN(part, 1, 3).Draw(rt, "parts"), "/")
 		c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, When: when, Changes: []FileChange{{Path: path, Mode: ModeFile, From: content}}})

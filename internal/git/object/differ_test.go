@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // treePaths meet each other: files where folders were, and the same parts at
@@ -52,6 +53,7 @@ func TestTwoTreesDifferByWhatTheirWholeListsDo(t *testing.T) {
 			blobs, err := r.Blobs(t.Context())
 			must(t, err)
 			defer blobs.Close()
+			sample.Checks(t, 30)
 			rapid.Check(t, func(rt *rapid.T) {
 				from, before := drawTree(t, rt, r, "from", "", contents)
 				to, after := drawTree(t, rt, r, "to", from, contents)
@@ -179,6 +181,7 @@ func TestFoldersThatAreTheSameAreNotRead(t *testing.T) {
 func TestTreesDifferByWhatGitSays(t *testing.T) {
 	r := open(t, gittest.Repo(t, nil))
 	names := rapid.SampledFrom([]string{"a", "b", "a/x", "a/x/y", "b/z", "c/d/e/f", "c/d", "c/g"})
+	sample.Checks(t, 30)
 	rapid.Check(t, func(rt *rapid.T) {
 		var trees []string
 		for range 2 {

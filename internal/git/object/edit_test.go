@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 func TestCandidateWritesTheTreeThatAnIndexWouldGive(t *testing.T) {
@@ -22,6 +23,7 @@ func TestCandidateWritesTheTreeThatAnIndexWouldGive(t *testing.T) {
 			dir := gittest.Repo(t, map[string]string{"1": "1", "2": "2"}, "--object-format="+format)
 			r := open(t, dir)
 			contents := []string{r.Format.HashBytes([]byte("1")), r.Format.HashBytes([]byte("2"))}
+			sample.Checks(t, 30)
 			rapid.Check(t, func(rt *rapid.T) {
 				from, before := drawTree(t, rt, r, "from", "", contents)
 				changes := drawChanges(rt, dir, contents)

@@ -1,0 +1,59 @@
+// Package sample says how much of what a test can try it does try: a sample in
+// `make test`, all of it in `make test-all`.
+package sample
+
+import (
+	"flag"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// tablesVariable names a file. Where it is set, everything is tried, and tests append
+// the tables of what they found to the file.
+const tablesVariable = "PAWL_TEST_ALL"
+
+// All reports whether everything is to be tried.
+func All() bool { return os.Getenv(tablesVariable) != "" }
+
+// TablesFile is the file to which tests append their tables, or empty.
+func TablesFile() string { return os.Getenv(tablesVariable) }
+
+// Size is some, or all if everything is to be tried.
+func Size(some, all int) int {
+	if All() {
+		return all
+	}
+	return some
+}
+
+// Checks makes rapid try n cases in a test instead of its usual 100. It changes
+// nothing if everything is to be tried or -rapid.checks is given. The test and its
+// neighbours must not be parallel.
+func Checks(t *testing.T, n int) {
+	t.Helper()
+	setFlag(t, "rapid.checks", strconv.Itoa(n))
+}
+
+// SameChecks is Checks with the same n cases each time, unless -rapid.seed is given.
+func SameChecks(t *testing.T, n int) {
+	t.Helper()
+	Checks(t, n)
+	setFlag(t, "rapid.seed", "1")
+}
+
+func setFlag(t *testing.T, name, value string) {
+	t.Helper()
+	given := flag.Lookup(name)
+	if All() || given.Value.String() != given.DefValue {
+		return
+	}
+	if err := flag.Set(name, value); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := flag.Set(name, given.DefValue); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
