@@ -384,17 +384,17 @@ var listedMutants = []mutant{
 	},
 	{
 		"what was prepared counts as unchanged whatever it holds", "internal/workspace/push.go",
-		[][2]string{{"return was.Size() == info.Size() && same(layer, p.tree, name)", "return same(layer, layer, name)"}},
+		[][2]string{{"return was.Size() == info.Size() && sameContent(layer, p.tree, name)", "return sameContent(layer, layer, name)"}},
 		"workspace.TestWhatIsPushedIntoADirectoryIsNoChangeOfIt",
 	},
 	{
 		"what stands in place of a pointer counts as unchanged whatever it holds", "internal/workspace/judge.go",
-		[][2]string{{"same(j.filled.from, j.pushed.tree, filepath.FromSlash(path))", "same(j.filled.from, j.filled.from, filepath.FromSlash(path))"}},
+		[][2]string{{"sameContent(j.filled.from, j.pushed.tree, filepath.FromSlash(path))", "sameContent(j.filled.from, j.filled.from, filepath.FromSlash(path))"}},
 		"workspace.TestOnlyWhatDiffersFromWhatATreeWasFilledWithIsAChange",
 	},
 	{
 		"a file of a submodule counts as unchanged whatever it holds", "internal/workspace/filled.go",
-		[][2]string{{"case s.pushed.holds(path, info):", "case was != nil:"}},
+		[][2]string{{"case s.pushed.isAsPushed(path, info):", "case was != nil:"}},
 		"workspace.TestOnlyWhatDiffersFromWhatATreeWasFilledWithIsAChange",
 	},
 	{

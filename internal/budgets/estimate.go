@@ -105,7 +105,7 @@ func NewEstimate(t price.Table, r EstimateRequest) (Estimate, error) {
 		switch {
 		case k.asked != nil:
 			*k.into = *k.asked
-		case readiness.Filled(k.loop):
+		case readiness.IsFilled(k.loop):
 			*k.into = k.loop
 		}
 	}
@@ -132,7 +132,7 @@ func NewEstimate(t price.Table, r EstimateRequest) (Estimate, error) {
 	}
 	e := Estimate{Data: EstimateData{CostData: cost.Data()}, Meta: PricesMeta{t.AsOf, t.Source, "pawl.estimate/v1"}, Cost: cost}
 	if len(r.Loop.Past) > 0 {
-		past := readiness.Compare(r.Loop.Past, cost.TokensPerRun)
+		past := readiness.CompareActuals(r.Loop.Past, cost.TokensPerRun)
 		round := func(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 		e.Past = &past
 		e.Data.Actual = &EstimateActual{past.Runs, past.P50, past.P95, round(past.Ratio), round(past.Drift), past.Drifted}

@@ -83,7 +83,7 @@ func (c *Catalog) Lookup(ctx context.Context, name string) (Entry, error) {
 		return e, err
 	}
 	one := []Entry{e}
-	err = c.Load(ctx, one)
+	err = c.LoadDefinitions(ctx, one)
 	return one[0], err
 }
 
@@ -94,14 +94,14 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (Entry, error) {
 	if both {
 		names = append(names, rest)
 	}
-	there, err := c.Named(ctx, names...)
+	there, err := c.FindNamed(ctx, names...)
 	if err != nil {
 		return Entry{}, err
 	}
 	hits := slices.DeleteFunc(there, func(e Entry) bool { return e.Name != name && (!both || e.Name != rest || e.Protocol != protocol) })
 	switch len(hits) {
 	case 0:
-		return Entry{}, c.noLoop(ctx, name)
+		return Entry{}, c.noLoopFault(ctx, name)
 	case 1:
 		return hits[0], nil
 	}
@@ -114,8 +114,8 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (Entry, error) {
 	}
 }
 
-// noLoop is the error for a name that no loop has, with the names that there are.
-func (c *Catalog) noLoop(ctx context.Context, name string) error {
+// noLoopFault is the error for a name that no loop has, with the names that there are.
+func (c *Catalog) noLoopFault(ctx context.Context, name string) error {
 	f := &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop %q in %s", name, c.ws.Root), Err: loop.ErrNotFound,
 		Fix:     "make it: {1}; or try {2}, which needs no file",
@@ -135,9 +135,9 @@ func (c *Catalog) noLoop(ctx context.Context, name string) error {
 	return f
 }
 
-// Named finds the loops that have one of the names, whatever their protocol, in the
+// FindNamed finds the loops that have one of the names, whatever their protocol, in the
 // order of a listing. Their definitions are not read.
-func (c *Catalog) Named(ctx context.Context, names ...string) ([]Entry, error) {
+func (c *Catalog) FindNamed(ctx context.Context, names ...string) ([]Entry, error) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	var list []Entry
 	for _, name := range names {
@@ -149,7 +149,7 @@ func (c *Catalog) Named(ctx context.Context, names ...string) ([]Entry, error) {
 			list = append(list, c.fileEntry(file{name, info}))
 		}
 	}
-	err := c.view(ctx, func(r *store.Reader) error {
+	err := c.viewStore(ctx, func(r *store.Reader) error {
 		rows, err := r.LoopsNamed(ctx, c.ws.ID, names...)
 		for _, row := range rows {
 			i := slices.IndexFunc(list, func(e Entry) bool { return e.Key() == Key{row.Name, row.Protocol} })
@@ -167,7 +167,7 @@ func (c *Catalog) Named(ctx context.Context, names ...string) ([]Entry, error) {
 }
 
 func (c *Catalog) fileEntry(f file) Entry {
-	return Entry{Workspace: c.ws.ID, Name: f.name, Protocol: loop.ProtocolSpine, File: File(f.name), info: f.info}
+	return Entry{Workspace: c.ws.ID, Name: f.name, Protocol: loop.ProtocolSpine, File: DefinitionFile(f.name), info: f.info}
 }
 
 // storeEntry is a loop that no file defines.
@@ -189,12 +189,12 @@ func (c *Catalog) List(ctx context.Context, p Page) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	for len(files) > 0 && files[0].key().compare(p.After) <= 0 {
+	for len(files) > 0 && files[0].sortKey().compare(p.After) <= 0 {
 		files = files[1:]
 	}
 	limit := cmp.Or(p.Limit, math.MaxInt32)
 	list := make([]Entry, 0, min(limit, len(files)))
-	err = c.view(ctx, func(r *store.Reader) error {
+	err = c.viewStore(ctx, func(r *store.Reader) error {
 		for last := p.After; ; {
 			rows, err := r.LoopsAfter(ctx, c.ws.ID, last.Name, last.Protocol, limit)
 			if err != nil {
@@ -202,7 +202,7 @@ func (c *Catalog) List(ctx context.Context, p Page) ([]Entry, error) {
 			}
 			for _, row := range rows {
 				last = Key{row.Name, row.Protocol}
-				for len(files) > 0 && files[0].key().compare(last) <= 0 {
+				for len(files) > 0 && files[0].sortKey().compare(last) <= 0 {
 					list, files = append(list, c.fileEntry(files[0])), files[1:]
 				}
 				switch n := len(list); {
@@ -227,12 +227,12 @@ func (c *Catalog) List(ctx context.Context, p Page) ([]Entry, error) {
 	if p.Bare {
 		return list, nil
 	}
-	return list, c.Load(ctx, list)
+	return list, c.LoadDefinitions(ctx, list)
 }
 
-// Load reads the definitions of the entries. What is wrong with one of them is its
+// LoadDefinitions reads the definitions of the entries. What is wrong with one of them is its
 // Problem and no error.
-func (c *Catalog) Load(ctx context.Context, list []Entry) error {
+func (c *Catalog) LoadDefinitions(ctx context.Context, list []Entry) error {
 	stored := map[string]loop.Definition{}
 	var digests []string
 	for i := range list {
@@ -241,12 +241,12 @@ func (c *Catalog) Load(ctx context.Context, list []Entry) error {
 			digests = append(digests, e.Row.Definition)
 			continue
 		}
-		e.Definition, e.Warnings, e.Problem = c.files.read(c.ws.Root, e.Name, e.info)
+		e.Definition, e.Warnings, e.Problem = c.files.readCached(c.ws.Root, e.Name, e.info)
 	}
 	if len(digests) == 0 {
 		return nil
 	}
-	err := c.view(ctx, func(r *store.Reader) (err error) {
+	err := c.viewStore(ctx, func(r *store.Reader) (err error) {
 		stored, err = r.Definitions(ctx, digests...)
 		return err
 	})
@@ -262,7 +262,7 @@ func (c *Catalog) Load(ctx context.Context, list []Entry) error {
 		e.Definition = d
 		switch {
 		case e.Protocol == loop.ProtocolSpine:
-			e.Problem = missing(e.Name)
+			e.Problem = missingFault(e.Name)
 		case !ok:
 			e.Problem = &loop.Fault{
 				Exit: loop.ExitNotFound, What: "loop " + e.Name + " has no definition that can be read", Err: loop.ErrNotFound,
@@ -274,17 +274,17 @@ func (c *Catalog) Load(ctx context.Context, list []Entry) error {
 	return nil
 }
 
-// missing is what keeps a loop from running whose file was there.
-func missing(name string) error {
+// missingFault is what keeps a loop from running whose file was there.
+func missingFault(name string) error {
 	return &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("loop %s has no definition any more", name), Err: loop.ErrNotFound,
-		Why: File(name) + " is missing; the store still has its runs",
+		Why: DefinitionFile(name) + " is missing; the store still has its runs",
 		Fix: "put the file back, or forget the loop: {1}", Actions: []loop.Command{loop.PawlCommand("rm", name)},
 	}
 }
 
-// view reads from the store. Without one nothing is found.
-func (c *Catalog) view(ctx context.Context, fn func(*store.Reader) error) error {
+// viewStore reads from the store. Without one nothing is found.
+func (c *Catalog) viewStore(ctx context.Context, fn func(*store.Reader) error) error {
 	if c.store == nil {
 		return nil
 	}
@@ -295,7 +295,7 @@ func (c *Catalog) view(ctx context.Context, fn func(*store.Reader) error) error 
 	return err
 }
 
-// File is where the definition of a loop is, relative to its workspace.
-func File(name string) string {
+// DefinitionFile is where the definition of a loop is, relative to its workspace.
+func DefinitionFile(name string) string {
 	return filepath.Join(filepath.FromSlash(spine.Dir(name)), spine.ConfigFile)
 }

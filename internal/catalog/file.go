@@ -15,9 +15,9 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// Names lists the loops that files of the workspace at root define, by name. No
+// DefinedNames lists the loops that files of the workspace at root define, by name. No
 // definition is opened. A .loops that cannot be listed is a *loop.Fault.
-func Names(root string) ([]string, error) {
+func DefinedNames(root string) ([]string, error) {
 	files, err := findFiles(root)
 	var names []string
 	for _, f := range files {
@@ -32,7 +32,7 @@ type file struct {
 	info fs.FileInfo
 }
 
-func (f file) key() Key { return Key{f.name, loop.ProtocolSpine} }
+func (f file) sortKey() Key { return Key{f.name, loop.ProtocolSpine} }
 
 // findFiles finds all definitions, in the order of a listing.
 func findFiles(root string) ([]file, error) {
@@ -47,7 +47,7 @@ func findFiles(root string) ([]file, error) {
 	}
 	files := make([]file, 0, len(entries))
 	for _, e := range entries {
-		if info, err := os.Lstat(filepath.Join(root, File(e.Name()))); err == nil {
+		if info, err := os.Lstat(filepath.Join(root, DefinitionFile(e.Name()))); err == nil {
 			files = append(files, file{e.Name(), info})
 		}
 	}
@@ -59,7 +59,7 @@ func findFile(root, name string) (fs.FileInfo, error) {
 	if name == "." || name == ".." || filepath.Base(name) != name {
 		return nil, nil
 	}
-	info, err := os.Lstat(filepath.Join(root, File(name)))
+	info, err := os.Lstat(filepath.Join(root, DefinitionFile(name)))
 	switch {
 	case err == nil:
 		return info, nil
@@ -70,14 +70,14 @@ func findFile(root, name string) (fs.FileInfo, error) {
 	return nil, err
 }
 
-// Read reads the definition that a file of the workspace at root has for a loop.
+// ReadDefinition reads the definition that a file of the workspace at root has for a loop.
 // Findings that do not keep it from running come back beside it. Any other is an
 // error, a *loop.Fault, beside what could be read.
-func Read(root, name string) (def loop.Definition, warnings []string, err error) {
-	rel := File(name)
+func ReadDefinition(root, name string) (def loop.Definition, warnings []string, err error) {
+	rel := DefinitionFile(name)
 	doc, source, err := definition.Load(filepath.Join(root, rel))
 	if errors.Is(err, loop.ErrNotFound) {
-		err = missing(name)
+		err = missingFault(name)
 	}
 	if err != nil {
 		return loop.Definition{}, nil, err
@@ -103,43 +103,43 @@ func Read(root, name string) (def loop.Definition, warnings []string, err error)
 	return def, warnings, err
 }
 
-// settled is how old a file has to be so that whoever writes it once more gives it
+// settleTime is how old a file has to be so that whoever writes it once more gives it
 // another time: clocks of file systems are coarse.
-const settled = 2 * time.Second
+const settleTime = 2 * time.Second
 
 // cache keeps what Read returned for as long as the file has the same size and time.
 type cache struct {
 	now  func() time.Time
 	mu   sync.Mutex
-	kept map[string]*known // by name
+	kept map[string]*cachedFile // by name
 }
 
-// known is what is known of a file.
-type known struct {
+// cachedFile is what is known of a file.
+type cachedFile struct {
 	info     fs.FileInfo
 	def      loop.Definition
 	warnings []string
 	problem  error
 }
 
-// read is Read of a file that was found as info says.
-func (c *cache) read(root, name string, info fs.FileInfo) (loop.Definition, []string, error) {
+// readCached is Read of a file that was found as info says.
+func (c *cache) readCached(root, name string, info fs.FileInfo) (loop.Definition, []string, error) {
 	c.mu.Lock()
 	k, ok := c.kept[name]
 	c.mu.Unlock()
 	if ok && os.SameFile(k.info, info) && k.info.Size() == info.Size() && k.info.ModTime().Equal(info.ModTime()) {
 		return k.def, k.warnings, k.problem
 	}
-	k = &known{info: info}
-	k.def, k.warnings, k.problem = Read(root, name)
+	k = &cachedFile{info: info}
+	k.def, k.warnings, k.problem = ReadDefinition(root, name)
 	k.warnings = slices.Clip(k.warnings) // Who appends to them gets a copy.
-	if !info.Mode().IsRegular() || c.now().Sub(info.ModTime()) < settled {
+	if !info.Mode().IsRegular() || c.now().Sub(info.ModTime()) < settleTime {
 		return k.def, k.warnings, k.problem
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kept == nil {
-		c.kept = map[string]*known{}
+		c.kept = map[string]*cachedFile{}
 	}
 	c.kept[name] = k
 	return k.def, k.warnings, k.problem

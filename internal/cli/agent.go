@@ -196,7 +196,7 @@ func printDrivers(p *output.Printer, all []setup.DriverView) error {
 		case setup.StateBad:
 			mark = p.Style.Red("✗")
 		}
-		p.Line("%s %s", mark, joinNonEmpty("  ", p.Style.Bold(v.Name), output.CleanLine(v.Says())))
+		p.Line("%s %s", mark, joinNonEmpty("  ", p.Style.Bold(v.Name), output.CleanLine(v.Summary())))
 		if v.State != setup.StateBad {
 			resume := "no"
 			if v.Resume {

@@ -44,7 +44,7 @@ Notes change no score. One of them names each gate that files of the scope can r
 				return usageError(cmd, "--min "+quoteArg(o.min)+": write a number in digits, like 70")
 			}
 			o.least = int(n)
-			found, err := loops.Definitions(a.workDir(), strings.Join(args, ""))
+			found, err := loops.FindDefinitions(a.workDir(), strings.Join(args, ""))
 			if err != nil {
 				return err
 			}
@@ -100,10 +100,10 @@ func readDefinitions(ctx context.Context, a *app, found []loops.Found) (checked 
 		// not looked up, and prices that cannot be read are reported by a run.
 		if pricing, err := a.pricing(""); err == nil {
 			if table, err := pricing.Load(); err == nil {
-				c.Price(setup.Doctor{Profiles: compose.Profiles()}.Asked(ctx, c.Definition), table)
+				c.CheckPrice(setup.Doctor{Profiles: compose.Profiles()}.AskedModel(ctx, c.Definition), table)
 			}
 		}
-		c.AlwaysSet(ctx)
+		c.CheckSwitches(ctx)
 		checked = append(checked, c)
 	}
 	return checked, unread, nil
@@ -169,7 +169,7 @@ func noteReading(p *output.Printer, c loops.Checked) {
 
 // noteRest names unknown keys, and what else does not count for the score.
 func noteRest(p *output.Printer, c loops.Checked) {
-	for _, f := range slices.Concat(c.Unknown(), c.Notes()) {
+	for _, f := range slices.Concat(c.UnknownKeys(), c.Notes()) {
 		p.Note("note: %s", output.Indent(f.Render(c.Shown, c.Source), "  "))
 	}
 }

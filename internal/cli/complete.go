@@ -72,7 +72,7 @@ func completeDefinitions(a *app) completion {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		found, err := loops.Definitions(a.workDir(), "")
+		found, err := loops.FindDefinitions(a.workDir(), "")
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveDefault
 		}

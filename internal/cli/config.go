@@ -20,7 +20,7 @@ func newConfigCommand(a *app) *cobra.Command {
 		Long: `Open a copy of a definition in $VISUAL or $EDITOR. When the editor ends the copy is checked; with errors it can be
 edited again. The definition itself is replaced at once and only by what you agree to.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			all, err := loops.Definitions(a.workDir(), args[0])
+			all, err := loops.FindDefinitions(a.workDir(), args[0])
 			if err != nil {
 				return err
 			}
@@ -40,7 +40,7 @@ func editDefinition(ctx context.Context, a *app, f loops.Found) error {
 			Fix: "run it on a terminal, or set EDITOR to a program that edits the file that it is given",
 		}
 	}
-	d, err := loops.Edit(f)
+	d, err := loops.NewDraft(f)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func editDefinition(ctx context.Context, a *app, f loops.Found) error {
 		if err != nil {
 			return err
 		}
-		changed, err := d.Changed()
+		changed, err := d.IsChanged()
 		switch {
 		case err != nil:
 			return err

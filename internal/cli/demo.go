@@ -47,7 +47,7 @@ func runDemo(ctx context.Context, a *app, dir string) error {
 	}
 	a.workspace, a.home = place.Repo, place.Home
 	request := runs.StartRequest{Loop: demo.Loop}
-	if err := setup.Confines(ctx, place.Home, setup.ConfiningTiers()[0]); err != nil {
+	if err := setup.CheckConfinement(ctx, place.Home, setup.ConfiningTiers()[0]); err != nil {
 		// The script that acts is pawl's own, so it needs no sandbox.
 		request.Overrides.Sandbox = "none"
 		why := err.Error()

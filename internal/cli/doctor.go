@@ -57,7 +57,7 @@ named: a row for each action, and what this machine lacks. Exits with 10 if any 
 }
 
 func runDoctor(ctx context.Context, a *app, arg string, o doctorOptions) error {
-	found, err := loops.Definitions(a.workDir(), arg)
+	found, err := loops.FindDefinitions(a.workDir(), arg)
 	examinable := arg == "" && o.live // A machine can be examined without any loop.
 	if err != nil && (!examinable || !errors.Is(err, loop.ErrNotFound)) {
 		return err
@@ -74,13 +74,13 @@ func runDoctor(ctx context.Context, a *app, arg string, o doctorOptions) error {
 	}
 	for _, c := range checked {
 		noteReading(p, c)
-		add(setup.Offline(c))
+		add(setup.OfflineRows(c))
 	}
 	if o.live {
 		err := a.withDoctor(ctx, func(d setup.Doctor) {
-			add(d.Machine(ctx))
+			add(d.MachineRows(ctx))
 			for _, c := range checked {
-				add(d.Loop(ctx, c))
+				add(d.LoopRows(ctx, c))
 			}
 		})
 		if err != nil {
@@ -97,7 +97,7 @@ func trySandbox(ctx context.Context, a *app, o doctorOptions) error {
 		return err
 	}
 	p := a.printer()
-	rows := setup.Doctor{Home: settings.Settings.Home}.Sandbox(ctx, o.sandbox)
+	rows := setup.Doctor{Home: settings.Settings.Home}.SandboxRows(ctx, o.sandbox)
 	printDoctorRows(p, rows, false, o.quiet)
 	return printDiagnosis(p, nil, 0, rows, true)
 }

@@ -130,7 +130,7 @@ func flagError(cmd *cobra.Command, what string) *loop.Fault {
 			names = append(names, flag.Name)
 		}
 	})
-	if near := readiness.Nearest(name, names); near != "" {
+	if near := readiness.NearestName(name, names); near != "" {
 		f.Fix = "did you mean --" + near + "? " + f.Fix
 	}
 	return f

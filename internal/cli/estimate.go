@@ -87,7 +87,7 @@ estimate. Prices are dated; ` + budgets.PricesFile + ` in pawl's home overrides 
 
 // findEstimatedLoop reads a definition, and what the loop's runs used.
 func findEstimatedLoop(ctx context.Context, a *app, arg string) (budgets.EstimatedLoop, error) {
-	found, err := loops.Definitions(a.workDir(), arg)
+	found, err := loops.FindDefinitions(a.workDir(), arg)
 	if err != nil {
 		return budgets.EstimatedLoop{}, err
 	}
@@ -97,11 +97,11 @@ func findEstimatedLoop(ctx context.Context, a *app, arg string) (budgets.Estimat
 	}
 	noteReading(a.printer(), c)
 	doctor := setup.Doctor{Profiles: compose.Profiles()}
-	l := budgets.EstimatedLoop{Name: c.Name, Pattern: c.Config.Pattern.Text, Cadence: c.Config.Cadence.Text, Model: doctor.Asked(ctx, c.Definition)}
+	l := budgets.EstimatedLoop{Name: c.Name, Pattern: c.Config.Pattern.Text, Cadence: c.Config.Cadence.Text, Model: doctor.AskedModel(ctx, c.Definition)}
 	// Without a repository or a store there are neither a roster nor runs.
 	_ = a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
 		doctor.Service = s.Setup
-		l.Model = doctor.Asked(ctx, c.Definition)
+		l.Model = doctor.AskedModel(ctx, c.Definition)
 		l.Past, err = s.Runs.TokensUsed(ctx, c.Name)
 		return err
 	})

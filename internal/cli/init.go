@@ -55,7 +55,7 @@ logins. Every question is also a flag. Nothing is written before you said yes, o
 	f.StringArrayVar(&o.Env, "env", nil, "`name` of a variable that agent and gates get (repeat it)")
 	completeFlag(cmd, "pattern", completePatterns())
 	completeFlag(cmd, "tier", offerWords("L1\treports", "L2\tproposes a branch", "L3\tlands what it may"))
-	completeFlag(cmd, "agent", offerWords(append(setup.Programs(), "command")...))
+	completeFlag(cmd, "agent", offerWords(append(setup.AgentPrograms(), "command")...))
 	return cmd
 }
 
@@ -75,16 +75,16 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 		printSurvey(p, survey)
 	}
 	if o.pkg != "" {
-		if survey, err = survey.Only(o.pkg); err != nil {
+		if survey, err = survey.ForPackage(o.pkg); err != nil {
 			return err
 		}
 	}
-	if name := survey.Existing(o.ScaffoldRequest); name != "" && !o.noLoop {
+	if name := survey.ExistingLoop(o.ScaffoldRequest); name != "" && !o.noLoop {
 		o.noLoop = true // A second init does not make a second loop.
 		p.Note("the loop %s is there already; --name makes another, --force writes over it", name)
 	}
 	if !o.noLoop {
-		o.ScaffoldRequest = survey.Complete(o.ScaffoldRequest)
+		o.ScaffoldRequest = survey.CompleteRequest(o.ScaffoldRequest)
 		if !o.yes && a.canAsk() {
 			a.askQuestions(&o)
 		}
@@ -175,7 +175,7 @@ func (a *app) askQuestions(o *initOptions) {
 		{"scope, globs with spaces between", &scope},
 		{"verify, the gate", &o.Verify},
 		{"guard, must always pass", &o.Guard},
-		{"agent (" + strings.Join(setup.Programs(), ", ") + ", api, acp, command)", &o.Agent},
+		{"agent (" + strings.Join(setup.AgentPrograms(), ", ") + ", api, acp, command)", &o.Agent},
 		{"its program, for acp and command", &o.AgentCommand},
 	} {
 		answer, ok := a.ask(q.what + " [" + output.CleanLine(*q.at) + "]: ")

@@ -148,13 +148,13 @@ func TestAttack025AHostileRepositoryRunsNothingFromInitToLanding(t *testing.T) {
 	_, err := v.svc.Setup.Survey(ctx, p)
 	must(t, err)
 	must(t, v.svc.Setup.Register(ctx, ann, false))
-	_, err = v.svc.Setup.Gates(ctx, "fix", nil)
+	_, err = v.svc.Setup.TryGates(ctx, "fix", nil)
 	must(t, err)
 	found := loops.Found{Name: "fix", Path: filepath.Join(v.root, ".loops/fix/loop.config.yaml")}
 	checked, err := loops.Check(found)
 	must(t, err)
 	doctor := setup.Doctor{Service: v.svc.Setup, Probe: p, Dir: v.root, Home: v.home}
-	if rows := append(doctor.Loop(ctx, checked), doctor.Machine(ctx)...); len(rows) < 5 {
+	if rows := append(doctor.LoopRows(ctx, checked), doctor.MachineRows(ctx)...); len(rows) < 5 {
 		t.Errorf("doctor has only %+v", rows)
 	}
 	run := v.runs()

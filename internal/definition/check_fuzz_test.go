@@ -48,7 +48,7 @@ func FuzzCheck(f *testing.F) {
 			}
 			checkShape(t, finding)
 		}
-		for _, row := range readiness.Doctor(doc.Config(), 1, true) {
+		for _, row := range readiness.DoctorRows(doc.Config(), 1, true) {
 			if strings.ContainsAny(row.Detail+row.Fix, "\t\n\r\x1b") {
 				t.Fatalf("row %+v", row)
 			}

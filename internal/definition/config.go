@@ -9,14 +9,14 @@ import (
 )
 
 // Config is what the document says for the keys of the format, for
-// readiness.Check and readiness.Doctor.
+// readiness.Check and readiness.DoctorRows.
 func (d *Document) Config() readiness.Config {
 	c := readiness.Config{
-		Name: d.value("name"), Pattern: d.value("pattern"), Tier: d.value("tier"), Cadence: d.value("cadence"),
-		Goal: d.value("goal"), Escalation: d.value("escalation"), KillSwitch: d.value("kill_switch"),
-		BudgetTokens: d.value("budget_tokens"), PermissionMode: d.value("permission_mode"), Verify: d.value("verify"),
-		Guard: d.value("guard"), Worktree: d.value("worktree"), LandVia: d.value("land_via"),
-		Scope: d.List("scope"), ScopeAt: d.value("scope"),
+		Name: d.scalarValue("name"), Pattern: d.scalarValue("pattern"), Tier: d.scalarValue("tier"), Cadence: d.scalarValue("cadence"),
+		Goal: d.scalarValue("goal"), Escalation: d.scalarValue("escalation"), KillSwitch: d.scalarValue("kill_switch"),
+		BudgetTokens: d.scalarValue("budget_tokens"), PermissionMode: d.scalarValue("permission_mode"), Verify: d.scalarValue("verify"),
+		Guard: d.scalarValue("guard"), Worktree: d.scalarValue("worktree"), LandVia: d.scalarValue("land_via"),
+		Scope: d.List("scope"), ScopeAt: d.scalarValue("scope"),
 	}
 	if text := filledText(c.Cadence); text != "" {
 		if _, err := schedule.ParseFor(text, filledText(c.Name)); err != nil {
@@ -47,14 +47,14 @@ func (d *Document) Check() (readiness.Verdict, []readiness.Finding) {
 	return c.verdict, c.more
 }
 
-func (d *Document) value(key string) readiness.Value {
+func (d *Document) scalarValue(key string) readiness.Value {
 	v, _ := d.Scalar(key)
 	return v
 }
 
 // filledText is the text that a person has written, not a placeholder.
 func filledText(v readiness.Value) string {
-	if !readiness.Filled(v.Text) {
+	if !readiness.IsFilled(v.Text) {
 		return ""
 	}
 	return v.Text

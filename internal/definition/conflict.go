@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Conflict is the numbers of the lines with which git marks a merge that is not
+// ConflictLines is the numbers of the lines with which git marks a merge that is not
 // resolved, or nil. In Markdown a line of equals signs alone is a heading.
-func Conflict(text string, markdown bool) []int {
+func ConflictLines(text string, markdown bool) []int {
 	var marks []int
 	n, sure := 0, !markdown
 	for line := range strings.Lines(text) {

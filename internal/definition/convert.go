@@ -71,7 +71,7 @@ func (c *converter) convertIdentity(dirName string) {
 	if c.def.Name != "" && dirName != "" && c.def.Name != dirName {
 		c.reportError("name", "%s is not the name of the directory, %s", readiness.Quote(c.def.Name), readiness.Quote(dirName))
 	}
-	if c.def.Name != "" && !Kebab(c.def.Name) {
+	if c.def.Name != "" && !IsKebab(c.def.Name) {
 		c.reportWarning("name", "%s is not in kebab case; write lower-case words, digits and single hyphens", readiness.Quote(c.def.Name))
 	}
 	c.def.Pattern = filledText(c.config.Pattern)
@@ -89,10 +89,10 @@ func (c *converter) convertTask() {
 	c.def.Goal = filledText(c.config.Goal)
 	c.def.Escalation = filledText(c.config.Escalation)
 	c.def.KillSwitch = filledText(c.config.KillSwitch)
-	c.def.Scope = c.scope()
-	c.def.Protect = c.optionalGlobs("protect")
+	c.def.Scope = c.readScope()
+	c.def.Protect = c.readOptionalGlobs("protect")
 	c.def.Sense = c.optionalText("sense")
-	c.def.Instructions = c.instructions()
+	c.def.Instructions = c.readInstructions()
 	c.def.Base = c.optionalText("base")
 	c.def.Agent = c.optionalText("agent")
 	c.def.AgentCommand = c.optionalText("agent_command")
@@ -101,15 +101,15 @@ func (c *converter) convertTask() {
 	c.def.BaseURL = parseOptional(c, "base_url", baseURL)
 	c.def.Auth = loop.Auth(c.oneOf("auth", valuesOf("auth")))
 	c.def.Resume = c.oneOf("resume", valuesOf("resume")) == "true"
-	c.def.Env = c.env()
+	c.def.Env = c.readEnv()
 	c.def.Setup = c.optionalText("setup")
-	c.def.Network = c.networkHosts()
-	c.def.ModelTools = c.modelTools()
+	c.def.Network = c.readNetworkHosts()
+	c.def.ModelTools = c.readModelTools()
 	if c.def.Auth == loop.AuthLend {
 		c.reportWarning("auth", "model_tools: not enforced: with a lent login pawl does not see the requests to the model; only the agent's own switches keep it from its vendor's tools")
 	}
-	c.def.Effort = c.effort()
-	c.def.MCP = c.mcpServers()
+	c.def.Effort = c.readEffort()
+	c.def.MCP = c.readMCPServers()
 }
 
 // convertGates reads what is between the agent and the branch.
@@ -128,10 +128,10 @@ func (c *converter) convertGates() {
 	}
 	c.def.AllowExec = c.oneOf("allow_exec", valuesOf("allow_exec")) == "true"
 	c.def.AnyNames = c.oneOf("portable_names", valuesOf("portable_names")) == "false"
-	c.def.Autoland = c.autolandClasses()
+	c.def.Autoland = c.readAutoland()
 	c.def.Flaky = parseOptional(c, "flaky", flakyRule)
 	c.def.Sandbox = c.oneOf("sandbox", sandboxTiers)
-	c.driver()
+	c.checkDriver()
 	if c.oneOf("history", valuesOf("history")) == loop.HistoryNone {
 		c.def.History = loop.HistoryNone
 		if c.def.Sandbox == "none" || c.def.Sandbox == "external" {
@@ -147,13 +147,13 @@ func (c *converter) convertLimits() {
 	c.convertBudget()
 	c.def.BudgetUSDDay = parseOptional(c, "budget_usd_day", parseDollars)
 	c.def.BudgetTokensDay = parseOptional(c, "budget_tokens_day", func(text string) (int64, error) { return parsePositive(text, mostTokens) })
-	c.def.MaxIterations = c.count("max_iterations")
-	c.def.MaxItems = c.count("max_items")
-	c.def.MaxStepTimeout = c.duration("max_step_timeout")
-	c.def.MaxWallClock = c.duration("max_wall_clock")
-	c.def.MaxDisk = parseOptional(c, "max_disk", size)
-	c.def.GiveUpAfter = c.count("give_up_after")
-	c.def.RetryBlockedAfter = c.count("retry_blocked_after")
+	c.def.MaxIterations = c.readCount("max_iterations")
+	c.def.MaxItems = c.readCount("max_items")
+	c.def.MaxStepTimeout = c.readDuration("max_step_timeout")
+	c.def.MaxWallClock = c.readDuration("max_wall_clock")
+	c.def.MaxDisk = parseOptional(c, "max_disk", parseSize)
+	c.def.GiveUpAfter = c.readCount("give_up_after")
+	c.def.RetryBlockedAfter = c.readCount("retry_blocked_after")
 	c.def.OnBlocked = c.oneOf("on_blocked", blockedPolicies)
 	c.def.OnFailure = c.oneOf("on_failure", failurePolicies)
 }
@@ -181,11 +181,13 @@ func (c *converter) checkMessage(key string) string {
 	return strings.TrimPrefix(c.verdict.Findings[i].Message, key+": ")
 }
 
-func (c *converter) count(key string) int {
+func (c *converter) readCount(key string) int {
 	return int(parseOptional(c, key, func(text string) (int64, error) { return parsePositive(text, mostInt) }))
 }
 
-func (c *converter) duration(key string) time.Duration { return parseOptional(c, key, duration) }
+func (c *converter) readDuration(key string) time.Duration {
+	return parseOptional(c, key, parseDuration)
+}
 
 // parseOptional parses an optional value. It returns the zero value if the key is
 // missing or the value is wrong, which it reports.
@@ -216,11 +218,11 @@ func (c *converter) oneOf(key string, allowed []string) string {
 // refused, because the default would be a surprise.
 func (c *converter) optionalText(key string) string {
 	v, ok := c.doc.Scalar(key)
-	e := c.doc.entry(key)
+	e := c.doc.findEntry(key)
 	switch {
 	case e != nil && e.block:
 		c.reportError(key, "expected one value, found a list or nested keys")
-	case ok && readiness.Placeholder(v.Text):
+	case ok && readiness.HasPlaceholder(v.Text):
 		c.reportError(key, "unfilled placeholder (%s); write a value or remove the key", readiness.Quote(v.Text))
 	case ok && strings.TrimSpace(v.Text) != "":
 		return v.Text
@@ -232,7 +234,7 @@ func (c *converter) optionalText(key string) string {
 // there until the loop is promoted.
 func (c *converter) spareText(key string) string {
 	v, _ := c.doc.Scalar(key)
-	if readiness.Placeholder(v.Text) {
+	if readiness.HasPlaceholder(v.Text) {
 		c.reportWarning(key, "unfilled placeholder (%s); not needed below L2", readiness.Quote(v.Text))
 		return ""
 	}
@@ -240,15 +242,15 @@ func (c *converter) spareText(key string) string {
 }
 
 func (c *converter) reportError(key, format string, args ...any) {
-	c.report(readiness.SeverityError, key, fmt.Sprintf(format, args...))
+	c.addFinding(readiness.SeverityError, key, fmt.Sprintf(format, args...))
 }
 
 func (c *converter) reportWarning(key, format string, args ...any) {
-	c.report(readiness.SeverityWarning, key, fmt.Sprintf(format, args...))
+	c.addFinding(readiness.SeverityWarning, key, fmt.Sprintf(format, args...))
 }
 
-// report places a finding at the key's value, or where the file begins.
-func (c *converter) report(severity, key, message string) {
+// addFinding places a finding at the key's value, or where the file begins.
+func (c *converter) addFinding(severity, key, message string) {
 	v := readiness.Value{Line: 1, Column: 1}
 	if found, _ := c.doc.Scalar(key); found.Line > 0 {
 		v = found
@@ -262,8 +264,8 @@ func (c *converter) reportAt(severity, key, message string, v readiness.Value) {
 	})
 }
 
-// Kebab reports whether a name is lower-case words and digits joined by single hyphens.
-func Kebab(name string) bool {
+// IsKebab reports whether a name is lower-case words and digits joined by single hyphens.
+func IsKebab(name string) bool {
 	for part := range strings.SplitSeq(name, "-") {
 		if part == "" || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
 			return false

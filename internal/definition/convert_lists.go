@@ -9,12 +9,12 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// scope reads the globs that the loop may touch. Each must be a bounded part
+// readScope reads the globs that the loop may touch. Each must be a bounded part
 // of the tree, however that is written. What the check has said of the first
 // bad item is not said again.
-func (c *converter) scope() []string {
+func (c *converter) readScope() []string {
 	checked := false
-	return c.globs("scope", c.config.Scope, func(item readiness.Value) bool {
+	return c.readGlobs("scope", c.config.Scope, func(item readiness.Value) bool {
 		problem := readiness.ScopeProblem(item.Text)
 		switch {
 		case problem != "" && !checked:
@@ -31,11 +31,11 @@ func (c *converter) scope() []string {
 	})
 }
 
-// optionalGlobs reads an optional list of globs of any width.
-func (c *converter) optionalGlobs(key string) []string {
-	return c.globs(key, c.list(key), func(item readiness.Value) bool {
+// readOptionalGlobs reads an optional list of globs of any width.
+func (c *converter) readOptionalGlobs(key string) []string {
+	return c.readGlobs(key, c.readList(key), func(item readiness.Value) bool {
 		switch {
-		case readiness.Placeholder(item.Text):
+		case readiness.HasPlaceholder(item.Text):
 			c.reportErrorAt(key, item, "unfilled placeholder ("+readiness.Quote(item.Text)+"); write a glob or remove the item")
 		case item.Text == "":
 			c.reportErrorAt(key, item, "an empty item; write a glob or remove it")
@@ -46,9 +46,9 @@ func (c *converter) optionalGlobs(key string) []string {
 	})
 }
 
-// instructions reads which files an agent is given: globs, or none by itself.
-func (c *converter) instructions() []string {
-	all := c.optionalGlobs("instructions")
+// readInstructions reads which files an agent is given: globs, or none by itself.
+func (c *converter) readInstructions() []string {
+	all := c.readOptionalGlobs("instructions")
 	if len(all) > 1 && slices.Contains(all, "none") {
 		c.reportError("instructions", "none stands beside other entries; write none alone, or the files alone")
 		return nil
@@ -56,8 +56,8 @@ func (c *converter) instructions() []string {
 	return all
 }
 
-// globs keeps the items that allowed says nothing against and that are globs.
-func (c *converter) globs(key string, items []readiness.Value, allowed func(readiness.Value) bool) []string {
+// readGlobs keeps the items that allowed says nothing against and that are globs.
+func (c *converter) readGlobs(key string, items []readiness.Value, allowed func(readiness.Value) bool) []string {
 	if len(items) > maxPatterns {
 		c.reportError(key, "%d patterns, at most %d; write wider ones", len(items), maxPatterns)
 		return nil
@@ -80,10 +80,10 @@ func (c *converter) reportErrorAt(key string, item readiness.Value, problem stri
 	c.reportAt(readiness.SeverityError, key, key+": "+problem, item)
 }
 
-// env reads names of environment variables. Their values are never in a file.
-func (c *converter) env() []string {
+// readEnv reads names of environment variables. Their values are never in a file.
+func (c *converter) readEnv() []string {
 	var names []string
-	for _, item := range c.list("env") {
+	for _, item := range c.readList("env") {
 		if !variableName(item.Text) {
 			c.reportErrorAt("env", item, readiness.Quote(item.Text)+" is not the name of a variable; write names only, like CI")
 			continue
@@ -93,11 +93,11 @@ func (c *converter) env() []string {
 	return names
 }
 
-// networkHosts reads which hosts may be reached; the word none is an empty list.
+// readNetworkHosts reads which hosts may be reached; the word none is an empty list.
 // Whether a name exists is for the proxy to say.
-func (c *converter) networkHosts() []string {
+func (c *converter) readNetworkHosts() []string {
 	var hosts []string
-	for _, item := range c.list("network") {
+	for _, item := range c.readList("network") {
 		switch {
 		case item.Text == "none":
 		case strings.ContainsAny(item.Text, "/@ \t"):
@@ -109,16 +109,16 @@ func (c *converter) networkHosts() []string {
 	return hosts
 }
 
-// modelTools reads what the model's vendor may do; none is a list of none.
-func (c *converter) modelTools() []loop.ModelTool {
+// readModelTools reads what the model's vendor may do; none is a list of none.
+func (c *converter) readModelTools() []loop.ModelTool {
 	known := valuesOf("model_tools")
 	var tools []loop.ModelTool
-	for _, item := range c.list("model_tools") {
+	for _, item := range c.readList("model_tools") {
 		switch tool := loop.ModelTool(item.Text); {
 		case item.Text == "none":
 		case !tool.IsKnown():
 			problem := readiness.Quote(item.Text) + " is unknown; "
-			if near := readiness.Nearest(item.Text, known); near != "" {
+			if near := readiness.NearestName(item.Text, known); near != "" {
 				problem += "did you mean " + near + "? "
 			}
 			c.reportErrorAt("model_tools", item, problem+writeOneOf(known)+", or type:WORD with the vendor's own word for a tool")
@@ -129,12 +129,12 @@ func (c *converter) modelTools() []loop.ModelTool {
 	return tools
 }
 
-// autolandClasses reads the classes that may land without a human; the word none is
+// readAutoland reads the classes that may land without a human; the word none is
 // an empty list.
-func (c *converter) autolandClasses() []string {
+func (c *converter) readAutoland() []string {
 	known := valuesOf("autoland")
 	var classes []string
-	for _, item := range c.list("autoland") {
+	for _, item := range c.readList("autoland") {
 		switch {
 		case item.Text == "none":
 		case !slices.Contains(known, item.Text):
@@ -153,10 +153,10 @@ func variableName(text string) bool {
 	return strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 }
 
-// list is the items of an optional list; nested keys are refused.
-func (c *converter) list(key string) []readiness.Value {
+// readList is the items of an optional list; nested keys are refused.
+func (c *converter) readList(key string) []readiness.Value {
 	items := c.doc.List(key)
-	if e := c.doc.entry(key); e != nil && e.block && len(items) == 0 {
+	if e := c.doc.findEntry(key); e != nil && e.block && len(items) == 0 {
 		c.reportError(key, "expected a list, found nested keys; write - item lines or [a, b]")
 	}
 	return items
@@ -165,7 +165,7 @@ func (c *converter) list(key string) []readiness.Value {
 // reportUnsupported refuses or mentions keys that are defined and have no effect yet.
 func (c *converter) reportUnsupported() {
 	for _, key := range NotYet {
-		e := c.doc.entry(key)
+		e := c.doc.findEntry(key)
 		if e == nil || e.scalar.Text == "" && !e.block && len(e.items) == 0 {
 			continue
 		}
@@ -198,7 +198,7 @@ func (c *converter) reportUnknownKeys() {
 		case slices.Contains(knownKeys, key.Name):
 			continue
 		default:
-			if similar := Similar(key.Name); similar != "" {
+			if similar := SimilarKey(key.Name); similar != "" {
 				problem += "; did you mean " + similar + "?"
 			}
 		}

@@ -66,10 +66,10 @@ func Parse(name string, data []byte) (*Document, error) {
 			"a definition is a page of keys; move long texts into files that it names")
 	}
 	src := newSource(data)
-	if src.bomb() {
+	if src.isBomb() {
 		return nil, tooDeep(name)
 	}
-	if markers := Conflict(src.text, false); markers != nil {
+	if markers := ConflictLines(src.text, false); markers != nil {
 		return nil, unreadableFault(name, ConflictWords(markers), "resolve the conflict, and remove the markers")
 	}
 	entries, notYAML := readEntries(src)
@@ -82,7 +82,7 @@ func Parse(name string, data []byte) (*Document, error) {
 		}
 	}
 	doc := &Document{entries: entries}
-	if err := doc.index(name); err != nil {
+	if err := doc.indexKeys(name); err != nil {
 		return nil, err
 	}
 	if notYAML != nil {
@@ -91,8 +91,8 @@ func Parse(name string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
-// index finds the first occurrence of each key, which counts.
-func (d *Document) index(name string) error {
+// indexKeys finds the first occurrence of each key, which counts.
+func (d *Document) indexKeys(name string) error {
 	if len(d.entries) > maxKeys {
 		return unreadableFault(name, fmt.Sprintf("more than %d keys", maxKeys), "keep the keys that the loop needs")
 	}
@@ -132,7 +132,7 @@ func plainKey(name string) bool {
 // is absent, which includes an empty value and a block collection; the Value
 // then still says where the value would stand, or is zero without the key.
 func (d *Document) Scalar(key string) (readiness.Value, bool) {
-	e := d.entry(key)
+	e := d.findEntry(key)
 	if e == nil {
 		return readiness.Value{}, false
 	}
@@ -142,7 +142,7 @@ func (d *Document) Scalar(key string) (readiness.Value, bool) {
 // List is the items of a key's first occurrence. A single value is a list of
 // one; an item may be empty. It is nil if there are none.
 func (d *Document) List(key string) []readiness.Value {
-	e := d.entry(key)
+	e := d.findEntry(key)
 	if e == nil {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (d *Document) Keys() []Key {
 	return keys
 }
 
-func (d *Document) entry(key string) *entry {
+func (d *Document) findEntry(key string) *entry {
 	if i, ok := d.first[key]; ok {
 		return &d.entries[i]
 	}
@@ -187,8 +187,8 @@ func newSource(data []byte) source {
 	return source{text: text, lines: strings.Split(text, "\n"), ascii: utf8.RuneCountInString(text) == len(text)}
 }
 
-// from is the rest of a line, both counted from 1 and the column in characters.
-func (s source) from(line, column int) string {
+// restOf is the rest of a line, both counted from 1 and the column in characters.
+func (s source) restOf(line, column int) string {
 	if line < 1 || line > len(s.lines) {
 		return ""
 	}

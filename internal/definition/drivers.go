@@ -32,9 +32,9 @@ var drivers = map[string]driver{
 	"command":  {why: "pawl does not know the program: configure it there"},
 }
 
-// Lacks says which key of a definition a driver cannot honour, and what to do;
+// UnsupportedKey says which key of a definition a driver cannot honour, and what to do;
 // empty: it can honour all. Drivers that are not built in lack nothing.
-func Lacks(name string, d loop.Definition) (key, why, fix string) {
+func UnsupportedKey(name string, d loop.Definition) (key, why, fix string) {
 	able, known := drivers[name]
 	switch {
 	case !known:
@@ -45,15 +45,15 @@ func Lacks(name string, d loop.Definition) (key, why, fix string) {
 		return "effort", fmt.Sprintf("agent %s does not have the level %s", name, readiness.Quote(d.Effort)), writeOneOf(able.efforts)
 	case len(d.MCP) > 0 && !able.servers:
 		return "mcp", fmt.Sprintf("agent %s takes no MCP servers: %s", name, able.why), "remove mcp, or use one of " + driversWith(func(d driver) bool { return d.servers })
-	case name == "command" && d.Provider == "" && len(d.Env) == 0 && d.Sandbox != "none" && d.Sandbox != "external" && Advice(d) != "":
-		return "agent_command", headlessAgent(d.AgentCommand) + " has no login inside the sandbox", Advice(d)
+	case name == "command" && d.Provider == "" && len(d.Env) == 0 && d.Sandbox != "none" && d.Sandbox != "external" && CommandAdvice(d) != "":
+		return "agent_command", headlessAgent(d.AgentCommand) + " has no login inside the sandbox", CommandAdvice(d)
 	}
 	return "", "", ""
 }
 
-// Advice is what to write instead of an agent_command that starts the program of
+// CommandAdvice is what to write instead of an agent_command that starts the program of
 // a driver; empty: it starts another.
-func Advice(d loop.Definition) string {
+func CommandAdvice(d loop.Definition) string {
 	if d.AgentCommand == "" || d.Agent != "" && d.Agent != "command" {
 		return ""
 	}
@@ -92,16 +92,16 @@ func driversWith(has func(driver) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// effort reads how hard the model is to think. Which levels there are depends on
+// readEffort reads how hard the model is to think. Which levels there are depends on
 // the driver.
-func (c *converter) effort() string { return c.oneOf("effort", valuesOf("effort")) }
+func (c *converter) readEffort() string { return c.oneOf("effort", valuesOf("effort")) }
 
-// mcpServers reads MCP servers. A host that one is reached at must be one that the
+// readMCPServers reads MCP servers. A host that one is reached at must be one that the
 // loop may reach: the key opens no door by itself.
-func (c *converter) mcpServers() []string {
+func (c *converter) readMCPServers() []string {
 	var all []string
 	seen := map[string]bool{}
-	for _, item := range c.list("mcp") {
+	for _, item := range c.readList("mcp") {
 		s, err := loop.ParseServer(item.Text)
 		host, port := s.HostPort()
 		switch {
@@ -133,16 +133,16 @@ func allowsHost(network []string, host, port string) bool {
 	})
 }
 
-// driver refuses keys that the driver cannot honour. An entry of the roster is
+// checkDriver refuses keys that the driver cannot honour. An entry of the roster is
 // looked up when the loop runs.
-func (c *converter) driver() {
+func (c *converter) checkDriver() {
 	name := c.def.Agent
 	if name == "" && c.def.AgentCommand != "" {
 		name = "command"
 	}
-	if key, why, fix := Lacks(name, c.def); key != "" {
+	if key, why, fix := UnsupportedKey(name, c.def); key != "" {
 		c.reportError(key, "%s; %s", why, fix)
-	} else if advice := Advice(c.def); advice != "" {
+	} else if advice := CommandAdvice(c.def); advice != "" {
 		c.reportWarning("agent_command", "%s", advice)
 	}
 }

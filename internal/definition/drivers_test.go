@@ -13,7 +13,7 @@ import (
 )
 
 func TestEveryBuiltInDriverIsInTheTableOfWhatItCan(t *testing.T) {
-	f, _ := Lookup("agent")
+	f, _ := LookupField("agent")
 	if diff := cmp.Diff(slices.Sorted(slices.Values(f.Values)), slices.Sorted(maps.Keys(drivers))); diff != "" {
 		t.Errorf("drivers (-known +table):\n%s", diff)
 	}

@@ -13,29 +13,29 @@ import (
 // characters; only an example may be longer.
 const explainWidth = 100
 
-// Explain says in plain text, without colours, what there is to know about a
+// ExplainKey says in plain text, without colours, what there is to know about a
 // key. It ends with a newline. The error for an unknown key is a *loop.Fault
 // with exit status 3 that says what was probably meant.
-func Explain(key string) (string, error) {
-	f, ok := Lookup(key)
+func ExplainKey(key string) (string, error) {
+	f, ok := LookupField(key)
 	if !ok {
 		return "", unknownKey(key)
 	}
 	var b strings.Builder
 	b.WriteString(f.Name + "\n")
-	for _, row := range f.facts() {
+	for _, row := range f.factRows() {
 		fmt.Fprintf(&b, "  %-9s%s\n", row[0], strings.Join(wrapText(row[1], explainWidth-11), "\n"+strings.Repeat(" ", 11)))
 	}
 	for _, paragraph := range []string{f.Meaning, f.More} {
 		b.WriteString("\n" + strings.Join(wrapText(paragraph, explainWidth), "\n") + "\n")
 	}
-	b.WriteString("\nExample:\n  " + f.Line() + "\n")
+	b.WriteString("\nExample:\n  " + f.ExampleLine() + "\n")
 	return b.String(), nil
 }
 
 func unknownKey(key string) error {
 	fix := "{1} lists the keys"
-	if similar := Similar(key); similar != "" {
+	if similar := SimilarKey(key); similar != "" {
 		fix = "did you mean " + similar + "? " + fix
 	}
 	return &loop.Fault{
@@ -44,9 +44,9 @@ func unknownKey(key string) error {
 	}
 }
 
-// facts are the rows at the head of an explanation.
-func (f Field) facts() [][2]string {
-	rows := [][2]string{{"needed", f.needed()}, {"kind", f.kind()}}
+// factRows are the rows at the head of an explanation.
+func (f Field) factRows() [][2]string {
+	rows := [][2]string{{"needed", f.neededText()}, {"kind", f.kindText()}}
 	if len(f.Values) > 0 {
 		values := strings.Join(f.Values, ", ")
 		if f.Open {
@@ -59,14 +59,14 @@ func (f Field) facts() [][2]string {
 	}
 	switch f.NotYet {
 	case Refused:
-		rows = append(rows, [2]string{"now", "not supported by this version yet: " + f.only()})
+		rows = append(rows, [2]string{"now", "not supported by this version yet: " + f.onlyDefault()})
 	case NoEffect:
 		rows = append(rows, [2]string{"now", "without effect in this version"})
 	}
 	return rows
 }
 
-func (f Field) needed() string {
+func (f Field) neededText() string {
 	switch f.Required {
 	case RequiredAlways:
 		return "yes"
@@ -78,8 +78,8 @@ func (f Field) needed() string {
 	return "no"
 }
 
-// kind is how the value is written, in words.
-func (f Field) kind() string {
+// kindText is how the value is written, in words.
+func (f Field) kindText() string {
 	words := map[Kind]string{
 		KindText: "text", KindCommand: "a command, run by /bin/sh -c", KindEnum: "one of the values",
 		KindCadence: "an interval like 10m, 6h or 1d, or five cron fields", KindGlobs: "a list of globs, or one",

@@ -56,7 +56,7 @@ Example:
   commit_state: true
 `,
 	} {
-		got, err := Explain(key)
+		got, err := ExplainKey(key)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("Explain(%s): %v (-want +got):\n%s", key, err, diff)
 		}
@@ -65,17 +65,17 @@ Example:
 
 func TestEveryKeyIsExplainedInPlainLinesOfBoundedWidth(t *testing.T) {
 	for _, f := range Fields() {
-		text, err := Explain(f.Name)
+		text, err := ExplainKey(f.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		joined := strings.Join(strings.Fields(text), " ")
-		for _, part := range []string{f.Name, f.needed(), f.kind(), strings.Join(f.Values, ", "), f.Fallback(), f.Meaning, f.More, f.Line()} {
+		for _, part := range []string{f.Name, f.neededText(), f.kindText(), strings.Join(f.Values, ", "), f.Fallback(), f.Meaning, f.More, f.ExampleLine()} {
 			if !strings.Contains(joined, strings.Join(strings.Fields(part), " ")) {
 				t.Errorf("the explanation of %s lacks %q:\n%s", f.Name, part, text)
 			}
 		}
-		checkPlain(t, strings.TrimSuffix(text, f.Line()+"\n"))
+		checkPlain(t, strings.TrimSuffix(text, f.ExampleLine()+"\n"))
 	}
 	checkPlain(t, ExplainAll())
 }
@@ -114,7 +114,7 @@ func TestAnUnknownKeyIsNotFoundAndSaysWhatWasMeant(t *testing.T) {
 		"":           "`pawl explain` lists the keys",
 		"a\x1b[31m":  "`pawl explain` lists the keys",
 	} {
-		text, err := Explain(key)
+		text, err := ExplainKey(key)
 		fault, ok := errors.AsType[*loop.Fault](err)
 		if !ok || text != "" || fault.Exit != loop.ExitNotFound || !errors.Is(err, loop.ErrNotFound) || fault.Advice().String() != want {
 			t.Errorf("Explain(%q) = %q, %v, want exit status 3 and %q", key, text, err, want)

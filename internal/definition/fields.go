@@ -63,8 +63,8 @@ var fields = slices.Concat(formatFields, ownFields, laterFields)
 // the list, not the Values in it.
 func Fields() []Field { return slices.Clone(fields) }
 
-// Lookup finds a key by its exact name.
-func Lookup(name string) (Field, bool) {
+// LookupField finds a key by its exact name.
+func LookupField(name string) (Field, bool) {
 	i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == name })
 	if i < 0 {
 		return Field{}, false
@@ -81,17 +81,17 @@ func (f Field) Fallback() string {
 	return f.Absent
 }
 
-// Line is the example as written in a file.
-func (f Field) Line() string { return f.Name + ": " + f.Example }
+// ExampleLine is the example as written in a file.
+func (f Field) ExampleLine() string { return f.Name + ": " + f.Example }
 
-// Similar is the known key that an unknown one was probably meant to be, or
+// SimilarKey is the known key that an unknown one was probably meant to be, or
 // nothing. A known key is similar to itself.
-func Similar(name string) string { return readiness.Nearest(name, knownKeys) }
+func SimilarKey(name string) string { return readiness.NearestName(name, knownKeys) }
 
 // valuesOf are the values of a key that has a fixed set of them. A name that
 // is not in the table is a mistake of this package.
 func valuesOf(name string) []string {
-	f, ok := Lookup(name)
+	f, ok := LookupField(name)
 	if !ok || len(f.Values) == 0 {
 		panic("definition: no values are known for the key " + name)
 	}

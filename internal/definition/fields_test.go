@@ -21,7 +21,7 @@ func TestEveryKeyHasAllThatIsSaidAboutKeys(t *testing.T) {
 			t.Errorf("%q is in the table twice, or is not a key", f.Name)
 		}
 		seen[f.Name] = true
-		if f.kind() == "" || f.More == "" || f.Example == "" {
+		if f.kindText() == "" || f.More == "" || f.Example == "" {
 			t.Errorf("%s: kind, paragraph or example is missing: %+v", f.Name, f)
 		}
 		if !strings.HasSuffix(f.Meaning, ".") || strings.Count(f.Meaning, ". ") > 0 || strings.ToUpper(f.Meaning[:1]) != f.Meaning[:1] {
@@ -104,7 +104,7 @@ func TestEveryExampleIsTakenAsTheTableSays(t *testing.T) {
 			want = ""
 		}
 		if got := severity(t, with(configB, f.Name, " "+f.Example), f.Name); got != want {
-			t.Errorf("%s: finding %q, want %q", f.Line(), got, want)
+			t.Errorf("%s: finding %q, want %q", f.ExampleLine(), got, want)
 		}
 	}
 }
@@ -132,14 +132,14 @@ func TestEveryExampleThatIsHonouredIsInTheDefinition(t *testing.T) {
 		absent, _ := parse(t, with(configB, f.Name, "")).Definition("")
 		written, _ := parse(t, with(configB, f.Name, " "+f.Example)).Definition("")
 		if cmp.Equal(absent, written) {
-			t.Errorf("%s: the definition is the same without it", f.Line())
+			t.Errorf("%s: the definition is the same without it", f.ExampleLine())
 		}
 	}
 }
 
 func TestKeysAreFoundByTheirNameAndByOneThatIsNear(t *testing.T) {
 	for _, f := range Fields() {
-		if got, ok := Lookup(f.Name); !ok || got.Meaning != f.Meaning {
+		if got, ok := LookupField(f.Name); !ok || got.Meaning != f.Meaning {
 			t.Errorf("Lookup(%s) = %+v, %v", f.Name, got, ok)
 		}
 		words := strings.Split(f.Name, "_")
@@ -147,17 +147,17 @@ func TestKeysAreFoundByTheirNameAndByOneThatIsNear(t *testing.T) {
 			words[i] = strings.ToUpper(words[i][:1]) + words[i][1:]
 		}
 		for _, other := range []string{f.Name, strings.ReplaceAll(f.Name, "_", "-"), strings.Join(words, "")} {
-			if got := Similar(other); got != f.Name {
+			if got := SimilarKey(other); got != f.Name {
 				t.Errorf("Similar(%s) = %q, want %s", other, got, f.Name)
 			}
 		}
 	}
 	for _, name := range []string{"", "colour", "x", "Tier", "max-items"} {
-		if f, ok := Lookup(name); ok {
+		if f, ok := LookupField(name); ok {
 			t.Errorf("Lookup(%q) found %s", name, f.Name)
 		}
 	}
-	if got := Similar("colour"); got != "" {
+	if got := SimilarKey("colour"); got != "" {
 		t.Errorf("Similar(colour) = %q, want nothing", got)
 	}
 }

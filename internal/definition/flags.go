@@ -36,7 +36,7 @@ func (f Flags) Apply(d *loop.Definition) error {
 	d.Setup, d.Guard = f.Setup, f.Guard
 	d.BaseURL = parseOptional(c, "base_url", baseURL)
 	d.BudgetUSDDay = parseOptional(c, "budget_usd_day", parseDollars)
-	d.Network, d.Env = c.networkHosts(), c.env()
+	d.Network, d.Env = c.readNetworkHosts(), c.readEnv()
 	if len(c.more) == 0 {
 		return nil
 	}

@@ -18,7 +18,7 @@ func readLines(src source) []entry {
 	var entries []entry
 	for i := range src.lines {
 		if e := readKey(src, i); e != nil {
-			entries = append(entries, rescue(src, i, *e))
+			entries = append(entries, rescueValue(src, i, *e))
 		}
 		if len(entries) > maxKeys {
 			return entries
@@ -102,11 +102,11 @@ func readKey(src source, i int) *entry {
 	return &e
 }
 
-// rescue gives values that no line holds, block scalars and flow lists, to the
+// rescueValue gives values that no line holds, block scalars and flow lists, to the
 // YAML parser, one key at a time: one bad line elsewhere must not change what
 // they say.
-func rescue(src source, from int, e entry) entry {
-	written := src.from(e.scalar.Line, e.scalar.Column)
+func rescueValue(src source, from int, e entry) entry {
+	written := src.restOf(e.scalar.Line, e.scalar.Column)
 	flow := strings.HasPrefix(written, "[")
 	if !flow && !blockHeader.MatchString(written) || len(src.text) > maxTreeBytes {
 		return e

@@ -105,7 +105,7 @@ func checkPlaces(t rapid.TB, text string, doc *Document) {
 			if v.Line < 1 || v.Column < 1 || v.Line > len(src.lines) {
 				t.Fatalf("%q: %s stands at %d:%d", text, e.key.Name, v.Line, v.Column)
 			}
-			rest := src.from(v.Line, v.Column)
+			rest := src.restOf(v.Line, v.Column)
 			first, _ := utf8.DecodeRuneInString(v.Text)
 			if v.Text != "" && !strings.HasPrefix(rest, string(first)) && !strings.ContainsAny(rest[:min(1, len(rest))], `"'|>`) {
 				t.Fatalf("%q: %s is %q at %d:%d, where %q stands", text, e.key.Name, v.Text, v.Line, v.Column, rest)

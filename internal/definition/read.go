@@ -24,7 +24,7 @@ func readEntries(src source) ([]entry, error) {
 // the YAML parser, which takes most of the time; so is the whole text if there is
 // anything between its keys.
 func readYAML(src source) ([]entry, error) {
-	if why := src.heavy(); why != "" {
+	if why := src.tooHeavy(); why != "" {
 		return nil, errors.New(why)
 	}
 	src = firstDocument(src)
@@ -77,7 +77,7 @@ func keyStarts(src source) ([]int, bool) {
 // result and in the error are those of the whole text.
 func parsePart(src source, from, to int) (entry, error) {
 	part := source{text: strings.Join(src.lines[from:to], "\n"), lines: src.lines[from:to], ascii: src.ascii}
-	if why := part.heavy(); why != "" {
+	if why := part.tooHeavy(); why != "" {
 		return entry{}, errors.New(why)
 	}
 	entries, err := parseTree(part)
@@ -175,7 +175,7 @@ func simpleScalar(value string, token bool) bool {
 // word or one text in quotes between two commas.
 func simpleFlow(list string) bool {
 	for at := 1; ; at++ {
-		at += spaces(list[at:])
+		at += leadingSpaces(list[at:])
 		length := quotedEnd(list[at:])
 		if strings.Contains(list[at:at+length], "#") {
 			return false
@@ -186,7 +186,7 @@ func simpleFlow(list string) bool {
 			}
 		}
 		at += length
-		at += spaces(list[at:])
+		at += leadingSpaces(list[at:])
 		switch {
 		case length == 0 || at == len(list):
 			return false
@@ -228,6 +228,6 @@ func isBlank(line string) bool {
 	return line == "" || line[0] == '#'
 }
 
-func spaces(text string) int {
+func leadingSpaces(text string) int {
 	return len(text) - len(strings.TrimLeft(text, " "))
 }

@@ -354,7 +354,7 @@ func TestAKeyBeginsWithALetterAndHasNoOtherCharactersThanWordsHave(t *testing.T)
 func TestAnAliasIsAStarBeforeAWord(t *testing.T) {
 	for c := range 0x100 {
 		word := regexp.MustCompile(`[0-9A-Za-z_]`).MatchString(string(rune(c))) || c >= 0x80
-		if got := wordByte(byte(c)); got != word {
+		if got := isWordByte(byte(c)); got != word {
 			t.Errorf("byte %#x is of a word: %v, want %v", c, got, word)
 		}
 	}

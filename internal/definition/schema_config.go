@@ -44,12 +44,12 @@ func buildConfigSchema() schema {
 	}
 	example := map[string]any{}
 	for _, f := range fields {
-		s.Properties = append(s.Properties, property{f.Name, f.schema()})
+		s.Properties = append(s.Properties, property{f.Name, f.valueSchema()})
 		if f.Required == RequiredAlways {
 			s.Required = append(s.Required, f.Name)
 		}
 		if f.Format {
-			example[f.Name] = f.value(f.Example)
+			example[f.Name] = f.yamlValue(f.Example)
 		}
 	}
 	s.AllOf = []schema{fromL2(), atL3()}
@@ -89,35 +89,35 @@ func atL3() schema {
 	return schema{If: tierCondition(loop.TierUnattended), Then: &schema{Properties: properties{{"sandbox", none}}}}
 }
 
-// schema is what a value of the key may be, for editors to check and complete.
-func (f Field) schema() schema {
-	s := f.shape()
+// valueSchema is what a value of the key may be, for editors to check and complete.
+func (f Field) valueSchema() schema {
+	s := f.shapeSchema()
 	s.Description = f.Meaning
 	if fallback := f.Fallback(); fallback != "" {
 		s.Description += " Default: " + fallback + "."
 	}
 	if f.Default != "" {
-		s.Default = f.value(f.Default)
+		s.Default = f.yamlValue(f.Default)
 	}
 	switch f.NotYet {
 	case Refused:
-		s.Description += " Not supported by this version yet: " + f.only() + "."
+		s.Description += " Not supported by this version yet: " + f.onlyDefault() + "."
 		return s
 	case NoEffect:
 		s.Description += " Without effect in this version."
 	}
-	s.Examples = []any{f.value(f.Example)}
+	s.Examples = []any{f.yamlValue(f.Example)}
 	return s
 }
 
-// only says what a file may have for a key that is refused.
-func (f Field) only() string { return "only " + f.Default + " is accepted" }
+// onlyDefault says what a file may have for a key that is refused.
+func (f Field) onlyDefault() string { return "only " + f.Default + " is accepted" }
 
-func (f Field) shape() schema {
+func (f Field) shapeSchema() schema {
 	if f.NotYet == Refused {
-		return f.refused()
+		return f.refusedSchema()
 	}
-	s := f.written()
+	s := f.kindSchema()
 	if f.NotYet == NoEffect {
 		// Nothing is refused; what is known is there to be offered.
 		return schema{AnyOf: []schema{s, {}}}
@@ -125,29 +125,29 @@ func (f Field) shape() schema {
 	return s
 }
 
-// refused accepts only the default.
-func (f Field) refused() schema {
+// refusedSchema accepts only the default.
+func (f Field) refusedSchema() schema {
 	nothing := schema{Type: "array", MaxItems: new(int)}
-	only := []schema{{Const: f.value(f.Default)}}
+	only := []schema{{Const: f.yamlValue(f.Default)}}
 	if _, isText := only[0].Const.(string); !isText {
 		only = append(only, schema{Type: "string", Pattern: "^" + f.Default + "$"})
 	}
 	return schema{AnyOf: append(only, nothing)}
 }
 
-// written is the form of a value by its kind.
-func (f Field) written() schema {
+// kindSchema is the form of a value by its kind.
+func (f Field) kindSchema() schema {
 	switch f.Kind {
 	case KindEnum:
-		return f.enum()
+		return f.enumSchema()
 	case KindCount:
-		return schema{Type: []string{"integer", "string"}, Minimum: 1, Maximum: f.most(), Pattern: countPattern}
+		return schema{Type: []string{"integer", "string"}, Minimum: 1, Maximum: f.maxCount(), Pattern: countPattern}
 	case KindDuration:
 		return schema{Type: "string", Pattern: durationPattern}
 	case KindSize:
 		return schema{Type: "string", Pattern: sizePattern}
 	case KindGlobs, KindList:
-		return f.list()
+		return f.listSchema()
 	case KindCadence:
 		return schema{Type: "string", Pattern: somethingPattern}
 	case KindFlag:
@@ -168,7 +168,7 @@ func (f Field) written() schema {
 	return schema{Type: looseTypes}
 }
 
-func (f Field) most() int64 {
+func (f Field) maxCount() int64 {
 	if strings.HasPrefix(f.Name, "budget_tokens") {
 		return mostTokens
 	}
@@ -178,16 +178,16 @@ func (f Field) most() int64 {
 // mostTokens is the largest budget that is read.
 const mostTokens = 1 << 50
 
-func (f Field) enum() schema {
-	known := schema{Enum: literals(f.Values)}
+func (f Field) enumSchema() schema {
+	known := schema{Enum: anyList(f.Values)}
 	if f.Open {
 		return schema{AnyOf: []schema{known, {Type: looseTypes, Pattern: somethingPattern}}}
 	}
 	return known
 }
 
-// list is several items or one alone.
-func (f Field) list() schema {
+// listSchema is several items or one alone.
+func (f Field) listSchema() schema {
 	item := schema{Type: looseTypes}
 	switch {
 	case f.Name == "scope":
@@ -199,7 +199,7 @@ func (f Field) list() schema {
 	case f.Kind == KindGlobs:
 		item = schema{Type: looseTypes, Not: &schema{Type: "string", Pattern: outOfScopePattern}}
 	case f.Values != nil:
-		item = schema{Enum: literals(f.Values)}
+		item = schema{Enum: anyList(f.Values)}
 	}
 	many := schema{Type: "array", Items: &item}
 	if f.Required == RequiredAlways {
@@ -211,7 +211,7 @@ func (f Field) list() schema {
 	return schema{AnyOf: []schema{many, item}}
 }
 
-func literals(all []string) []any {
+func anyList(all []string) []any {
 	var list []any
 	for _, text := range all {
 		list = append(list, text)
@@ -219,9 +219,9 @@ func literals(all []string) []any {
 	return list
 }
 
-// value is what a YAML reader makes of a value of the key. The table is written
+// yamlValue is what a YAML reader makes of a value of the key. The table is written
 // in this package, so that what cannot be read is a mistake of it.
-func (f Field) value(text string) any {
+func (f Field) yamlValue(text string) any {
 	doc, err := Parse("table of keys", []byte(f.Name+": "+text+"\n"))
 	if err != nil {
 		panic(fmt.Sprintf("definition: value of %s: %v", f.Name, err))

@@ -48,7 +48,7 @@ func TestCompleteDefinitionsAreValid(t *testing.T) {
 	for _, f := range Fields() {
 		switch {
 		case f.NotYet == "" || f.NotYet == NoEffect:
-			full.WriteString(f.Line() + "\n")
+			full.WriteString(f.ExampleLine() + "\n")
 		case f.Default != "":
 			full.WriteString(f.Name + ": " + f.Default + "\n")
 		default:
@@ -181,7 +181,7 @@ func TestTheSchemaRefusesNothingThatTheReaderAccepts(t *testing.T) {
 		}
 		_, findings := doc.Definition("")
 		for _, key := range names {
-			field, _ := Lookup(key)
+			field, _ := LookupField(key)
 			wrong := func(f readiness.Finding) bool {
 				return f.Key == key && (field.NotYet != NoEffect || f.Severity == readiness.SeverityError)
 			}
@@ -225,7 +225,7 @@ func TestEditorsAreOfferedEveryValue(t *testing.T) {
 			t.Errorf("%s is described as %q", f.Name, description)
 		}
 		if f.NotYet != Refused {
-			want, err := json.Marshal([]any{f.value(f.Example)})
+			want, err := json.Marshal([]any{f.yamlValue(f.Example)})
 			if err != nil {
 				t.Fatal(err)
 			}

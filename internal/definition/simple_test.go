@@ -17,7 +17,7 @@ import (
 func checkSimple(t rapid.TB, text string) bool {
 	t.Helper()
 	src := newSource([]byte(text))
-	if len(text) > MaxBytes || src.bomb() {
+	if len(text) > MaxBytes || src.isBomb() {
 		return false
 	}
 	read, err := readYAML(src)

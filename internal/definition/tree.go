@@ -26,7 +26,7 @@ func parseTree(src source) ([]entry, error) {
 	}
 	r := treeReader{src}
 	for _, doc := range file.Docs {
-		pairs, ok := mapping(doc.Body)
+		pairs, ok := mappingPairs(doc.Body)
 		if !ok {
 			continue
 		}
@@ -39,35 +39,35 @@ func parseTree(src source) ([]entry, error) {
 			if items > maxItems {
 				return nil, fmt.Errorf("more than %d list items", maxItems)
 			}
-			if depth(pair.Value, 0) > maxDepth {
+			if nestingDepth(pair.Value, 0) > maxDepth {
 				return nil, errTooDeep
 			}
-			entries = append(entries, r.entry(pair))
+			entries = append(entries, r.readEntry(pair))
 		}
 		if !slices.ContainsFunc(entries, func(e entry) bool { return plainKey(e.key.Name) }) {
 			break
 		}
-		return entries, r.complete(entries)
+		return entries, r.checkComplete(entries)
 	}
 	return nil, errors.New("not a YAML mapping with such keys as a definition has")
 }
 
-// complete checks that the tree has the key of each line in which a line reader
+// checkComplete checks that the tree has the key of each line in which a line reader
 // sees one, and each item of a list, and that no value is where a key
 // would be; otherwise the parser understood the text in a way that no reader of it
 // would.
-func (r treeReader) complete(entries []entry) error {
+func (r treeReader) checkComplete(entries []entry) error {
 	for _, e := range entries {
-		if plainKey(e.key.Name) && r.colon(e.key) == 0 {
+		if plainKey(e.key.Name) && r.colonColumn(e.key) == 0 {
 			return &syntaxError{line: e.key.Line, why: "a key without its colon"}
 		}
 		if e.block && len(e.items) > 0 && r.dashesBelow(e) != len(e.items) {
 			return &syntaxError{line: e.key.Line, why: "a list item inside another value"}
 		}
-		if text := strings.TrimLeft(r.src.from(e.key.Line, r.colon(e.key)+1), " \t"); strings.IndexAny(text, "|>") == 0 && !blockHeader.MatchString(text) {
+		if text := strings.TrimLeft(r.src.restOf(e.key.Line, r.colonColumn(e.key)+1), " \t"); strings.IndexAny(text, "|>") == 0 && !blockHeader.MatchString(text) {
 			return &syntaxError{line: e.key.Line, why: "text behind the mark of a block"}
 		}
-		if line := r.src.loses(e); line > 0 {
+		if line := r.src.lostTabLine(e); line > 0 {
 			return &syntaxError{line: line, why: "a tab that YAML drops"}
 		}
 		if v := e.scalar; v.Line > e.key.Line && v.Column <= e.key.Column && !e.block {
@@ -103,8 +103,8 @@ func (r treeReader) dashesBelow(e entry) int {
 	return n
 }
 
-// mapping lists the pairs of a block or flow mapping.
-func mapping(node ast.Node) ([]*ast.MappingValueNode, bool) {
+// mappingPairs lists the pairs of a block or flow mapping.
+func mappingPairs(node ast.Node) ([]*ast.MappingValueNode, bool) {
 	switch node := node.(type) {
 	case *ast.MappingNode:
 		return node.Values, true
@@ -114,91 +114,91 @@ func mapping(node ast.Node) ([]*ast.MappingValueNode, bool) {
 	return nil, false
 }
 
-func (r treeReader) entry(pair *ast.MappingValueNode) entry {
+func (r treeReader) readEntry(pair *ast.MappingValueNode) entry {
 	at := pair.Key.GetToken()
-	e := entry{key: Key{Name: show(at.Value), Line: at.Position.Line, Column: at.Position.Column}}
+	e := entry{key: Key{Name: showMarks(at.Value), Line: at.Position.Line, Column: at.Position.Column}}
 	switch node := pair.Value.(type) {
 	case *ast.SequenceNode:
-		e.scalar, e.block = r.collection(node, node.Start, node.End)
+		e.scalar, e.block = r.readCollection(node, node.Start, node.End)
 		for i, item := range node.Values {
-			v := r.item(item, node.IsFlowStyle)
+			v := r.readItem(item, node.IsFlowStyle)
 			if !node.IsFlowStyle && i < len(node.Entries) && node.Entries[i].Start != nil {
 				dash := node.Entries[i].Start.Position
-				if missing(item) {
+				if isMissing(item) {
 					v.Line, v.Column = dash.Line, dash.Column+1
 				}
-				v = r.begin(v, dash.Line, dash.Column+1)
+				v = r.placeValue(v, dash.Line, dash.Column+1)
 			}
 			e.items = append(e.items, v)
 		}
 	case *ast.MappingNode:
-		e.scalar, e.block = r.collection(node, node.Start, node.End)
+		e.scalar, e.block = r.readCollection(node, node.Start, node.End)
 	case *ast.MappingValueNode:
-		e.scalar, e.block = r.collection(node, nil, nil)
+		e.scalar, e.block = r.readCollection(node, nil, nil)
 	case *ast.TagNode, *ast.AnchorNode, *ast.AliasNode:
 		// The line reader gives the text as it was written, items included.
 		if lines := readKey(r.src, e.key.Line-1); lines != nil && lines.key.Name == e.key.Name {
 			return *lines
 		}
-		e.scalar = r.item(node, false)
+		e.scalar = r.readItem(node, false)
 	default:
-		e.scalar = r.scalar(node)
-		if tokenKeys[e.key.Name] && plain(node) {
+		e.scalar = r.readScalar(node)
+		if tokenKeys[e.key.Name] && isPlain(node) {
 			e.scalar.Text = cutComment(e.scalar.Text)
 		}
 	}
-	if colon := r.colon(e.key); colon > 0 {
-		if missing(pair.Value) {
+	if colon := r.colonColumn(e.key); colon > 0 {
+		if isMissing(pair.Value) {
 			e.scalar.Line, e.scalar.Column = e.key.Line, colon+1
 		}
-		e.scalar = r.begin(e.scalar, e.key.Line, colon+1)
+		e.scalar = r.placeValue(e.scalar, e.key.Line, colon+1)
 	}
 	if e.scalar.Line == 0 {
 		e.scalar.Line, e.scalar.Column = e.key.Line, e.key.Column
 	}
-	if _, list := pair.Value.(*ast.SequenceNode); !list && (e.scalar.Text != "" || quoted(pair.Value)) {
+	if _, list := pair.Value.(*ast.SequenceNode); !list && (e.scalar.Text != "" || isQuoted(pair.Value)) {
 		e.items = []readiness.Value{e.scalar}
 	}
 	return e
 }
 
-// collection is the source text of a flow collection, and no text for a block
+// readCollection is the source text of a flow collection, and no text for a block
 // collection, which has no end of its own.
-func (r treeReader) collection(node ast.Node, start, end *token.Token) (v readiness.Value, block bool) {
+func (r treeReader) readCollection(node ast.Node, start, end *token.Token) (v readiness.Value, block bool) {
 	if start == nil || end == nil {
-		return at(first(node), ""), true
+		return valueAt(firstToken(node), ""), true
 	}
 	from, to := start.Position, end.Position
-	rest := r.src.from(from.Line, from.Column)
+	rest := r.src.restOf(from.Line, from.Column)
 	if from.Line == to.Line {
-		return at(start, strings.TrimSpace(closed(rest, to.Column-from.Column+1, end.Value))), false
+		return valueAt(start, strings.TrimSpace(untilBracket(rest, to.Column-from.Column+1, end.Value))), false
 	}
 	parts := []string{strings.TrimSpace(rest)}
 	for line := from.Line + 1; line < to.Line; line++ {
-		parts = append(parts, strings.TrimSpace(r.src.from(line, 1)))
+		parts = append(parts, strings.TrimSpace(r.src.restOf(line, 1)))
 	}
-	parts = append(parts, strings.TrimSpace(closed(r.src.from(to.Line, 1), to.Column, end.Value)))
-	return at(start, strings.Join(parts, " ")), false
+	parts = append(parts, strings.TrimSpace(untilBracket(r.src.restOf(to.Line, 1), to.Column, end.Value)))
+	return valueAt(start, strings.Join(parts, " ")), false
 }
 
-// item is one element of a list. What is not a scalar is taken as written in
+// readItem is one element of a list. What is not a scalar is taken as written in
 // its line, in a flow list up to the next comma.
-func (r treeReader) item(node ast.Node, inFlow bool) readiness.Value {
+func (r treeReader) readItem(node ast.Node, inFlow bool) readiness.Value {
 	switch node := node.(type) {
 	case *ast.SequenceNode:
-		if v, block := r.collection(node, node.Start, node.End); !block {
+		if v, block := r.readCollection(node, node.Start, node.End); !block {
 			return v
 		}
 	case *ast.MappingNode:
-		if v, block := r.collection(node, node.Start, node.End); !block {
+		if v, block := r.readCollection(node, node.Start, node.End); !block {
 			return v
 		}
 	case *ast.MappingValueNode, *ast.TagNode, *ast.AnchorNode, *ast.AliasNode:
 	default:
-		return r.scalar(node)
+		return r.readScalar(node)
 	}
-	v := at(first(node), "")
-	rest := r.src.from(v.Line, v.Column)
+	v := valueAt(firstToken(node), "")
+	rest := r.src.restOf(v.Line, v.Column)
 	if end := strings.IndexAny(rest, ",]"); inFlow && end >= 0 {
 		rest = rest[:end]
 	}
@@ -206,31 +206,31 @@ func (r treeReader) item(node ast.Node, inFlow bool) readiness.Value {
 	return v
 }
 
-// scalar is the text of a scalar node, as written and not as typed.
-func (r treeReader) scalar(node ast.Node) readiness.Value {
+// readScalar is the text of a scalar node, as written and not as typed.
+func (r treeReader) readScalar(node ast.Node) readiness.Value {
 	switch node := node.(type) {
 	case nil:
 		return readiness.Value{}
 	case *ast.LiteralNode:
-		return at(node.Start, strings.TrimRight(node.Value.Value, "\n"))
+		return valueAt(node.Start, strings.TrimRight(node.Value.Value, "\n"))
 	case *ast.StringNode:
-		if quoted(node) {
-			return r.settle(at(node.Token, node.Value), true)
+		if isQuoted(node) {
+			return r.correctColumn(valueAt(node.Token, node.Value), true)
 		}
 	case *ast.NullNode:
-		if missing(node) {
-			return at(node.Token, "")
+		if isMissing(node) {
+			return valueAt(node.Token, "")
 		}
 	}
-	v := at(node.GetToken(), node.GetToken().Value)
+	v := valueAt(node.GetToken(), node.GetToken().Value)
 	v.Text = strings.Trim(v.Text, " \t")
-	return r.settle(v, false)
+	return r.correctColumn(v, false)
 }
 
-// colon is the column of the colon behind a key, or 0 if the key is written in
+// colonColumn is the column of the colon behind a key, or 0 if the key is written in
 // a way that people do not write.
-func (r treeReader) colon(key Key) int {
-	rest := r.src.from(key.Line, key.Column)
+func (r treeReader) colonColumn(key Key) int {
+	rest := r.src.restOf(key.Line, key.Column)
 	written := key.Name
 	if rest != "" && (rest[0] == '"' || rest[0] == '\'') {
 		written = rest[:1] + key.Name + rest[:1]
@@ -243,11 +243,11 @@ func (r treeReader) colon(key Key) int {
 	return key.Column + utf8.RuneCountInString(written) + len(before)
 }
 
-// begin places a value at the first character after its key or its dash, in
+// placeValue places a value at the first character after its key or its dash, in
 // that line or a later one. The parser is often a little off.
-func (r treeReader) begin(v readiness.Value, line, column int) readiness.Value {
+func (r treeReader) placeValue(v readiness.Value, line, column int) readiness.Value {
 	for ; v.Text != "" && line <= len(r.src.lines); line++ {
-		rest := r.src.from(line, column)
+		rest := r.src.restOf(line, column)
 		text := strings.TrimLeft(rest, " \t")
 		if text != "" && text[0] != '#' {
 			v.Line, v.Column = line, column+len(rest)-len(text)
@@ -258,11 +258,11 @@ func (r treeReader) begin(v readiness.Value, line, column int) readiness.Value {
 	return v
 }
 
-// settle corrects the column of a value. The parser counts white space before
+// correctColumn corrects the column of a value. The parser counts white space before
 // a value as part of it after a tab, and white space behind a number as if it
 // stood before it.
-func (r treeReader) settle(v readiness.Value, quoted bool) readiness.Value {
-	rest := r.src.from(v.Line, v.Column)
+func (r treeReader) correctColumn(v readiness.Value, quoted bool) readiness.Value {
+	rest := r.src.restOf(v.Line, v.Column)
 	word, _, _ := strings.Cut(v.Text, " ")
 	if quoted || strings.HasPrefix(rest, word) {
 		word = ""
@@ -271,33 +271,33 @@ func (r treeReader) settle(v readiness.Value, quoted bool) readiness.Value {
 		v.Column += spaces
 		return v
 	}
-	line := r.src.from(v.Line, 1)
+	line := r.src.restOf(v.Line, 1)
 	if i := strings.LastIndex(line[:min(len(line), len(line)-len(rest)+len(word))], word); i >= 0 {
 		v.Column = utf8.RuneCountInString(line[:i]) + 1
 	}
 	return v
 }
 
-// first is the token at which a node begins. A mapping's own token is the
+// firstToken is the token at which a node begins. A mapping's own token is the
 // colon of its first pair.
-func first(node ast.Node) *token.Token {
-	if pairs, ok := mapping(node); ok && len(pairs) > 0 {
+func firstToken(node ast.Node) *token.Token {
+	if pairs, ok := mappingPairs(node); ok && len(pairs) > 0 {
 		return pairs[0].Key.GetToken()
 	}
 	return node.GetToken()
 }
 
-func at(t *token.Token, text string) readiness.Value {
-	text = show(text)
+func valueAt(t *token.Token, text string) readiness.Value {
+	text = showMarks(text)
 	if t == nil || t.Position == nil {
 		return readiness.Value{Text: text}
 	}
 	return readiness.Value{Text: text, Line: t.Position.Line, Column: t.Position.Column}
 }
 
-// closed is text up to the bracket that is its nth character, or later: the
+// untilBracket is text up to the bracket that is its nth character, or later: the
 // parser does not count the tabs between items.
-func closed(text string, n int, bracket string) string {
+func untilBracket(text string, n int, bracket string) string {
 	end := 0
 	for end < len(text) && n > 1 {
 		_, size := utf8.DecodeRuneInString(text[end:])
@@ -310,24 +310,24 @@ func closed(text string, n int, bracket string) string {
 	return text
 }
 
-func quoted(node ast.Node) bool {
+func isQuoted(node ast.Node) bool {
 	s, ok := node.(*ast.StringNode)
 	return ok && (s.Token.Type == token.SingleQuoteType || s.Token.Type == token.DoubleQuoteType)
 }
 
-// missing reports whether there is nothing where a value might be.
-func missing(node ast.Node) bool {
+// isMissing reports whether there is nothing where a value might be.
+func isMissing(node ast.Node) bool {
 	null, ok := node.(*ast.NullNode)
 	return ok && null.Token.Type == token.ImplicitNullType
 }
 
-func plain(node ast.Node) bool {
+func isPlain(node ast.Node) bool {
 	_, block := node.(*ast.LiteralNode)
-	return node != nil && !block && !quoted(node)
+	return node != nil && !block && !isQuoted(node)
 }
 
-// depth counts collections inside one another and stops where it is too deep.
-func depth(node ast.Node, above int) int {
+// nestingDepth counts collections inside one another and stops where it is too deep.
+func nestingDepth(node ast.Node, above int) int {
 	if above > maxDepth {
 		return above
 	}
@@ -335,20 +335,20 @@ func depth(node ast.Node, above int) int {
 	switch node := node.(type) {
 	case *ast.SequenceNode:
 		for _, item := range node.Values {
-			deepest = max(deepest, depth(item, above+1))
+			deepest = max(deepest, nestingDepth(item, above+1))
 		}
 	case *ast.MappingNode:
 		for _, pair := range node.Values {
-			deepest = max(deepest, depth(pair, above+1))
+			deepest = max(deepest, nestingDepth(pair, above+1))
 		}
 	case *ast.MappingValueNode:
-		return max(depth(node.Key, above+1), depth(node.Value, above+1))
+		return max(nestingDepth(node.Key, above+1), nestingDepth(node.Value, above+1))
 	case *ast.MappingKeyNode:
-		return depth(node.Value, above+1)
+		return nestingDepth(node.Value, above+1)
 	case *ast.TagNode:
-		return depth(node.Value, above+1)
+		return nestingDepth(node.Value, above+1)
 	case *ast.AnchorNode:
-		return depth(node.Value, above+1)
+		return nestingDepth(node.Value, above+1)
 	}
 	return deepest
 }

@@ -37,8 +37,8 @@ const longest = 366 * 24 * time.Hour
 
 var errDuration = errors.New("expected a duration like 90s, 10m, 1h30m, 2d or 1w")
 
-// duration reads Go's form with d (24 hours) and w before it: 1d12h.
-func duration(text string) (time.Duration, error) {
+// parseDuration reads Go's form with d (24 hours) and w before it: 1d12h.
+func parseDuration(text string) (time.Duration, error) {
 	var total time.Duration
 	rest := text
 	for _, unit := range []struct {
@@ -74,8 +74,8 @@ func duration(text string) (time.Duration, error) {
 
 var sizeForm = regexp.MustCompile(sizePattern)
 
-// size reads a number of bytes.
-func size(text string) (int64, error) {
+// parseSize reads a number of bytes.
+func parseSize(text string) (int64, error) {
 	parts := sizeForm.FindStringSubmatch(text)
 	if parts == nil {
 		return 0, errors.New("expected a size like 8GiB or 500MB: a whole number and MB, GB, TB, MiB, GiB or TiB")

@@ -14,7 +14,7 @@ func TestADurationIsReadOrRefused(t *testing.T) {
 		"1d12h": 36 * time.Hour, "90s": 90 * time.Second, "10m": 10 * time.Minute, "1h30m": 90 * time.Minute, "1.5h": 90 * time.Minute, "1ms": time.Millisecond,
 		"52w2d": 366 * day, "366d": 366 * day,
 	} {
-		if got, err := duration(text); err != nil || got != want {
+		if got, err := parseDuration(text); err != nil || got != want {
 			t.Errorf("duration(%q) = %v, %v, want %v", text, got, err, want)
 		}
 	}
@@ -24,7 +24,7 @@ func TestADurationIsReadOrRefused(t *testing.T) {
 		"1.5w": "expected a duration", "1 w": "expected a duration", "1W": "expected a duration", "1w-1h": "expected a duration", "1000w": "expected a duration",
 		"53w": "at most a year", "367d": "at most a year", "9000h": "at most a year", "999w": "at most a year", "9223372036s": "at most a year",
 	} {
-		if got, err := duration(text); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := parseDuration(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("duration(%q) = %v, %v, want an error with %q", text, got, err, want)
 		}
 	}

@@ -25,21 +25,21 @@ const (
 
 var errTooDeep = errors.New("nested too deeply")
 
-// bomb reports whether the text may nest so deeply that parsing it costs too
+// isBomb reports whether the text may nest so deeply that parsing it costs too
 // much. Counting what opens, and not what closes, cannot be deceived by quotes.
-func (s source) bomb() bool {
+func (s source) isBomb() bool {
 	if strings.Count(s.text, "[")+strings.Count(s.text, "{") > maxOpeners {
 		return true
 	}
 	for _, line := range s.lines {
-		if dashes(line) > maxDashes {
+		if countDashes(line) > maxDashes {
 			return true
 		}
 	}
 	return false
 }
 
-func dashes(line string) int {
+func countDashes(line string) int {
 	n := 0
 	for {
 		line = strings.TrimLeft(line, " \t")
@@ -51,12 +51,12 @@ func dashes(line string) int {
 	}
 }
 
-// heavy says why the text should not be parsed as YAML, or nothing.
-func (s source) heavy() string {
+// tooHeavy says why the text should not be parsed as YAML, or nothing.
+func (s source) tooHeavy() string {
 	if len(s.text) > maxTreeBytes {
 		return fmt.Sprintf("larger than %d bytes", maxTreeBytes)
 	}
-	if show(s.text) != s.text {
+	if showMarks(s.text) != s.text {
 		return "with invalid characters"
 	}
 	blank := 0
@@ -99,7 +99,7 @@ func parseYAML(src source) (file *ast.File, err error) {
 			file, err = nil, &syntaxError{}
 		}
 	}()
-	file, err = parser.ParseBytes([]byte(hide(src)), 0, parser.AllowDuplicateMapKey())
+	file, err = parser.ParseBytes([]byte(hideMarks(src)), 0, parser.AllowDuplicateMapKey())
 	var syntax interface {
 		GetMessage() string
 		GetToken() *token.Token
@@ -118,7 +118,7 @@ func parseYAML(src source) (file *ast.File, err error) {
 func firstDocument(src source) source {
 	begun, end := false, 0
 	for i, line := range src.lines {
-		starts, ends := marker(line, "---"), marker(line, "...")
+		starts, ends := isMarker(line, "---"), isMarker(line, "...")
 		if begun && (starts || ends) {
 			return source{text: src.text[:end], lines: src.lines[:i], ascii: src.ascii}
 		}
@@ -129,7 +129,7 @@ func firstDocument(src source) source {
 	return src
 }
 
-func marker(line, mark string) bool {
+func isMarker(line, mark string) bool {
 	rest, ok := strings.CutPrefix(line, mark)
 	return ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t')
 }
@@ -146,10 +146,10 @@ const (
 
 var shown = strings.NewReplacer(hiddenTab, "\t", hiddenTag, "!", hiddenMark, "&", hiddenAlias, "*")
 
-// hide makes the text of tags, anchors and aliases plain text for the parser,
+// hideMarks makes the text of tags, anchors and aliases plain text for the parser,
 // which is what a definition takes them for, and keeps the tabs between words,
 // which the parser would drop. One character replaces one, so positions stay.
-func hide(src source) string {
+func hideMarks(src source) string {
 	if !strings.ContainsAny(src.text, "\t!&*") {
 		return src.text
 	}
@@ -194,11 +194,11 @@ func hideInLine(b *strings.Builder, line string, below bool) {
 func hiddenMarks(line string, i int, below bool) string {
 	switch c := line[i]; {
 	case c != '!' && c != '&' && c != '*' || !beginsWord(line[:i]):
-	case c == '*' && i+1 < len(line) && wordByte(line[i+1]):
+	case c == '*' && i+1 < len(line) && isWordByte(line[i+1]):
 		return hiddenAlias
-	case c == '!' && (!below || !decorates(line[:i], line[i:])):
+	case c == '!' && (!below || !isDecoration(line[:i], line[i:])):
 		return hiddenTag
-	case c == '&' && (!below || !decorates(line[:i], line[i:])):
+	case c == '&' && (!below || !isDecoration(line[:i], line[i:])):
 		return hiddenMark
 	}
 	return line[i : i+1]
@@ -245,13 +245,13 @@ func beginsWord(before string) bool {
 	return before == "" || strings.ContainsAny(before[len(before)-1:], " \t,[{")
 }
 
-func wordByte(c byte) bool {
+func isWordByte(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
 }
 
-// decorates reports whether a tag or an anchor is alone after a top-level key. If
+// isDecoration reports whether a tag or an anchor is alone after a top-level key. If
 // there is a block below, the parser must see it for what it is.
-func decorates(before, word string) bool {
+func isDecoration(before, word string) bool {
 	if !strings.HasSuffix(strings.TrimRight(before, " \t"), ":") || !startsText(before) || before[0] == '-' {
 		return false
 	}
@@ -260,22 +260,22 @@ func decorates(before, word string) bool {
 	return rest == "" || strings.ContainsAny(rest[:1], "#|>")
 }
 
-// show is the inverse of hide for any part of the text.
-func show(text string) string {
+// showMarks is the inverse of hide for any part of the text.
+func showMarks(text string) string {
 	if !strings.Contains(text, hiddenBytes) {
 		return text
 	}
 	return shown.Replace(text)
 }
 
-// loses is the line of a plain value from which the parser has dropped a tab
+// lostTabLine is the line of a plain value from which the parser has dropped a tab
 // that hide did not keep, or 0.
-func (s source) loses(e entry) int {
+func (s source) lostTabLine(e entry) int {
 	if !strings.Contains(s.text, "\t") {
 		return 0
 	}
 	for _, v := range append([]readiness.Value{e.scalar}, e.items...) {
-		written := s.from(v.Line, v.Column)
+		written := s.restOf(v.Line, v.Column)
 		if written == "" || strings.ContainsAny(written[:1], "\"'|>[{") || strings.HasPrefix(written, v.Text) {
 			continue
 		}

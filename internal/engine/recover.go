@@ -330,7 +330,7 @@ func (e *Engine) sweepCandidates(ctx context.Context, repo *git.Repo) error {
 
 func (e *Engine) sweepRuns(ctx context.Context, repo *git.Repo) error {
 	trees := e.host().Trees(repo, sandbox.None)
-	names, err := trees.Left()
+	names, err := trees.TreeNames()
 	if err != nil {
 		return err
 	}
@@ -388,7 +388,7 @@ func (e *Engine) rescueTree(ctx context.Context, repo *git.Repo, run loop.Run, n
 		ref := snapshotPrefix + "rescued/" + run.ID
 		_, _, err = makeSnapshot(ctx, tree, ref, run.ID, "pawl: work of run "+run.ID+" that its recovery did not see", e.Now())
 		if errors.Is(err, workspace.ErrIncomplete) {
-			_, err = tree.Keep(keepPrefix + run.ID)
+			_, err = tree.KeepAs(keepPrefix + run.ID)
 		}
 		err = errors.Join(err, tree.Leave())
 	}

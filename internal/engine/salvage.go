@@ -116,7 +116,7 @@ func (wt *workTree) setAsideUnread() (string, error) {
 		if err := tree.Leave(); err != nil {
 			return "", err
 		}
-		if to, err := tree.Keep(keepPrefix + wt.run.ID); err == nil {
+		if to, err := tree.KeepAs(keepPrefix + wt.run.ID); err == nil {
 			return to, nil
 		}
 	}
@@ -182,7 +182,7 @@ func KeptCopies(home string) ([]KeptCopy, error) {
 		if !kept || err != nil {
 			continue
 		}
-		list = append(list, KeptCopy{RunID: id, Dir: workspace.Content(h.CopyPath(e.Name())), When: info.ModTime()})
+		list = append(list, KeptCopy{RunID: id, Dir: workspace.ContentDir(h.CopyPath(e.Name())), When: info.ModTime()})
 	}
 	return list, nil
 }

@@ -158,7 +158,7 @@ func makeSnapshot(ctx context.Context, tree *runenv.Copy, ref, runID, msg string
 // setAside keeps a tree that is too large for a snapshot as it is, under a name
 // that nothing removes.
 func (wt *workTree) setAside(why error) error {
-	to, err := wt.copy.Keep(keepPrefix + wt.run.ID)
+	to, err := wt.copy.KeepAs(keepPrefix + wt.run.ID)
 	if err != nil {
 		return errors.Join(why, err)
 	}

@@ -172,7 +172,7 @@ func (t Checker) Sweep(ctx context.Context, repo *git.Repo) error {
 // leftIDs lists the ids of all tries that have left anything, live ones
 // included. A power cut may have kept a copy and lost its lock.
 func (t Checker) leftIDs(repo *git.Repo) ([]string, error) {
-	names, err := t.Trees(repo, sandbox.None).Left()
+	names, err := t.Trees(repo, sandbox.None).TreeNames()
 	if err != nil {
 		return nil, err
 	}

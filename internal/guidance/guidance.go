@@ -76,7 +76,7 @@ func Read(ctx context.Context, src Source, commit string, scope, choice []string
 		return nil, fmt.Errorf("read the instructions of %s: %w", commit, err)
 	}
 	r := &reader{blobs: blobs, commit: commit, entries: map[string]object.Entry{}, seen: map[string]bool{}, same: map[string]string{}}
-	err = r.read(wanted{prefixes: prefixes(scope), choice: choice})
+	err = r.readSelected(selection{prefixes: globFolders(scope), choice: choice})
 	if err == nil {
 		err = blobs.Close()
 	}
@@ -86,22 +86,22 @@ func Read(ctx context.Context, src Source, commit string, scope, choice []string
 	return r.files, nil
 }
 
-// read takes what is wanted, and stops looking at maxFiles.
-func (r *reader) read(w wanted) error {
-	listed, all, err := r.blobs.Within(r.commit, maxFolders, w.enters)
+// readSelected takes what is wanted, and stops looking at maxFiles.
+func (r *reader) readSelected(w selection) error {
+	listed, all, err := r.blobs.Within(r.commit, maxFolders, w.mayEnter)
 	if err != nil {
 		return err
 	}
 	var found []object.Entry
 	for _, e := range listed {
 		r.entries[e.Path] = e
-		if e.Mode != object.ModeGitlink && w.file(e.Path) {
+		if e.Mode != object.ModeGitlink && w.includes(e.Path) {
 			found = append(found, e)
 		}
 	}
-	slices.SortFunc(found, byDepth)
+	slices.SortFunc(found, compareDepth)
 	for _, e := range found {
-		if err := r.take(e.Path, 0); err != nil {
+		if err := r.takeFile(e.Path, 0); err != nil {
 			return err
 		}
 	}
@@ -111,9 +111,9 @@ func (r *reader) read(w wanted) error {
 	return nil
 }
 
-// byDepth puts the files of the top first. In a folder the order of Names counts,
+// compareDepth puts the files of the top first. In a folder the order of Names counts,
 // then that of the alphabet, so that a prompt is the same each time.
-func byDepth(a, b object.Entry) int {
+func compareDepth(a, b object.Entry) int {
 	rank := func(p string) int {
 		if i := slices.Index(Names, path.Base(p)); i >= 0 && path.Dir(p) == path.Clean(cmp.Or(folderOf(p), ".")) {
 			return i
@@ -147,28 +147,28 @@ func folderOf(p string) string {
 	return ""
 }
 
-// wanted says which files of a tree are instructions.
-type wanted struct {
+// selection says which files of a tree are instructions.
+type selection struct {
 	prefixes []string // folders that the scope begins with; empty: the top
 	choice   []string // globs instead; empty: none
 }
 
-// prefixes are the folders that globs begin with, each once.
-func prefixes(globs []string) []string {
+// globFolders are the folders that globs begin with, each once.
+func globFolders(globs []string) []string {
 	var all []string
 	for _, glob := range globs {
 		alternatives, _ := policy.Alternatives(strings.TrimSuffix(strings.TrimPrefix(glob, "./"), "/"))
 		for _, one := range alternatives {
-			all = append(all, literal(one))
+			all = append(all, literalPrefix(one))
 		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// literal is the part of a glob without wildcards that names a folder, or may: a
+// literalPrefix is the part of a glob without wildcards that names a folder, or may: a
 // name at its end is a folder or a file, and it costs nothing to look.
-func literal(glob string) string {
+func literalPrefix(glob string) string {
 	var dir []string
 	for part := range strings.SplitSeq(glob, "/") {
 		if strings.ContainsAny(part, `*?[\`) {
@@ -179,27 +179,27 @@ func literal(glob string) string {
 	return strings.Join(dir, "/")
 }
 
-// enters reports whether a folder can hold instructions that are wanted.
-func (w wanted) enters(dir string) bool {
+// mayEnter reports whether a folder can hold instructions that are wanted.
+func (w selection) mayEnter(dir string) bool {
 	if len(w.choice) > 0 {
-		return slices.ContainsFunc(prefixes(w.choice), func(p string) bool { return within(p, dir) || within(dir, p) })
+		return slices.ContainsFunc(globFolders(w.choice), func(p string) bool { return isWithin(p, dir) || isWithin(dir, p) })
 	}
-	return !slices.Contains(foreign, path.Base(dir)) && w.along(folderOf(dir+"/x"))
+	return !slices.Contains(foreign, path.Base(dir)) && w.isAlong(folderOf(dir+"/x"))
 }
 
-// along reports whether a folder is on the way to a prefix, or below one. Without
+// isAlong reports whether a folder is on the way to a prefix, or below one. Without
 // a scope there is the top only.
-func (w wanted) along(dir string) bool {
-	return dir == "" || slices.ContainsFunc(w.prefixes, func(p string) bool { return within(p, dir) || within(dir, p) })
+func (w selection) isAlong(dir string) bool {
+	return dir == "" || slices.ContainsFunc(w.prefixes, func(p string) bool { return isWithin(p, dir) || isWithin(dir, p) })
 }
 
-// file reports whether a file is wanted.
-func (w wanted) file(name string) bool {
+// includes reports whether a file is wanted.
+func (w selection) includes(name string) bool {
 	if len(w.choice) > 0 {
 		return slices.Contains(w.choice, name) || !besideSkill(name) && slices.ContainsFunc(w.choice, func(glob string) bool { return policy.Covers(glob, name) })
 	}
 	dir := folderOf(name)
-	if !w.along(dir) {
+	if !w.isAlong(dir) {
 		return false
 	}
 	if path.Dir(name) == path.Clean(cmp.Or(dir, ".")) && slices.Contains(Names, path.Base(name)) {
@@ -220,8 +220,8 @@ func besideSkill(name string) bool {
 	return in && path.Base(name) != "SKILL.md"
 }
 
-// within reports whether a path is a folder or lies in it; everything lies in the
+// isWithin reports whether a path is a folder or lies in it; everything lies in the
 // top.
-func within(name, dir string) bool {
+func isWithin(name, dir string) bool {
 	return dir == "" || name == dir || strings.HasPrefix(name, dir+"/")
 }

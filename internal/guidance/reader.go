@@ -27,28 +27,28 @@ type reader struct {
 	total int               // bytes that are given
 }
 
-// take adds a file, and then what it imports. hops is how many imports led to it.
-func (r *reader) take(name string, hops int) error {
+// takeFile adds a file, and then what it imports. hops is how many imports led to it.
+func (r *reader) takeFile(name string, hops int) error {
 	if r.seen[name] {
 		return nil
 	}
 	r.seen[name] = true
-	f, imported, err := r.file(name, hops)
+	f, imported, err := r.readFile(name, hops)
 	if err != nil {
 		return err
 	}
 	r.files = append(r.files, f)
 	for _, next := range imported {
-		if err := r.take(next, hops+1); err != nil {
+		if err := r.takeFile(next, hops+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// file reads a file, and says which files it imports.
-func (r *reader) file(name string, hops int) (f File, imported []string, err error) {
-	e, note, err := r.follow(r.entries[name])
+// readFile reads a file, and says which files it imports.
+func (r *reader) readFile(name string, hops int) (f File, imported []string, err error) {
+	e, note, err := r.followLinks(r.entries[name])
 	f = File{Path: name, Blob: e.ID, Note: note}
 	switch {
 	case err != nil || note != "":
@@ -60,7 +60,7 @@ func (r *reader) file(name string, hops int) (f File, imported []string, err err
 		f.Note = "the same as " + r.same[e.ID]
 		return f, nil, nil
 	}
-	content, size, err := r.content(e.ID)
+	content, size, err := r.readContent(e.ID)
 	f.Bytes = size
 	switch {
 	case errors.Is(err, loop.ErrNotFound):
@@ -73,15 +73,15 @@ func (r *reader) file(name string, hops int) (f File, imported []string, err err
 		return f, nil, nil
 	}
 	text := strings.TrimRight(strings.ToValidUTF8(string(content), "\uFFFD"), "\uFFFD") // A character may be cut.
-	text, imported, err = r.imports(name, text, hops)
+	text, imported, err = r.cutImports(name, text, hops)
 	if err == nil {
-		r.give(&f, e.ID, text)
+		r.giveText(&f, e.ID, text)
 	}
 	return f, imported, err
 }
 
-// give puts as much of the text into the file as its bounds allow.
-func (r *reader) give(f *File, id, text string) {
+// giveText puts as much of the text into the file as its bounds allow.
+func (r *reader) giveText(f *File, id, text string) {
 	text = strings.TrimSpace(text)
 	if first := r.same[text]; first != "" {
 		f.Note = "the same as " + first
@@ -105,8 +105,8 @@ func (r *reader) give(f *File, id, text string) {
 	r.same[id], r.same[text] = f.Path, f.Path
 }
 
-// content reads the beginning of a blob, and its size.
-func (r *reader) content(id string) (content []byte, size int64, err error) {
+// readContent reads the beginning of a blob, and its size.
+func (r *reader) readContent(id string) (content []byte, size int64, err error) {
 	err = r.blobs.Each([]string{id}, func(_ int, n int64, in io.Reader) (err error) {
 		size = n
 		content, err = io.ReadAll(io.LimitReader(in, MaxFile))
@@ -115,22 +115,22 @@ func (r *reader) content(id string) (content []byte, size int64, err error) {
 	return content, size, err
 }
 
-// follow resolves symbolic links, in the tree only. A note says why there is no
+// followLinks resolves symbolic links, in the tree only. A note says why there is no
 // file at their end.
-func (r *reader) follow(e object.Entry) (_ object.Entry, note string, err error) {
+func (r *reader) followLinks(e object.Entry) (_ object.Entry, note string, err error) {
 	for range maxHops {
 		if e.Mode != object.ModeSymlink {
 			return e, "", nil
 		}
-		target, _, err := r.content(e.ID)
+		target, _, err := r.readContent(e.ID)
 		if err != nil {
 			return e, "", err
 		}
-		to, ok := inside(path.Dir(e.Path), string(target))
+		to, ok := resolveInside(path.Dir(e.Path), string(target))
 		if !ok {
 			return e, "left out: it is a link that leads out of the tree", nil
 		}
-		next, found, err := r.find(to)
+		next, found, err := r.findEntry(to)
 		if err != nil {
 			return e, "", err
 		}
@@ -142,9 +142,9 @@ func (r *reader) follow(e object.Entry) (_ object.Entry, note string, err error)
 	return e, "left out: its links do not end", nil
 }
 
-// inside is the path that a reference of a file in dir leads to. It is false for
+// resolveInside is the path that a reference of a file in dir leads to. It is false for
 // one that leads out of the tree.
-func inside(dir, ref string) (string, bool) {
+func resolveInside(dir, ref string) (string, bool) {
 	if path.IsAbs(ref) || strings.HasPrefix(ref, "~") {
 		return "", false
 	}
@@ -152,8 +152,8 @@ func inside(dir, ref string) (string, bool) {
 	return to, to != ".." && !strings.HasPrefix(to, "../")
 }
 
-// find looks a file up by its path. Folders that are links are not followed.
-func (r *reader) find(name string) (object.Entry, bool, error) {
+// findEntry looks a file up by its path. Folders that are links are not followed.
+func (r *reader) findEntry(name string) (object.Entry, bool, error) {
 	e, ok := r.entries[name]
 	if ok || r.lookups >= maxLookups {
 		return e, ok, nil
@@ -170,11 +170,11 @@ func (r *reader) find(name string) (object.Entry, bool, error) {
 // mention is @ and a path, at the beginning of a word.
 var mention = regexp.MustCompile(`(^|\s|\()@([^\s@()]+)`)
 
-// imports finds the files that a text imports as Claude Code writes it: @ and a
+// cutImports finds the files that a text imports as Claude Code writes it: @ and a
 // path that is relative to the file, not in code. The text is returned with these
 // paths bare, because some programs replace a path behind an @ by the file as it
 // lies in the tree. Lines that are nothing but an import are taken out.
-func (r *reader) imports(name, text string, hops int) (string, []string, error) {
+func (r *reader) cutImports(name, text string, hops int) (string, []string, error) {
 	var imported []string
 	var out strings.Builder
 	fenced := false
@@ -186,7 +186,7 @@ func (r *reader) imports(name, text string, hops int) (string, []string, error) 
 			out.WriteString(line)
 			continue
 		}
-		bare, found, err := r.importsOf(name, line)
+		bare, found, err := r.cutLineImports(name, line)
 		if err != nil {
 			return "", nil, err
 		}
@@ -201,8 +201,8 @@ func (r *reader) imports(name, text string, hops int) (string, []string, error) 
 	return out.String(), imported, nil
 }
 
-// importsOf is imports for one line that is not a block of code.
-func (r *reader) importsOf(name, line string) (string, []string, error) {
+// cutLineImports is imports for one line that is not a block of code.
+func (r *reader) cutLineImports(name, line string) (string, []string, error) {
 	var imported []string
 	var out strings.Builder
 	for i, part := range strings.Split(line, "`") { // Every second part is code.
@@ -214,7 +214,7 @@ func (r *reader) importsOf(name, line string) (string, []string, error) {
 			if i%2 == 1 {
 				break
 			}
-			to, err := r.imported(name, part[m[4]:m[5]])
+			to, err := r.findImport(name, part[m[4]:m[5]])
 			if err != nil {
 				return "", nil, err
 			}
@@ -230,15 +230,15 @@ func (r *reader) importsOf(name, line string) (string, []string, error) {
 	return out.String(), imported, nil
 }
 
-// imported is the file of the tree that a mention means, or nothing.
-func (r *reader) imported(name, ref string) (string, error) {
+// findImport is the file of the tree that a mention means, or nothing.
+func (r *reader) findImport(name, ref string) (string, error) {
 	ref, _, _ = strings.Cut(ref, "#")
 	for _, try := range []string{ref, strings.TrimRight(ref, ".,;:!?*_\"'")} {
-		to, ok := inside(path.Dir(name), try)
+		to, ok := resolveInside(path.Dir(name), try)
 		if !ok || try == "" {
 			continue
 		}
-		if _, found, err := r.find(to); err != nil || found {
+		if _, found, err := r.findEntry(to); err != nil || found {
 			return to, err
 		}
 	}

@@ -44,7 +44,7 @@ func Check(f Found) (Checked, error) {
 	c := Checked{Found: f, Source: source, Notice: strings.Replace(doc.Notice, f.Path, f.Shown, 1), Config: doc.Config()}
 	c.Verdict, c.More = doc.Check()
 	c.Definition, _ = doc.Definition(f.Name)
-	c.More = append(c.More, c.rewritable()...)
+	c.More = append(c.More, c.rewritableGates()...)
 	c.Switches = []string{path.Join(".loops", engine.PausedFile), path.Join(spine.Dir(f.Name), engine.PausedFile)}
 	for _, name := range c.Definition.SwitchPaths() {
 		if !slices.Contains(c.Switches, name) {
@@ -57,10 +57,10 @@ func Check(f Found) (Checked, error) {
 	return c, nil
 }
 
-// AlwaysSet adds an error for each path of the kill switch that is there for good,
+// CheckSwitches adds an error for each path of the kill switch that is there for good,
 // because git tracks it or the loop's own files are below it: it would stop the
 // loop for ever.
-func (c *Checked) AlwaysSet(ctx context.Context) {
+func (c *Checked) CheckSwitches(ctx context.Context) {
 	repo, err := git.Open(ctx, filepath.Dir(c.Path))
 	for _, name := range c.Switches {
 		tracked := strings.HasPrefix(spine.Dir(c.Name)+"/", name+"/") || name == "."
@@ -80,18 +80,20 @@ func (c *Checked) AlwaysSet(ctx context.Context) {
 
 // Findings lists what is wrong: what the checks found, and then the errors
 // outside of the score.
-func (c Checked) Findings() []readiness.Finding { return slices.Concat(c.Verdict.Findings, c.Own()) }
+func (c Checked) Findings() []readiness.Finding {
+	return slices.Concat(c.Verdict.Findings, c.OwnErrors())
+}
 
-// Own lists the errors that a score cannot outweigh, like those in pawl's own keys.
-func (c Checked) Own() []readiness.Finding { return c.of(readiness.KindOwn) }
+// OwnErrors lists the errors that a score cannot outweigh, like those in pawl's own keys.
+func (c Checked) OwnErrors() []readiness.Finding { return c.ofKind(readiness.KindOwn) }
 
-// Unknown lists keys that nobody reads.
-func (c Checked) Unknown() []readiness.Finding { return c.of(readiness.KindUnknown) }
+// UnknownKeys lists keys that nobody reads.
+func (c Checked) UnknownKeys() []readiness.Finding { return c.ofKind(readiness.KindUnknown) }
 
 // Notes lists what a person should know and what has no say.
-func (c Checked) Notes() []readiness.Finding { return c.of(readiness.KindNote) }
+func (c Checked) Notes() []readiness.Finding { return c.ofKind(readiness.KindNote) }
 
-func (c Checked) of(kind readiness.Kind) []readiness.Finding {
+func (c Checked) ofKind(kind readiness.Kind) []readiness.Finding {
 	var list []readiness.Finding
 	for _, f := range c.More {
 		if f.Kind == kind {
@@ -102,7 +104,7 @@ func (c Checked) of(kind readiness.Kind) []readiness.Finding {
 }
 
 // Errors counts all that keeps the loop from running.
-func (c Checked) Errors() int { return c.Verdict.Errors + len(c.Own()) }
+func (c Checked) Errors() int { return c.Verdict.Errors + len(c.OwnErrors()) }
 
 // Ready reports whether the loop may be started: no error anywhere, a score of
 // at least least and, if strict, no warning and no unknown key.
@@ -117,22 +119,22 @@ var UnpricedFix = loop.Advise("{1} adds a price (0 is one, for a model of your o
 // AddPrice is the command that gives models a price.
 var AddPrice = loop.PawlCommand("prices update").WithFlag("file", "F").WithBlanks("F")
 
-// Unpriced says that a model with a cap in money has no price.
-func Unpriced(capped, model string) string {
+// UnpricedSentence says that a model with a cap in money has no price.
+func UnpricedSentence(capped, model string) string {
 	return fmt.Sprintf("%s and the model %q has no price: a run would end as budget before its agent starts", capped, model)
 }
 
 // OwnCap names the cap of the definition itself.
 const OwnCap = "budget_usd_day is set"
 
-// Price adds what the prices say about the model that the loop's agent asks: a cap
+// CheckPrice adds what the prices say about the model that the loop's agent asks: a cap
 // in money on what has no price is an error that a run meets.
-func (c *Checked) Price(model string, t price.Table) {
+func (c *Checked) CheckPrice(model string, t price.Table) {
 	if _, ok := t.Find(model); ok || model == "" || c.Definition.BudgetUSDDay == 0 {
 		return
 	}
 	c.More = append(c.More, readiness.Finding{
 		Kind: readiness.KindNote, Severity: readiness.SeverityError, Key: "budget_usd_day",
-		Message: Unpriced(OwnCap, model) + "; " + UnpricedFix.String(), Line: max(c.Capped.Line, 1), Column: max(c.Capped.Column, 1),
+		Message: UnpricedSentence(OwnCap, model) + "; " + UnpricedFix.String(), Line: max(c.Capped.Line, 1), Column: max(c.Capped.Column, 1),
 	})
 }

@@ -19,31 +19,31 @@ type Found struct {
 	Shown string // as a person should see it: relative to the working directory where that is shorter
 }
 
-// Definitions finds what arg means in dir: the path of a definition or of the
+// FindDefinitions finds what arg means in dir: the path of a definition or of the
 // folder that holds one, the name of a loop, or, if it is empty, every loop of
 // the folder tree around dir. It needs no repository: loops are looked for in
 // .loops of dir or of the nearest folder above it that has one. The error is a
 // *loop.Fault with exit status 3.
-func Definitions(dir, arg string) ([]Found, error) {
+func FindDefinitions(dir, arg string) ([]Found, error) {
 	root := loopsRoot(dir)
 	if arg == "" {
 		return everyDefinition(dir, root)
 	}
-	if path := onDisk(dir, arg); path != "" {
-		return []Found{found(dir, path)}, nil
+	if path := pathOnDisk(dir, arg); path != "" {
+		return []Found{newFound(dir, path)}, nil
 	}
 	name := strings.TrimPrefix(arg, loop.ProtocolSpine+":")
-	if path := filepath.Join(root, catalog.File(name)); filepath.Base(name) == name {
+	if path := filepath.Join(root, catalog.DefinitionFile(name)); filepath.Base(name) == name {
 		if _, err := os.Lstat(path); err == nil {
-			return []Found{found(dir, path)}, nil
+			return []Found{newFound(dir, path)}, nil
 		}
 	}
 	return nil, noDefinitionFault(dir, root, arg)
 }
 
-// onDisk is the file that arg names as a path, or nothing. A bare word is the
+// pathOnDisk is the file that arg names as a path, or nothing. A bare word is the
 // name of a loop first, unless it is a file.
-func onDisk(dir, arg string) string {
+func pathOnDisk(dir, arg string) string {
 	path := arg
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
@@ -78,13 +78,13 @@ func loopsRoot(dir string) string {
 }
 
 func everyDefinition(dir, root string) ([]Found, error) {
-	names, err := catalog.Names(root)
+	names, err := catalog.DefinedNames(root)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]Found, 0, len(names))
 	for _, name := range names {
-		all = append(all, found(dir, filepath.Join(root, catalog.File(name))))
+		all = append(all, newFound(dir, filepath.Join(root, catalog.DefinitionFile(name))))
 	}
 	if len(all) == 0 {
 		return nil, &loop.Fault{
@@ -97,7 +97,7 @@ func everyDefinition(dir, root string) ([]Found, error) {
 	return all, nil
 }
 
-func found(dir, path string) Found {
+func newFound(dir, path string) Found {
 	f := Found{Name: filepath.Base(filepath.Dir(path)), Path: path, Shown: path}
 	if rel, err := filepath.Rel(dir, path); err == nil && len(rel) < len(path) {
 		f.Shown = rel
@@ -126,7 +126,7 @@ func noDefinitionFault(dir, root, arg string) error {
 	if info, err := os.Stat(filepath.Join(dir, arg)); err == nil && info.IsDir() {
 		f.Why = "the folder holds no " + spine.ConfigFile
 	}
-	if names, err := catalog.Names(root); err == nil && len(names) > 0 {
+	if names, err := catalog.DefinedNames(root); err == nil && len(names) > 0 {
 		f = f.WithAdvice(loop.Advise(readiness.Suggest(arg, names)))
 	}
 	return f

@@ -21,9 +21,9 @@ type Draft struct {
 	before []byte
 }
 
-// Edit makes a copy of a definition to be edited, so that what is half done is
+// NewDraft makes a copy of a definition to be edited, so that what is half done is
 // never run.
-func Edit(f Found) (Draft, error) {
+func NewDraft(f Found) (Draft, error) {
 	_, source, err := definition.Load(f.Path)
 	if source == nil && err != nil {
 		return Draft{}, err
@@ -67,8 +67,8 @@ func (d Draft) Check() (Checked, error) {
 	return Check(Found{Name: d.Name, Path: d.Copy, Shown: d.Shown})
 }
 
-// Changed reports whether the copy says anything else than the original.
-func (d Draft) Changed() (bool, error) {
+// IsChanged reports whether the copy says anything else than the original.
+func (d Draft) IsChanged() (bool, error) {
 	now, err := os.ReadFile(d.Copy)
 	return !bytes.Equal(now, d.before), err
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// rewritable says which gates files of the scope can rewrite, as far as the
+// rewritableGates says which gates files of the scope can rewrite, as far as the
 // checkout shows: a run reads the same from its base. It is silent about a
 // definition that is in no folder of loops.
-func (c Checked) rewritable() []readiness.Finding {
+func (c Checked) rewritableGates() []readiness.Finding {
 	top := c.Root("")
 	if top == "" {
 		return nil
@@ -27,7 +27,7 @@ func (c Checked) rewritable() []readiness.Finding {
 	def := c.Definition
 	at := map[string]readiness.Value{"verify": c.Config.Verify, "guard": c.Config.Guard}
 	for line, v := range map[*string]readiness.Value{&def.Verify: c.Config.Verify, &def.Guard: c.Config.Guard} {
-		if !readiness.Filled(v.Text) {
+		if !readiness.IsFilled(v.Text) {
 			*line = ""
 		}
 	}

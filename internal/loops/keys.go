@@ -25,8 +25,8 @@ type ExplainedKey struct {
 // ExplainKey explains a key. An unknown one is a *loop.Fault that says what was
 // probably meant.
 func ExplainKey(name string) (ExplainedKey, error) {
-	text, err := definition.Explain(name)
-	field, _ := definition.Lookup(name)
+	text, err := definition.ExplainKey(name)
+	field, _ := definition.LookupField(name)
 	return ExplainedKey{Schema: "pawl.key/v1", Field: field, Text: text}, err
 }
 

@@ -27,12 +27,12 @@ func opened(r *verbtest.Rig) func() int {
 		r.T.Fatal(err)
 	}
 	r.T.Cleanup(func() { _ = unix.Close(fd) })
-	names, err := catalog.Names(r.Root)
+	names, err := catalog.DefinedNames(r.Root)
 	if err != nil {
 		r.T.Fatal(err)
 	}
 	for _, name := range names {
-		if _, err := unix.InotifyAddWatch(fd, filepath.Dir(filepath.Join(r.Root, catalog.File(name))), unix.IN_OPEN); err != nil {
+		if _, err := unix.InotifyAddWatch(fd, filepath.Dir(filepath.Join(r.Root, catalog.DefinitionFile(name))), unix.IN_OPEN); err != nil {
 			r.T.Fatal(err)
 		}
 	}

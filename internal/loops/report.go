@@ -57,9 +57,9 @@ func NewReport(checked []Checked, unread, least int, strict bool) Report {
 		r.Meta.Score = 0
 	}
 	for _, c := range checked {
-		r.Data = append(r.Data, placed(c, c.Findings())...)
-		r.Meta.Unknown = append(r.Meta.Unknown, placed(c, c.Unknown())...)
-		r.Meta.Notes = append(r.Meta.Notes, placed(c, c.Notes())...)
+		r.Data = append(r.Data, withPlaces(c, c.Findings())...)
+		r.Meta.Unknown = append(r.Meta.Unknown, withPlaces(c, c.UnknownKeys())...)
+		r.Meta.Notes = append(r.Meta.Notes, withPlaces(c, c.Notes())...)
 		one := CheckedResult{c.Name, c.Shown, c.Verdict.Tier, c.Verdict.Score(), c.Errors(), c.Verdict.Warnings, c.Ready(least, strict)}
 		r.Meta.Errors += one.Errors
 		r.Meta.Warnings += one.Warnings
@@ -77,8 +77,8 @@ func NewReport(checked []Checked, unread, least int, strict bool) Report {
 	return r
 }
 
-// placed adds the file to findings.
-func placed(c Checked, findings []readiness.Finding) []Finding {
+// withPlaces adds the file to findings.
+func withPlaces(c Checked, findings []readiness.Finding) []Finding {
 	var list []Finding
 	for _, f := range findings {
 		list = append(list, Finding{f.Severity, f.Message, f.Key, c.Shown, f.Line, f.Column})

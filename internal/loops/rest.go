@@ -20,9 +20,9 @@ type Rest struct {
 	Detail string      `json:"detail"`
 }
 
-// subjects are what a hold of the loop may stand under: the loop, and the account
+// holdSubjects are what a hold of the loop may stand under: the loop, and the account
 // that its agent acts with, as far as that is known here.
-func (s *Service) subjects(ctx context.Context, l lookup.Loop) []string {
+func (s *Service) holdSubjects(ctx context.Context, l lookup.Loop) []string {
 	subjects := []string{engine.LoopHold(l.LoopID())}
 	d := l.Usable()
 	if d.Agent == "" && d.AgentCommand == "" && l.Last != nil {
@@ -59,7 +59,7 @@ func (s *Service) addRests(ctx context.Context, list []lookup.Loop, rows []Row) 
 		return err
 	}
 	for i := range rows {
-		for _, subject := range s.subjects(ctx, list[i]) {
+		for _, subject := range s.holdSubjects(ctx, list[i]) {
 			if h, ok := resting[subject]; ok && rows[i].Rests == nil {
 				rows[i].Rests = &Rest{Reason: h.Reason, Until: shape.Time(h.Until), Detail: h.Detail}
 			}

@@ -64,7 +64,7 @@ func Scaffold(ctx context.Context, r ScaffoldRequest) (Scaffolded, error) {
 	if given == "" {
 		given = ".loops"
 	}
-	made := Scaffolded{Schema: "pawl.new/v1", Loop: r.Name, Path: filepath.Join(given, r.Name, spine.ConfigFile), Note: r.note()}
+	made := Scaffolded{Schema: "pawl.new/v1", Loop: r.Name, Path: filepath.Join(given, r.Name, spine.ConfigFile), Note: r.patternNote()}
 	for _, f := range files {
 		made.Files = append(made.Files, ScaffoldedFile{Path: filepath.Join(given, r.Name, f.Name), Text: string(f.Body)})
 	}
@@ -78,14 +78,14 @@ func Scaffold(ctx context.Context, r ScaffoldRequest) (Scaffolded, error) {
 	if r.DryRun {
 		return made, nil
 	}
-	if err := p.write(ctx); err != nil {
+	if err := p.writeFolder(ctx); err != nil {
 		return Scaffolded{}, p.unwrittenFault(err)
 	}
 	made.Written = true
 	return made, nil
 }
 
-func (r ScaffoldRequest) note() string {
+func (r ScaffoldRequest) patternNote() string {
 	if _, known := pattern.Find(r.Pattern); known || r.Pattern == "" {
 		return ""
 	}
@@ -99,21 +99,21 @@ type place struct {
 	kept      string // what is added to the name of a file that is written over
 }
 
-func (p place) target() string { return filepath.Join(p.dir, p.name) }
+func (p place) targetDir() string { return filepath.Join(p.dir, p.name) }
 
 // checkFree refuses a place that holds something else. It writes nothing.
 func (p place) checkFree(force bool) error {
-	for _, dir := range []string{p.dir, p.target()} {
+	for _, dir := range []string{p.dir, p.targetDir()} {
 		switch info, err := os.Lstat(dir); {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
 			return p.unwrittenFault(err)
 		case !info.IsDir():
-			return p.takenFault(dir+" is "+kind(info), "move it away, or name another folder: --dir DIR")
+			return p.takenFault(dir+" is "+fileKind(info), "move it away, or name another folder: --dir DIR")
 		}
 	}
-	entries, err := os.ReadDir(p.target())
+	entries, err := os.ReadDir(p.targetDir())
 	if err != nil {
 		return p.unwrittenFault(err)
 	}
@@ -121,10 +121,10 @@ func (p place) checkFree(force bool) error {
 		switch ours := slices.ContainsFunc(p.files, func(f spine.File) bool { return f.Name == e.Name() }); {
 		case p.leftOver(e.Name()):
 		case !force:
-			return p.takenFault(p.target()+" is not empty: it holds "+e.Name(),
-				"choose another name, or pass --force to write over "+p.names()+" and keep copies of them; everything else in it stays")
+			return p.takenFault(p.targetDir()+" is not empty: it holds "+e.Name(),
+				"choose another name, or pass --force to write over "+p.fileNames()+" and keep copies of them; everything else in it stays")
 		case ours && !e.Type().IsRegular():
-			return p.takenFault(filepath.Join(p.target(), e.Name())+" is not a regular file", "move it away")
+			return p.takenFault(filepath.Join(p.targetDir(), e.Name())+" is not a regular file", "move it away")
 		}
 	}
 	return nil
@@ -141,14 +141,14 @@ func (p place) unwrittenFault(err error) error {
 	}
 }
 
-func kind(info fs.FileInfo) string {
+func fileKind(info fs.FileInfo) string {
 	if info.Mode().Type() == fs.ModeSymlink {
 		return "a symbolic link"
 	}
 	return "not a folder"
 }
 
-func (p place) names() string {
+func (p place) fileNames() string {
 	var names []string
 	for _, f := range p.files {
 		names = append(names, f.Name)
@@ -170,10 +170,10 @@ var (
 	afterRename  = fault.New("loops.scaffold.rename.after")
 )
 
-// write makes what is missing of the folder and puts the files into it. If it
+// writeFolder makes what is missing of the folder and puts the files into it. If it
 // fails, the folders that it made are gone again.
-func (p place) write(ctx context.Context) (err error) {
-	folders := durable.MissingFolders(p.target())
+func (p place) writeFolder(ctx context.Context) (err error) {
+	folders := durable.MissingFolders(p.targetDir())
 	defer func() {
 		for _, dir := range folders {
 			if err != nil {
@@ -184,7 +184,7 @@ func (p place) write(ctx context.Context) (err error) {
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
 		return err
 	}
-	root, err := p.open()
+	root, err := p.openRoot()
 	if err != nil {
 		return err
 	}
@@ -228,8 +228,8 @@ func (p place) putFiles(ctx context.Context, root *os.Root) (err error) {
 	return nil
 }
 
-// open opens the loop's folder as a root, which no link leads out of.
-func (p place) open() (*os.Root, error) {
+// openRoot opens the loop's folder as a root, which no link leads out of.
+func (p place) openRoot() (*os.Root, error) {
 	loops, err := os.OpenRoot(p.dir)
 	if err != nil {
 		return nil, err

@@ -91,7 +91,7 @@ func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switc
 	}
 	list, err := s.entriesOf(ctx, sw.Loop)
 	if err == nil {
-		err = s.ws.Loops.Load(ctx, list)
+		err = s.ws.Loops.LoadDefinitions(ctx, list)
 	}
 	if err != nil {
 		return sw, err
@@ -265,7 +265,7 @@ func (s *Service) entriesOf(ctx context.Context, name string) ([]catalog.Entry, 
 	if name == All {
 		return s.ws.Loops.List(ctx, catalog.Page{Bare: true})
 	}
-	return s.ws.Loops.Named(ctx, name)
+	return s.ws.Loops.FindNamed(ctx, name)
 }
 
 // Kill pauses a loop, or all, and waits until no run of it is live. It names

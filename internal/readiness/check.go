@@ -51,16 +51,16 @@ func Check(c Config) Verdict {
 		if f := check.find(&c); f.Message == "" {
 			v.Passed++
 		} else {
-			v.add(check.severity, f)
+			v.addFinding(check.severity, f)
 		}
-		if check.number == cadenceCheck && Filled(c.Cadence.Text) && c.CadenceProblem != "" {
-			v.add(SeverityError, about("cadence", c.Cadence, Printable(c.CadenceProblem)))
+		if check.number == cadenceCheck && IsFilled(c.Cadence.Text) && c.CadenceProblem != "" {
+			v.addFinding(SeverityError, newFinding("cadence", c.Cadence, Printable(c.CadenceProblem)))
 		}
 	}
 	return v
 }
 
-func (v *Verdict) add(severity string, f Finding) {
+func (v *Verdict) addFinding(severity string, f Finding) {
 	f.Severity = severity
 	v.Findings = append(v.Findings, f)
 	if severity == SeverityError {
@@ -102,7 +102,7 @@ var modesOf = map[loop.Tier][]string{
 // them.
 func ScopeProblem(item string) string {
 	switch {
-	case Placeholder(item):
+	case HasPlaceholder(item):
 		return "unfilled placeholder (" + Quote(item) + "); write a glob like src/**"
 	case slices.Contains([]string{"*", "**", ".", "./", "/", ""}, item):
 		return "unbounded (" + Quote(item) + "); name a directory or a kind of file, like src/** or **/*.go"
@@ -110,9 +110,9 @@ func ScopeProblem(item string) string {
 	return ""
 }
 
-// isolated reports whether a definition says that it runs where it can do no
+// declaresIsolation reports whether a definition says that it runs where it can do no
 // harm.
-func isolated(c *Config) bool {
+func declaresIsolation(c *Config) bool {
 	texts := []string{c.Escalation.Text}
 	for _, item := range c.Scope {
 		texts = append(texts, item.Text)
@@ -123,4 +123,4 @@ func isolated(c *Config) bool {
 	})
 }
 
-func digits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
+func isDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }

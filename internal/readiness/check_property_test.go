@@ -165,7 +165,7 @@ func TestDoctorsRowsAreTheOfflineOnesInOrder(t *testing.T) {
 			row("budget", state[len(budget) > 6 || budget >= "200000"])
 		}
 		var got []string
-		for _, r := range Doctor(c, 200000, known) {
+		for _, r := range DoctorRows(c, 200000, known) {
 			got = append(got, r.Check+" "+r.State)
 			if (r.Fix == "") != (r.State == StateOK) || r.Detail == "" || strings.ContainsAny(r.Detail+r.Fix, "\t\n\r") {
 				t.Fatalf("row %+v: want a fix where it is not ok, and no tab", r)

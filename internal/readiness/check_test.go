@@ -304,14 +304,14 @@ func TestNearestIsTheOneThatWasMeant(t *testing.T) {
 		"acceptedits": "acceptEdits", "dont_ask": "dontAsk", "don't ask": "dontAsk", "bypassPermission": "bypassPermissions",
 		"dnotAsk": "dontAsk", "Plan": "plan", "atuo": "auto", "plane": "plan", "default": "", "": "", "ask": "", "‹›": "",
 	} {
-		if got := Nearest(text, modes); got != want {
+		if got := NearestName(text, modes); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", text, got, want)
 		}
 	}
-	if got := Nearest("word", []string{"ward", "wood"}); got != "" {
+	if got := NearestName("word", []string{"ward", "wood"}); got != "" {
 		t.Errorf("Nearest of two = %q, want nothing", got)
 	}
-	if got := Nearest(strings.Repeat("a", 1<<20), modes); got != "" {
+	if got := NearestName(strings.Repeat("a", 1<<20), modes); got != "" {
 		t.Errorf("Nearest of a megabyte = %q, want nothing", got)
 	}
 }

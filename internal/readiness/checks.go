@@ -20,64 +20,64 @@ type check struct {
 const cadenceCheck = 4
 
 var checks = []check{
-	{1, SeverityError, always, filled("name", func(c *Config) Value { return c.Name },
+	{1, SeverityError, anyTier, requireFilled("name", func(c *Config) Value { return c.Name },
 		"missing or placeholder; write the name of the loop's directory")},
-	{2, SeverityWarning, always, findPattern},
-	{3, SeverityError, always, findTier},
-	{cadenceCheck, SeverityWarning, always, filled("cadence", func(c *Config) Value { return c.Cadence },
+	{2, SeverityWarning, anyTier, findPattern},
+	{3, SeverityError, anyTier, findTier},
+	{cadenceCheck, SeverityWarning, anyTier, requireFilled("cadence", func(c *Config) Value { return c.Cadence },
 		"missing or placeholder; write how often it fires, like 1h or 0 9 * * 1-5")},
-	{5, SeverityError, always, filled("goal", func(c *Config) Value { return c.Goal },
+	{5, SeverityError, anyTier, requireFilled("goal", func(c *Config) Value { return c.Goal },
 		"missing or placeholder; write what the loop does and what it must not do")},
-	{6, SeverityError, always, filled("escalation", func(c *Config) Value { return c.Escalation },
+	{6, SeverityError, anyTier, requireFilled("escalation", func(c *Config) Value { return c.Escalation },
 		"undefined or placeholder; write what is handed to a human")},
-	{7, SeverityError, always, filled("kill_switch", func(c *Config) Value { return c.KillSwitch },
+	{7, SeverityError, anyTier, requireFilled("kill_switch", func(c *Config) Value { return c.KillSwitch },
 		"undefined or placeholder; write the stop signal, like .loops/NAME/PAUSED exists")},
-	{8, SeverityWarning, always, findBudget},
-	{9, SeverityError, always, findScope},
-	{10, SeverityError, always, findMode},
-	{11, SeverityWarning, loop.Tier.IsKnown, findMisfit},
-	{12, SeverityError, changes, filled("verify", func(c *Config) Value { return c.Verify },
+	{8, SeverityWarning, anyTier, findBudget},
+	{9, SeverityError, anyTier, findScope},
+	{10, SeverityError, anyTier, findMode},
+	{11, SeverityWarning, loop.Tier.IsKnown, findModeMisfit},
+	{12, SeverityError, changesFiles, requireFilled("verify", func(c *Config) Value { return c.Verify },
 		"no gate command; write the command that judges the work, like go test ./...")},
-	{13, SeverityError, changes, filled("guard", func(c *Config) Value { return c.Guard },
+	{13, SeverityError, changesFiles, requireFilled("guard", func(c *Config) Value { return c.Guard },
 		"no must-always-pass command; write the full suite or the type check")},
-	{14, SeverityError, changes, findWorktree},
-	{15, SeverityWarning, changes, filled("land_via", func(c *Config) Value { return c.LandVia },
+	{14, SeverityError, changesFiles, findWorktree},
+	{15, SeverityWarning, changesFiles, requireFilled("land_via", func(c *Config) Value { return c.LandVia },
 		"undefined; write who lands what wins: human, pr or a name")},
-	{16, SeverityWarning, unattended, findIsolation},
+	{16, SeverityWarning, isUnattended, findIsolation},
 }
 
-func always(loop.Tier) bool { return true }
+func anyTier(loop.Tier) bool { return true }
 
-// changes reports whether loops of a tier change files.
-func changes(tier loop.Tier) bool {
+// changesFiles reports whether loops of a tier change files.
+func changesFiles(tier loop.Tier) bool {
 	return tier == loop.TierAssisted || tier == loop.TierUnattended
 }
 
-func unattended(tier loop.Tier) bool { return tier == loop.TierUnattended }
+func isUnattended(tier loop.Tier) bool { return tier == loop.TierUnattended }
 
-// about is a finding whose message begins with its key. A key that is missing
+// newFinding is a finding whose message begins with its key. A key that is missing
 // is reported where the file begins.
-func about(key string, at Value, problem string) Finding {
+func newFinding(key string, at Value, problem string) Finding {
 	return Finding{Key: key, Message: key + ": " + problem, Line: max(at.Line, 1), Column: max(at.Column, 1)}
 }
 
-// filled checks that a person has written something.
-func filled(key string, value func(*Config) Value, problem string) func(*Config) Finding {
+// requireFilled checks that a person has written something.
+func requireFilled(key string, value func(*Config) Value, problem string) func(*Config) Finding {
 	return func(c *Config) Finding {
 		v := value(c)
-		if Filled(v.Text) {
+		if IsFilled(v.Text) {
 			return Finding{}
 		}
-		return about(key, v, problem)
+		return newFinding(key, v, problem)
 	}
 }
 
 // findPattern takes every name: a pattern may be of a later catalogue.
 func findPattern(c *Config) Finding {
-	if Filled(c.Pattern.Text) {
+	if IsFilled(c.Pattern.Text) {
 		return Finding{}
 	}
-	return about("pattern", c.Pattern, "missing or placeholder; write a pattern of the catalogue or custom"+
+	return newFinding("pattern", c.Pattern, "missing or placeholder; write a pattern of the catalogue or custom"+
 		didYouMean(c.Pattern.Text, pattern.Names()))
 }
 
@@ -85,19 +85,19 @@ func findTier(c *Config) Finding {
 	if loop.Tier(c.Tier.Text).IsKnown() {
 		return Finding{}
 	}
-	return about("tier", c.Tier, "must be L1, L2 or L3"+butIs(c.Tier.Text)+didYouMean(c.Tier.Text,
+	return newFinding("tier", c.Tier, "must be L1, L2 or L3"+butIs(c.Tier.Text)+didYouMean(c.Tier.Text,
 		[]string{string(loop.TierReport), string(loop.TierAssisted), string(loop.TierUnattended)}))
 }
 
 func findBudget(c *Config) Finding {
 	switch text := c.BudgetTokens.Text; {
-	case digits(text):
+	case isDigits(text):
 		return Finding{}
-	case !Filled(text):
-		return about("budget_tokens", c.BudgetTokens,
+	case !IsFilled(text):
+		return newFinding("budget_tokens", c.BudgetTokens,
 			"missing or non-numeric; write the most output tokens of one run, like 200000")
 	default:
-		return about("budget_tokens", c.BudgetTokens,
+		return newFinding("budget_tokens", c.BudgetTokens,
 			"missing or non-numeric ("+Quote(text)+"); write digits only, like 200000")
 	}
 }
@@ -105,11 +105,11 @@ func findBudget(c *Config) Finding {
 // findScope reports the first bad item.
 func findScope(c *Config) Finding {
 	if len(c.Scope) == 0 {
-		return about("scope", c.ScopeAt, "missing; write the globs that the loop may touch, like src/**")
+		return newFinding("scope", c.ScopeAt, "missing; write the globs that the loop may touch, like src/**")
 	}
 	for _, item := range c.Scope {
 		if problem := ScopeProblem(item.Text); problem != "" {
-			return about("scope", item, problem)
+			return newFinding("scope", item, problem)
 		}
 	}
 	return Finding{}
@@ -120,22 +120,22 @@ func findMode(c *Config) Finding {
 	fix := "; write one of " + strings.Join(permissionModes, ", ")
 	switch {
 	case text == "":
-		return about("permission_mode", c.PermissionMode, "missing"+fix)
+		return newFinding("permission_mode", c.PermissionMode, "missing"+fix)
 	case !slices.Contains(permissionModes, text):
-		return about("permission_mode", c.PermissionMode,
+		return newFinding("permission_mode", c.PermissionMode,
 			"invalid ("+Quote(text)+")"+fix+didYouMean(text, permissionModes))
 	}
 	return Finding{}
 }
 
-// findMisfit is only asked about known tiers. A mode that is missing or invalid
+// findModeMisfit is only asked about known tiers. A mode that is missing or invalid
 // fits none.
-func findMisfit(c *Config) Finding {
+func findModeMisfit(c *Config) Finding {
 	fitting := modesOf[loop.Tier(c.Tier.Text)]
 	if slices.Contains(fitting, c.PermissionMode.Text) {
 		return Finding{}
 	}
-	f := about("permission_mode", c.PermissionMode, "")
+	f := newFinding("permission_mode", c.PermissionMode, "")
 	f.Message = "permission_mode " + Quote(c.PermissionMode.Text) + " does not fit tier " + c.Tier.Text +
 		"; write " + strings.Join(fitting, " or ")
 	return f
@@ -145,14 +145,14 @@ func findWorktree(c *Config) Finding {
 	if c.Worktree.Text == "true" {
 		return Finding{}
 	}
-	return about("worktree", c.Worktree, "must be true at "+c.Tier.Text+butIs(c.Worktree.Text))
+	return newFinding("worktree", c.Worktree, "must be true at "+c.Tier.Text+butIs(c.Worktree.Text))
 }
 
 func findIsolation(c *Config) Finding {
-	if isolated(c) {
+	if declaresIsolation(c) {
 		return Finding{}
 	}
-	f := about("escalation", c.Escalation, "")
+	f := newFinding("escalation", c.Escalation, "")
 	f.Message = "L3 declares no isolation; say in escalation that it runs only in a container or a sandbox"
 	return f
 }

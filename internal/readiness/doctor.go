@@ -24,16 +24,16 @@ type Row struct {
 	Fix    string
 }
 
-// Doctor makes the rows that need nothing but the definition. perRun is what
+// DoctorRows makes the rows that need nothing but the definition. perRun is what
 // all agents of one run of its pattern usually use, in tokens; known is false
 // if the pattern is not in the catalogue. It is stricter than Check about
 // isolation on purpose.
-func Doctor(c Config, perRun int64, known bool) []Row {
+func DoctorRows(c Config, perRun int64, known bool) []Row {
 	rows := []Row{modeRow(c)}
 	if c.Tier.Text == string(loop.TierUnattended) && c.PermissionMode.Text == "bypassPermissions" {
 		rows = append(rows, isolationRow(c))
 	}
-	if known && digits(c.BudgetTokens.Text) {
+	if known && isDigits(c.BudgetTokens.Text) {
 		rows = append(rows, budgetRow(c.BudgetTokens.Text, perRun))
 	}
 	return rows
@@ -59,7 +59,7 @@ func modeRow(c Config) Row {
 }
 
 func isolationRow(c Config) Row {
-	if isolated(&c) {
+	if declaresIsolation(&c) {
 		return Row{State: StateOK, Check: "isolation", Detail: "declared in escalation or scope"}
 	}
 	return Row{
@@ -85,7 +85,7 @@ func budgetRow(budget string, perRun int64) Row {
 // word that contains no =, without its quotes. The word is empty if there is
 // none. Commands that are empty or still to be filled in are skipped.
 func GateProgram(command string) (word string, skip bool) {
-	if !Filled(command) {
+	if !IsFilled(command) {
 		return "", true
 	}
 	for command != "" {

@@ -64,7 +64,7 @@ func TestDoctorSaysWhatToChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			config := baseA()
 			c.change(&config)
-			if diff := cmp.Diff(c.want, Doctor(config, c.perRun, c.known)); diff != "" {
+			if diff := cmp.Diff(c.want, DoctorRows(config, c.perRun, c.known)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -61,11 +61,11 @@ func Estimate(t price.Table, w Workload) (Cost, error) {
 	if !ok {
 		return Cost{}, unknownModel(t, w.Model)
 	}
-	tokens, err := resolve(t, w)
+	tokens, err := resolveTokens(t, w)
 	if err != nil {
 		return Cost{}, err
 	}
-	if err := w.check(); err != nil {
+	if err := w.validate(); err != nil {
 		return Cost{}, err
 	}
 	c := Cost{
@@ -82,14 +82,14 @@ func Estimate(t price.Table, w Workload) (Cost, error) {
 		return Cost{}, errors.New("--runs-per-day: costs more than can be computed; give a smaller number")
 	}
 	if !w.NoCache {
-		c.Caching = c.caching(m, w)
+		c.Caching = c.estimateCaching(m, w)
 	}
 	return c, nil
 }
 
-// check judges what is wrong whatever the pattern and the prices are. NaN is in
+// validate judges what is wrong whatever the pattern and the prices are. NaN is in
 // no range.
-func (w Workload) check() error {
+func (w Workload) validate() error {
 	switch {
 	case math.IsInf(w.RunsPerDay, 1):
 		return fmt.Errorf("--runs-per-day: %v is not a number of runs; give one, or a --cadence that fires", w.RunsPerDay)

@@ -24,10 +24,10 @@ type Actuals struct {
 // driftRuns is how many runs it takes for thirds that say something.
 const driftRuns = 6
 
-// Compare takes the tokens of past runs, the oldest first, and the TokensPerRun
+// CompareActuals takes the tokens of past runs, the oldest first, and the TokensPerRun
 // of an estimate. Every run counts: quiet ones, which use nothing, are for the
 // caller to leave out.
-func Compare(totals []int64, estimated int64) Actuals {
+func CompareActuals(totals []int64, estimated int64) Actuals {
 	third := len(totals) / 3
 	oldest := percentile(totals[:third], 50)
 	newest := percentile(totals[len(totals)-third:], 50)

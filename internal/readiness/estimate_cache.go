@@ -41,7 +41,7 @@ type Caching struct {
 	Savings    float64 // 0 to 1, of the cost without caching; 0 if that is 0
 }
 
-func (c Cost) caching(m price.Model, w Workload) *Caching {
+func (c Cost) estimateCaching(m price.Model, w Workload) *Caching {
 	interval := minutesPerDay / c.RunsPerDay
 	k := &Caching{Prefix: int64(math.RoundToEven(float64(c.Input) * w.PrefixFraction))}
 	if k.Prefix < m.MinPrefix {
@@ -55,7 +55,7 @@ func (c Cost) caching(m price.Model, w Workload) *Caching {
 	for _, ttl := range ttls {
 		if interval <= ttl.minutes && (w.TTL == TTLAuto || w.TTL == ttl.name) {
 			k.Beneficial, k.TTL = true, ttl.name
-			k.price(c, m, ttl.write(m))
+			k.computeMoney(c, m, ttl.write(m))
 			return k
 		}
 	}
@@ -63,11 +63,11 @@ func (c Cost) caching(m price.Model, w Workload) *Caching {
 	if w.TTL == TTLAuto {
 		limit = "every TTL"
 	}
-	k.Reason = minutes(interval) + " min exceeds " + limit
+	k.Reason = formatMinutes(interval) + " min exceeds " + limit
 	return k
 }
 
-func (k *Caching) price(c Cost, m price.Model, write float64) {
+func (k *Caching) computeMoney(c Cost, m price.Model, write float64) {
 	reads := float64(max(c.RunsPerDay-1, 0) * m.CacheRead)
 	prefix := float64(float64(k.Prefix) / 1e6 * (write + reads))
 	rest := float64(float64(c.Input-k.Prefix) / 1e6 * m.Input * c.RunsPerDay)
@@ -79,7 +79,7 @@ func (k *Caching) price(c Cost, m price.Model, write float64) {
 	}
 }
 
-// minutes has two decimals at most.
-func minutes(n float64) string {
-	return strconv.FormatFloat(rounded(n, 2), 'f', -1, 64)
+// formatMinutes has two decimals at most.
+func formatMinutes(n float64) string {
+	return strconv.FormatFloat(roundTo(n, 2), 'f', -1, 64)
 }

@@ -38,31 +38,31 @@ type CachingData struct {
 func (c Cost) Data() CostData {
 	d := CostData{
 		Pattern: c.Pattern, Model: c.Model, Cadence: c.Cadence,
-		RunsPerDay:   rounded(c.RunsPerDay, 3),
+		RunsPerDay:   roundTo(c.RunsPerDay, 3),
 		TokensPerRun: c.TokensPerRun, InputTokens: c.Input, OutputTokens: c.Output, Subagents: c.Subagents,
-		CostPerRun: rounded(c.PerRun, 6),
-		CostPerDay: rounded(c.PerDay, 4),
-		Days:       c.Days, CostPerHorizon: rounded(c.PerHorizon, 2),
+		CostPerRun: roundTo(c.PerRun, 6),
+		CostPerDay: roundTo(c.PerDay, 4),
+		Days:       c.Days, CostPerHorizon: roundTo(c.PerHorizon, 2),
 	}
 	if c.Caching != nil {
-		d.Caching = c.Caching.data()
+		d.Caching = c.Caching.jsonData()
 	}
 	return d
 }
 
-func (k *Caching) data() *CachingData {
+func (k *Caching) jsonData() *CachingData {
 	d := &CachingData{Beneficial: k.Beneficial, TTL: k.TTL, Reason: k.Reason, PrefixTokens: k.Prefix}
 	if k.Beneficial {
-		d.CostPerDay = new(rounded(k.PerDay, 4))
-		d.CostPerHorizon = new(rounded(k.PerHorizon, 2))
-		d.SavingsPct = new(rounded(100*k.Savings, 1))
+		d.CostPerDay = new(roundTo(k.PerDay, 4))
+		d.CostPerHorizon = new(roundTo(k.PerHorizon, 2))
+		d.SavingsPct = new(roundTo(100*k.Savings, 1))
 	}
 	return d
 }
 
-// rounded is the double nearest to x written with so many decimals, which must
+// roundTo is the double nearest to x written with so many decimals, which must
 // be finite.
-func rounded(x float64, decimals int) float64 {
+func roundTo(x float64, decimals int) float64 {
 	r, err := strconv.ParseFloat(strconv.FormatFloat(x, 'f', decimals, 64), 64)
 	if err != nil {
 		return x

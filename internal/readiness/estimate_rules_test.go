@@ -250,7 +250,7 @@ func TestRoundingIsThatOfTheExactDouble(t *testing.T) {
 		"large":                    {1e300, 4, 1e300},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := rounded(c.x, c.decimals); got != c.want || math.Signbit(got) {
+			if got := roundTo(c.x, c.decimals); got != c.want || math.Signbit(got) {
 				t.Errorf("rounded = %v, want %v", got, c.want)
 			}
 		})
@@ -284,7 +284,7 @@ func TestWhatPastRunsSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := slices.Clone(c.totals)
-			if diff := cmp.Diff(c.want, Compare(c.totals, c.estimated)); diff != "" {
+			if diff := cmp.Diff(c.want, CompareActuals(c.totals, c.estimated)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if !slices.Equal(given, c.totals) {
@@ -297,7 +297,7 @@ func TestWhatPastRunsSay(t *testing.T) {
 func TestPercentilesAreTheSmallestThatCoverTheirShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		totals := rapid.SliceOfN(rapid.Int64Range(0, 30), 1, 60).Draw(t, "totals")
-		a := Compare(totals, 10)
+		a := CompareActuals(totals, 10)
 		for percent, p := range map[int]int64{50: a.P50, 95: a.P95} {
 			covered, below := 0, 0
 			for _, n := range totals {

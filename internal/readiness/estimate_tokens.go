@@ -16,13 +16,13 @@ import (
 // mostTokens is the largest number of tokens that a float64 holds exactly.
 const mostTokens = 1 << 53
 
-// resolve decides how many tokens a run uses: each number is the one that was
+// resolveTokens decides how many tokens a run uses: each number is the one that was
 // given, else the one of the price table, else the one of the catalogue.
-func resolve(t price.Table, w Workload) (pattern.Tokens, error) {
+func resolveTokens(t price.Table, w Workload) (pattern.Tokens, error) {
 	usual := price.Tokens{}
 	if w.Input == nil || w.Output == nil {
 		var err error
-		if usual, err = usually(t, w.Pattern); err != nil {
+		if usual, err = usualTokens(t, w.Pattern); err != nil {
 			return pattern.Tokens{}, err
 		}
 	}
@@ -48,8 +48,8 @@ func resolve(t price.Table, w Workload) (pattern.Tokens, error) {
 	return pattern.Tokens{Input: *input, Output: *output, Subagents: *subagents}, nil
 }
 
-// usually is what a run of a pattern uses as far as anything says.
-func usually(t price.Table, name string) (price.Tokens, error) {
+// usualTokens is what a run of a pattern uses as far as anything says.
+func usualTokens(t price.Table, name string) (price.Tokens, error) {
 	given, inTable := t.Patterns[name]
 	known, inCatalogue := pattern.Find(name)
 	switch {
@@ -85,7 +85,7 @@ func unknownModel(t price.Table, id string) error {
 		return fmt.Errorf("--model: %s has no price, the table is empty; give --pricing with a table that has it", Quote(id))
 	}
 	suggestion := "" // A part of a name is in many, most of them of old models.
-	if near := Nearest(id, ids); near != "" {
+	if near := NearestName(id, ids); near != "" {
 		suggestion = "did you mean " + Printable(near) + "? Or "
 	}
 	return &loop.Fault{
@@ -97,16 +97,16 @@ func unknownModel(t price.Table, id string) error {
 func listed(names []string) string { return Printable(strings.Join(names, ", ")) }
 
 func orSuggest(text string, names []string) string {
-	if name := meant(text, names); name != "" {
+	if name := likelyName(text, names); name != "" {
 		return "did you mean " + Printable(name) + "? Or "
 	}
 	return ""
 }
 
-// meant is the name that a person most likely meant, or nothing: the nearest,
+// likelyName is the name that a person most likely meant, or nothing: the nearest,
 // else the first that contains the text.
-func meant(text string, names []string) string {
-	if near := Nearest(text, names); near != "" || len(text) < 3 {
+func likelyName(text string, names []string) string {
+	if near := NearestName(text, names); near != "" || len(text) < 3 {
 		return near
 	}
 	i := slices.IndexFunc(names, func(name string) bool { return strings.Contains(name, strings.ToLower(text)) })

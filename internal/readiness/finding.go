@@ -79,7 +79,7 @@ func (f Finding) Render(path string, source []byte) string {
 	if len(runes) > excerptWidth {
 		runes = append(runes[:excerptWidth:excerptWidth], '…')
 	}
-	return head + "\n" + string(runes) + "\n" + indent(runes[:at]) + "^"
+	return head + "\n" + string(runes) + "\n" + caretIndent(runes[:at]) + "^"
 }
 
 // sourceLine is a line of a file as the reader sees it: no byte-order mark, no
@@ -96,8 +96,8 @@ func sourceLine(source []byte, number int) (string, bool) {
 	return "", false
 }
 
-// indent is as wide as the text on a terminal that keeps its tabs.
-func indent(text []rune) string {
+// caretIndent is as wide as the text on a terminal that keeps its tabs.
+func caretIndent(text []rune) string {
 	var b strings.Builder
 	for _, r := range text {
 		if r != '\t' {
@@ -128,10 +128,10 @@ func Quote(text string) string {
 	return "'" + text + "'"
 }
 
-// Placeholder reports whether a value still has a <fill: …> in it: an angle
+// HasPlaceholder reports whether a value still has a <fill: …> in it: an angle
 // bracket directly before a letter, and a closing one later. A comparison such
 // as p95 < 3 ms is none.
-func Placeholder(text string) bool {
+func HasPlaceholder(text string) bool {
 	// Most values have no bracket, and to look for one of several is slow.
 	if !strings.Contains(text, "<") && !strings.Contains(text, "‹") {
 		return false
@@ -149,8 +149,8 @@ func Placeholder(text string) bool {
 	}
 }
 
-// Filled reports whether a person has written something. White space alone is
+// IsFilled reports whether a person has written something. White space alone is
 // nothing: as a gate it would be a command that always passes.
-func Filled(text string) bool {
-	return strings.TrimSpace(text) != "" && !Placeholder(text)
+func IsFilled(text string) bool {
+	return strings.TrimSpace(text) != "" && !HasPlaceholder(text)
 }

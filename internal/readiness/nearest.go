@@ -5,23 +5,23 @@ import "strings"
 // Suggest is the fix for a name that is not one of those that there are.
 func Suggest(name string, there []string) string {
 	fix := "there are: " + strings.Join(there, ", ")
-	if near := Nearest(name, there); near != "" {
+	if near := NearestName(name, there); near != "" {
 		fix = "did you mean " + near + "? " + fix
 	}
 	return fix
 }
 
-// Nearest is the one of some valid values that a text was probably meant to be:
+// NearestName is the one of some valid values that a text was probably meant to be:
 // the same but for case and punctuation, or a slip or two away. It is empty if
 // there is none, or more than one.
-func Nearest(text string, valid []string) string {
-	text = letters(text)
+func NearestName(text string, valid []string) string {
+	text = lettersOnly(text)
 	best, nearest, tied := "", 3, false
 	for _, v := range valid {
-		word := letters(v)
+		word := lettersOnly(v)
 		// A short word is near many others.
 		most := min(2, len(word)/3)
-		switch d := distance(text, word, most); {
+		switch d := editDistance(text, word, most); {
 		case d > most || d > nearest:
 		case d == nearest:
 			tied = true
@@ -36,14 +36,14 @@ func Nearest(text string, valid []string) string {
 }
 
 func didYouMean(text string, valid []string) string {
-	if near := Nearest(text, valid); near != "" {
+	if near := NearestName(text, valid); near != "" {
 		return "; did you mean " + near + "?"
 	}
 	return ""
 }
 
-// letters keeps the ASCII letters, as lower-case ones, and the digits.
-func letters(text string) string {
+// lettersOnly keeps the ASCII letters, as lower-case ones, and the digits.
+func lettersOnly(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case 'a' <= r && r <= 'z' || '0' <= r && r <= '9':
@@ -55,9 +55,9 @@ func letters(text string) string {
 	}, text)
 }
 
-// distance counts insertions, deletions, replacements and swaps of neighbours
+// editDistance counts insertions, deletions, replacements and swaps of neighbours
 // between two words; above most it may give any larger number.
-func distance(a, b string, most int) int {
+func editDistance(a, b string, most int) int {
 	if gap := len(a) - len(b); gap > most || -gap > most {
 		return most + 1
 	}

@@ -111,7 +111,7 @@ func (k *Copy) Leave() error {
 func (k *Copy) Remove(ctx context.Context) error {
 	var err error
 	if k.disk != nil && k.disk.full.Load() {
-		err = k.Spoil()
+		err = k.PreventParking()
 	}
 	return errors.Join(err, k.Leave(), k.Tree.Remove(ctx), sandbox.RemoveTree(k.scratch))
 }
@@ -161,7 +161,7 @@ func (k *Copy) writeRules(ctx context.Context, dir string) (err error) {
 			return err
 		}
 	}
-	rules := k.Named(".gitignore")
+	rules := k.EntriesNamed(".gitignore")
 	if len(rules) == 0 {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (k *Copy) Changes(ctx context.Context) ([]object.FileChange, []workspace.Pr
 	}
 	var paths []string
 	for _, c := range changes {
-		held, err := k.Holds(c.Path)
+		held, err := k.HoldsFile(c.Path)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -225,7 +225,7 @@ func (k *Copy) Changes(ctx context.Context) ([]object.FileChange, []workspace.Pr
 	if len(paths) == 0 {
 		return changes, problems, nil
 	}
-	kept, err := k.kept.Kept(ctx, k.repo, k.Tree, paths)
+	kept, err := k.kept.KeptByLFS(ctx, k.repo, k.Tree, paths)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -244,7 +244,7 @@ func (s Env) fillCopy(ctx context.Context, k *Copy) error {
 	filling, known := s.Tools.knownFilling(k.From)
 	if !known {
 		var err error
-		if filling, err = k.kept.Of(ctx, s.Repo, k.Tree); err != nil {
+		if filling, err = k.kept.FillingOf(ctx, s.Repo, k.Tree); err != nil {
 			return err
 		}
 		s.Tools.rememberFilling(k.From, filling)

@@ -92,7 +92,7 @@ func (s Env) findSetup(ctx context.Context, k *Copy) (toolset.Setup, error) {
 		return toolset.Setup{}, err
 	}
 	defer closeFiles()
-	if setup, err = tools.Plan(files, s.Definition.Setup); err != nil {
+	if setup, err = tools.PlanSetup(files, s.Definition.Setup); err != nil {
 		return toolset.Setup{}, err
 	}
 	t.mu.Lock()
@@ -125,7 +125,7 @@ func (s Env) Toolset(ctx context.Context) (toolset.Set, error) {
 // toolCache is where the caches of the workspace lie.
 func (s Env) toolCache() toolset.Cache {
 	uid, gid := s.Owner()
-	return toolset.Cache{Dir: filepath.Join(s.Home, "caches", workspace.Key(s.Repo)), UID: uid, GID: gid}
+	return toolset.Cache{Dir: filepath.Join(s.Home, "caches", workspace.RepositoryKey(s.Repo)), UID: uid, GID: gid}
 }
 
 // openEgress makes the proxy through which programs reach the network: the hosts of the
@@ -202,7 +202,7 @@ func (s Env) prepareCopy(ctx context.Context, k *Copy) error {
 		k.path = append(k.path, filepath.Join(s.seenDir(k), dir))
 	}
 	k.layer = layer
-	return k.Push(ctx, toolset.Tree(layer))
+	return k.Push(ctx, toolset.LayerTree(layer))
 }
 
 // setupLayer returns the folder with what a set-up prepared for the tree of k.
@@ -240,7 +240,7 @@ func (s Env) setupLayer(ctx context.Context, setup toolset.Setup, k *Copy) (stri
 	if w.Tracked, err = s.trackedPaths(ctx, copied); err != nil {
 		return "", err
 	}
-	return prepared.Keep(tools, setup.Digest, w)
+	return prepared.KeepLayer(tools, setup.Digest, w)
 }
 
 // trackedPaths lists what a directory with a copy's own content has of the tree that
@@ -270,7 +270,7 @@ func (s Env) trackedPaths(ctx context.Context, k *Copy) ([]string, error) {
 		return nil, err
 	}
 	for _, ch := range changes {
-		held, err := k.Holds(ch.Path)
+		held, err := k.HoldsFile(ch.Path)
 		if err != nil {
 			return nil, err
 		}

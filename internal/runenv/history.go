@@ -28,5 +28,5 @@ func (s Env) openHistory(ctx context.Context, commit string) (*mirror.Mirror, er
 	}
 	cache := s.Mirrors()
 	cache.Say = s.Say
-	return cache.Open(ctx, workspace.Key(s.Repo), s.Repo, base, s.Definition.History == loop.HistoryNone)
+	return cache.Open(ctx, workspace.RepositoryKey(s.Repo), s.Repo, base, s.Definition.History == loop.HistoryNone)
 }

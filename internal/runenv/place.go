@@ -91,7 +91,7 @@ func (s Env) Place(ctx context.Context, k *Copy, u Use) (Place, error) {
 	if tier.HasOwnRoot() {
 		layered := k.Overlay() != nil
 		if u.setup {
-			binds, more := tools.Sources(s.toolCache(), layered)
+			binds, more := tools.DownloadSources(s.toolCache(), layered)
 			box.Binds, env = append(box.Binds, binds...), append(more, env...)
 		}
 		access := toolset.Access{Scratch: k.cacheDir(), Vouched: u.Vouched, Layer: k.layer, Downloads: u.setup}
@@ -99,7 +99,7 @@ func (s Env) Place(ctx context.Context, k *Copy, u Use) (Place, error) {
 		if layered {
 			box.Views, p.Done, err = tools.Views(s.toolCache(), access)
 		} else {
-			box.Views, binds, err = tools.Folders(s.toolCache(), access)
+			box.Views, binds, err = tools.FolderViews(s.toolCache(), access)
 		}
 		if err != nil {
 			return Place{}, err

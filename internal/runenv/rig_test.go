@@ -49,7 +49,7 @@ func (s Env) head(t *testing.T) string {
 // trees are the names of the copies that there are.
 func (s Env) trees(t *testing.T) []string {
 	t.Helper()
-	names, err := s.Trees(s.Repo, s.Tier()).Left()
+	names, err := s.Trees(s.Repo, s.Tier()).TreeNames()
 	if err != nil {
 		t.Fatal(err)
 	}

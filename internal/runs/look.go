@@ -62,7 +62,7 @@ func (s *Service) newestRuns(ctx context.Context, r *store.Reader, limit int) (l
 				if err != nil {
 					return nil, err
 				}
-				_, err = os.Lstat(filepath.Join(s.ws.Root, catalog.File(l.Name)))
+				_, err = os.Lstat(filepath.Join(s.ws.Root, catalog.DefinitionFile(l.Name)))
 				forgotten[run.LoopID] = l.Forgotten && (l.Protocol != loop.ProtocolSpine || err != nil)
 			}
 			if !forgotten[run.LoopID] {

@@ -49,7 +49,7 @@ type Prepared struct {
 // Tiers are the words for how strongly a run is confined, as the key sandbox of
 // a definition takes them. The caller owns the list.
 func Tiers() []string {
-	f, _ := definition.Lookup("sandbox")
+	f, _ := definition.LookupField("sandbox")
 	return slices.Clone(f.Values)
 }
 
@@ -74,7 +74,7 @@ func (s *Service) Prepare(ctx context.Context, r StartRequest) (Prepared, error)
 		return p, err
 	}
 	if effective.AgentCommand != def.AgentCommand { // What is written there is known already.
-		if advice := definition.Advice(effective); advice != "" {
+		if advice := definition.CommandAdvice(effective); advice != "" {
 			p.Warnings = append(p.Warnings, "agent_command: "+advice)
 		}
 	}
@@ -94,13 +94,13 @@ func (s *Service) definitionFor(ctx context.Context, r StartRequest) (def loop.D
 
 // checkNewName is an error if a loop that needs no file cannot have this name.
 func (s *Service) checkNewName(ctx context.Context, name string) error {
-	if !definition.Kebab(name) {
+	if !definition.IsKebab(name) {
 		return &loop.Fault{
 			Exit: loop.ExitUsage, What: fmt.Sprintf("the name %q cannot be used", name),
 			Why: "a name is lower-case words and digits joined by single hyphens", Fix: "write it like keep-tests-green",
 		}
 	}
-	there, err := s.ws.Loops.Named(ctx, name)
+	there, err := s.ws.Loops.FindNamed(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (s *Service) checkToolset(ctx context.Context, d loop.Definition, actor tur
 			Fix: "commit it to the repository and name it by its path there; or use sandbox: none, or sandbox: external in a container",
 		}
 	}
-	setup, err := tools.Plan(os.DirFS(s.ws.Root), d.Setup)
+	setup, err := tools.PlanSetup(os.DirFS(s.ws.Root), d.Setup)
 	if err != nil {
 		return err
 	}

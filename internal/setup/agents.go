@@ -45,13 +45,13 @@ func (d Doctor) Drivers(ctx context.Context) []DriverView {
 	found := d.Probe.FindAgents(ctx)
 	views := []DriverView{}
 	for _, p := range d.Profiles {
-		views = append(views, d.driver(p, found, loop.Agent{Driver: p.Name}))
+		views = append(views, d.viewDriver(p, found, loop.Agent{Driver: p.Name}))
 	}
 	return views
 }
 
-// driver looks at what one entry of the roster needs.
-func (d Doctor) driver(p agent.Profile, found []probe.Agent, who loop.Agent) DriverView {
+// viewDriver looks at what one entry of the roster needs.
+func (d Doctor) viewDriver(p agent.Profile, found []probe.Agent, who loop.Agent) DriverView {
 	v := DriverView{
 		Name: p.Name, State: readiness.StateOK, Providers: p.Providers, Resume: len(p.Sessions) > 0, Install: p.Install,
 		Login: probe.LoginNo,
@@ -60,7 +60,7 @@ func (d Doctor) driver(p agent.Profile, found []probe.Agent, who loop.Agent) Dri
 	if i := slices.IndexFunc(found, func(a probe.Agent) bool { return a.Name == p.Name }); i >= 0 {
 		v.Tried, v.Login, v.LoginFrom, signIn = found[i].Tried, found[i].Login, found[i].How, found[i].SignIn
 		if who.Command == "" {
-			v.program(found[i])
+			v.setProgram(found[i])
 		}
 	}
 	c, err := credential.Find(credential.Want{
@@ -70,7 +70,7 @@ func (d Doctor) driver(p agent.Profile, found []probe.Agent, who loop.Agent) Dri
 	if err != nil {
 		f := faultIn(err)
 		v.Promise = "none: a run with it is refused"
-		v.note(readiness.StateBad, f.Why, f.Fix, f.Actions...)
+		v.addNote(readiness.StateBad, f.Why, f.Fix, f.Actions...)
 		return v
 	}
 	v.Auth, v.Account, v.AuthFrom = c.Auth, c.Account, c.From
@@ -84,18 +84,18 @@ func (d Doctor) driver(p agent.Profile, found []probe.Agent, who loop.Agent) Dri
 	return v
 }
 
-// program takes over what was found of the driver's own program.
-func (v *DriverView) program(a probe.Agent) {
+// setProgram takes over what was found of the driver's own program.
+func (v *DriverView) setProgram(a probe.Agent) {
 	v.Path, v.Version = a.Path, a.Version
 	state := readiness.StateWarn
 	if a.Path == "" {
 		state = readiness.StateBad
 	}
-	v.note(state, a.Problem, a.Fix)
+	v.addNote(state, a.Problem, a.Fix)
 }
 
-// note adds one thing that a person should know.
-func (v *DriverView) note(state, problem, fix string, actions ...loop.Command) {
+// addNote adds one thing that a person should know.
+func (v *DriverView) addNote(state, problem, fix string, actions ...loop.Command) {
 	if problem == "" {
 		return
 	}
@@ -107,9 +107,9 @@ func (v *DriverView) note(state, problem, fix string, actions ...loop.Command) {
 	v.Actions = append(v.Actions, actions...)
 }
 
-// Says is the view as one line.
-func (v DriverView) Says() string {
-	parts := []string{strings.TrimSpace(v.Version + at(v.Path))}
+// Summary is the view as one line.
+func (v DriverView) Summary() string {
+	parts := []string{strings.TrimSpace(v.Version + atPath(v.Path))}
 	if v.Login != probe.LoginNo {
 		parts = append(parts, "login: "+string(v.Login)+" ("+v.LoginFrom+")")
 	}
@@ -119,7 +119,7 @@ func (v DriverView) Says() string {
 	}
 	switch {
 	case v.Auth == loop.AuthInject:
-		parts = append(parts, "auth: inject"+from, v.asked(), "metered")
+		parts = append(parts, "auth: inject"+from, v.modelAddress(), "metered")
 	case v.Auth == loop.AuthLend:
 		parts = append(parts, "auth: lend"+from, "usage as reported", "model_tools not enforced")
 	case v.State == readiness.StateOK:
@@ -128,8 +128,8 @@ func (v DriverView) Says() string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ", ")
 }
 
-// asked is where the model is asked, if that is not the vendor's own.
-func (v DriverView) asked() string {
+// modelAddress is where the model is asked, if that is not the vendor's own.
+func (v DriverView) modelAddress() string {
 	switch {
 	case v.BaseURL == "":
 		return ""
@@ -139,16 +139,16 @@ func (v DriverView) asked() string {
 	return "model at " + v.BaseURL + " (" + v.BaseFrom + ")"
 }
 
-func at(path string) string {
+func atPath(path string) string {
 	if path == "" {
 		return ""
 	}
 	return " at " + path
 }
 
-// acts is about who acts in a loop, and its row has the driver's name.
-func (d Doctor) acts(ctx context.Context, def loop.Definition, add adder) {
-	who, err := d.actor(ctx, def)
+// checkActor is about who acts in a loop, and its row has the driver's name.
+func (d Doctor) checkActor(ctx context.Context, def loop.Definition, add adder) {
+	who, err := d.loopActor(ctx, def)
 	if err != nil {
 		f := faultIn(err)
 		add(readiness.StateBad, def.Agent, f.Why, f.Fix, f.Actions...)
@@ -156,13 +156,13 @@ func (d Doctor) acts(ctx context.Context, def loop.Definition, add adder) {
 	}
 	if who.Command != "" {
 		if word, skip := readiness.GateProgram(who.Command); !skip && word != "" {
-			d.program(ctx, "command", "agent_command", word, add)
+			d.checkProgram(ctx, "command", "agent_command", word, add)
 		}
 	}
 	switch {
 	case who.Driver != "command" || who.Command != "" && who.Provider != "":
-		v := d.driver(d.profile(who.Driver), d.Probe.FindAgents(ctx, who.Driver), who)
-		add(v.State, v.Name, strings.Trim(v.Says()+"; "+v.Problem, "; "), v.Fix)
+		v := d.viewDriver(d.driverProfile(who.Driver), d.Probe.FindAgents(ctx, who.Driver), who)
+		add(v.State, v.Name, strings.Trim(v.Summary()+"; "+v.Problem, "; "), v.Fix)
 	case who.Command == "":
 		state := readiness.StateWarn // Without a repository nothing runs anyway.
 		if d.Service != nil {
@@ -172,13 +172,13 @@ func (d Doctor) acts(ctx context.Context, def loop.Definition, add adder) {
 	}
 }
 
-// actor is who acts in a loop: an entry of the roster with what the definition
+// loopActor is who acts in a loop: an entry of the roster with what the definition
 // says over it. Who cannot be found is a *loop.Fault.
-func (d Doctor) actor(ctx context.Context, def loop.Definition) (loop.Agent, error) {
+func (d Doctor) loopActor(ctx context.Context, def loop.Definition) (loop.Agent, error) {
 	who := loop.Agent{Driver: cmp.Or(def.Agent, "command")}
-	if d.profile(who.Driver).Name == "" {
+	if d.driverProfile(who.Driver).Name == "" {
 		var err error
-		if who, err = d.entry(ctx, def.Agent); err != nil {
+		if who, err = d.rosterEntry(ctx, def.Agent); err != nil {
 			return who, err
 		}
 	}
@@ -187,16 +187,16 @@ func (d Doctor) actor(ctx context.Context, def loop.Definition) (loop.Agent, err
 	return who, nil
 }
 
-// profile is zero for a name that no driver has.
-func (d Doctor) profile(name string) agent.Profile {
+// driverProfile is zero for a name that no driver has.
+func (d Doctor) driverProfile(name string) agent.Profile {
 	if i := slices.IndexFunc(d.Profiles, func(p agent.Profile) bool { return p.Name == name }); i >= 0 {
 		return d.Profiles[i]
 	}
 	return agent.Profile{}
 }
 
-// entry reads the roster, if there is one.
-func (d Doctor) entry(ctx context.Context, name string) (loop.Agent, error) {
+// rosterEntry reads the roster, if there is one.
+func (d Doctor) rosterEntry(ctx context.Context, name string) (loop.Agent, error) {
 	r := roster.Roster{Profiles: d.Profiles}
 	if d.Service != nil {
 		r.Store = d.Service.ws.Store
@@ -206,7 +206,7 @@ func (d Doctor) entry(ctx context.Context, name string) (loop.Agent, error) {
 
 // agentRow describes an agent that is installed.
 func agentRow(a probe.Agent) (state, check, detail, fix string) {
-	detail = strings.TrimSpace(a.Version + at(a.Path) + ", login: " + string(a.Login))
+	detail = strings.TrimSpace(a.Version + atPath(a.Path) + ", login: " + string(a.Login))
 	if a.How != "" {
 		detail += " (" + a.How + ")"
 	}

@@ -20,16 +20,16 @@ func ConfiningTiers() []string {
 	return []string{string(sandbox.Full), string(sandbox.Landlock), string(sandbox.Seatbelt)}
 }
 
-// Confines returns nil if this machine keeps what a tier promises, and else a
+// CheckConfinement returns nil if this machine keeps what a tier promises, and else a
 // *loop.Fault with the cause and its fix. What it finds is remembered in home.
-func Confines(ctx context.Context, home, tier string) error {
+func CheckConfinement(ctx context.Context, home, tier string) error {
 	return sandbox.Check(ctx, home, sandbox.Tier(tier))
 }
 
-// Sandbox tries a tier on this machine: a row for each action inside it, and
+// SandboxRows tries a tier on this machine: a row for each action inside it, and
 // one for the whole, with the fix if the machine cannot keep what the tier
 // promises. It writes nothing that stays.
-func (d Doctor) Sandbox(ctx context.Context, tier string) []DoctorRow {
+func (d Doctor) SandboxRows(ctx context.Context, tier string) []DoctorRow {
 	var rows []DoctorRow
 	dir, done, err := d.anyHome()
 	if err != nil {
@@ -50,7 +50,7 @@ func (d Doctor) Sandbox(ctx context.Context, tier string) []DoctorRow {
 	whole := DoctorRow{State: readiness.StateOK, Check: "sandbox", Detail: fmt.Sprintf(
 		"%s holds: %d actions tried in %s, kernel %s, Landlock %d", tier, len(result.Rows), result.Took.Round(time.Millisecond), result.Kernel, result.LandlockABI)}
 	if err != nil || len(result.Failed()) > 0 {
-		d.confines(ctx, sandbox.Tier(tier), func(state, check, detail, fix string, actions ...loop.Command) {
+		d.checkConfinement(ctx, sandbox.Tier(tier), func(state, check, detail, fix string, actions ...loop.Command) {
 			whole = newRow("", state, check, detail, fix, actions...)
 		})
 	}
@@ -81,8 +81,8 @@ func (d Doctor) anyHome() (dir string, done func(), err error) {
 	return dir, func() { _ = sandbox.RemoveTree(dir) }, err
 }
 
-// sandbox says what confines a run of the definition, and whether it can.
-func (d Doctor) sandbox(ctx context.Context, def loop.Definition, add adder) {
+// checkSandbox says what confines a run of the definition, and whether it can.
+func (d Doctor) checkSandbox(ctx context.Context, def loop.Definition, add adder) {
 	def = def.WithDefaults()
 	switch tier := sandbox.Tier(def.Sandbox); tier {
 	case sandbox.None:
@@ -94,12 +94,12 @@ func (d Doctor) sandbox(ctx context.Context, def loop.Definition, add adder) {
 	case sandbox.External:
 		add(readiness.StateOK, "sandbox", "external: whatever pawl itself runs in", "")
 	case sandbox.Full, sandbox.Landlock, sandbox.Seatbelt:
-		d.confines(ctx, tier, add)
+		d.checkConfinement(ctx, tier, add)
 	}
 }
 
-// confines says whether this machine keeps what a tier promises.
-func (d Doctor) confines(ctx context.Context, tier sandbox.Tier, add adder) {
+// checkConfinement says whether this machine keeps what a tier promises.
+func (d Doctor) checkConfinement(ctx context.Context, tier sandbox.Tier, add adder) {
 	home, done, err := d.anyHome()
 	if err != nil {
 		add(readiness.StateBad, "sandbox", err.Error(), "see whether "+os.TempDir()+" can be written")
@@ -122,9 +122,9 @@ func (d Doctor) confines(ctx context.Context, tier sandbox.Tier, add adder) {
 	add(readiness.StateBad, "sandbox", string(tier)+": "+why, fix.Text, fix.Actions...)
 }
 
-// toolchains says which installation each program of a loop is, as far as it is
+// checkToolchains says which installation each program of a loop is, as far as it is
 // not the system's, and which set-up prepares its dependencies.
-func (d Doctor) toolchains(ctx context.Context, def loop.Definition, add adder) {
+func (d Doctor) checkToolchains(ctx context.Context, def loop.Definition, add adder) {
 	def = def.WithDefaults()
 	if d.Service == nil || d.Service.engine == nil || !sandbox.Tier(def.Sandbox).HasOwnRoot() {
 		return
@@ -132,7 +132,7 @@ func (d Doctor) toolchains(ctx context.Context, def loop.Definition, add adder) 
 	if def.Agent == "" && def.AgentCommand == "" {
 		return // Said already, in the row of the agent.
 	}
-	defer unmade(d.Home)()
+	defer removeIfNew(d.Home)()
 	tools, err := d.Service.engine.Toolset(ctx, d.Service.ws.Target(def))
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
 		add(readiness.StateBad, "toolchain", f.What+": "+f.Why, f.Fix, f.Actions...)
@@ -147,7 +147,7 @@ func (d Doctor) toolchains(ctx context.Context, def loop.Definition, add adder) 
 			add(readiness.StateOK, "toolchain", strings.Join(strings.Fields(t.Program+" "+t.Version+" "+t.Shim+" "+t.Path), " "), "")
 		}
 	}
-	setup, err := tools.Plan(os.DirFS(d.Service.ws.Root), def.Setup)
+	setup, err := tools.PlanSetup(os.DirFS(d.Service.ws.Root), def.Setup)
 	switch {
 	case err != nil:
 		add(readiness.StateBad, "setup", err.Error(), "")

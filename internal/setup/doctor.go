@@ -43,11 +43,11 @@ func newRow(name, state, check, detail, fix string, actions ...loop.Command) Doc
 	return DoctorRow{name, state, check, detail, loop.Advise(fix, actions...).String(), actions}
 }
 
-// Offline makes the rows that need nothing but the definition.
-func Offline(c loops.Checked) []DoctorRow {
+// OfflineRows makes the rows that need nothing but the definition.
+func OfflineRows(c loops.Checked) []DoctorRow {
 	p, known := pattern.Find(c.Config.Pattern.Text)
 	var rows []DoctorRow
-	for _, r := range readiness.Doctor(c.Config, p.Tokens.PerRun(), known) {
+	for _, r := range readiness.DoctorRows(c.Config, p.Tokens.PerRun(), known) {
 		rows = append(rows, newRow(c.Name, r.State, r.Check, r.Detail, r.Fix))
 	}
 	return rows
@@ -66,9 +66,9 @@ type Doctor struct {
 	Output   io.Writer       // gets what gates print; nil discards it
 }
 
-// Loop makes the rows of one loop, gates tried on its base included. It blocks
+// LoopRows makes the rows of one loop, gates tried on its base included. It blocks
 // until they have ended.
-func (d Doctor) Loop(ctx context.Context, c loops.Checked) []DoctorRow {
+func (d Doctor) LoopRows(ctx context.Context, c loops.Checked) []DoctorRow {
 	if d.Service == nil {
 		d.Dir = c.Root(d.Dir)
 	}
@@ -76,21 +76,21 @@ func (d Doctor) Loop(ctx context.Context, c loops.Checked) []DoctorRow {
 	add := func(state, check, detail, fix string, actions ...loop.Command) {
 		rows = append(rows, newRow(c.Name, state, check, detail, fix, actions...))
 	}
-	d.acts(ctx, c.Definition, add)
-	d.price(ctx, c, add)
-	d.git(ctx, c.Definition.Tier, add)
-	d.gatePrograms(ctx, c, add)
-	d.killSwitch(ctx, c, add)
-	d.sandbox(ctx, c.Definition, add)
-	d.toolchains(ctx, c.Definition, add)
-	d.gates(ctx, c, add)
+	d.checkActor(ctx, c.Definition, add)
+	d.checkPrice(ctx, c, add)
+	d.checkGit(ctx, c.Definition.Tier, add)
+	d.checkGatePrograms(ctx, c, add)
+	d.checkKillSwitch(ctx, c, add)
+	d.checkSandbox(ctx, c.Definition, add)
+	d.checkToolchains(ctx, c.Definition, add)
+	d.checkGates(ctx, c, add)
 	return rows
 }
 
 // adder takes one row.
 type adder func(state, check, detail, fix string, actions ...loop.Command)
 
-func (d Doctor) git(ctx context.Context, tier loop.Tier, add adder) {
+func (d Doctor) checkGit(ctx context.Context, tier loop.Tier, add adder) {
 	writes := tier == loop.TierAssisted || tier == loop.TierUnattended
 	p := d.Probe.FindProgram(ctx, d.Dir, "git")
 	switch {
@@ -118,20 +118,20 @@ func (d Doctor) git(ctx context.Context, tier loop.Tier, add adder) {
 	add(readiness.StateOK, "worktree", "git worktree list answers", "")
 }
 
-// gatePrograms resolves the first word of each gate, as the shell would.
-func (d Doctor) gatePrograms(ctx context.Context, c loops.Checked, add adder) {
+// checkGatePrograms resolves the first word of each gate, as the shell would.
+func (d Doctor) checkGatePrograms(ctx context.Context, c loops.Checked, add adder) {
 	for _, g := range []struct{ key, line string }{
 		{"verify", c.Config.Verify.Text}, {"guard", c.Config.Guard.Text}, {"setup", c.Setup},
 	} {
 		if word, skip := readiness.GateProgram(g.line); !skip && word != "" && g.line != toolset.None {
-			d.program(ctx, g.key, g.key, word, add)
+			d.checkProgram(ctx, g.key, g.key, word, add)
 		}
 	}
 }
 
-// program adds the row of one word of a command. Words of the shell itself are
+// checkProgram adds the row of one word of a command. Words of the shell itself are
 // no programs and are there.
-func (d Doctor) program(ctx context.Context, check, key, word string, add adder) {
+func (d Doctor) checkProgram(ctx context.Context, check, key, word string, add adder) {
 	p := d.Probe.FindProgram(ctx, d.Dir, word)
 	switch {
 	case p.OK:
@@ -143,7 +143,7 @@ func (d Doctor) program(ctx context.Context, check, key, word string, add adder)
 			detail += " (" + p.Shim + ")"
 		}
 		add(readiness.StateOK, check, detail, "")
-	case d.builtIn(ctx, word):
+	case d.isBuiltIn(ctx, word):
 		add(readiness.StateOK, check, word+" is a word of the shell", "")
 	default:
 		fix := p.Fix
@@ -158,7 +158,7 @@ func (d Doctor) program(ctx context.Context, check, key, word string, add adder)
 	}
 }
 
-func (d Doctor) builtIn(ctx context.Context, word string) bool {
+func (d Doctor) isBuiltIn(ctx context.Context, word string) bool {
 	if strings.ContainsRune(word, '/') {
 		return false
 	}
@@ -168,9 +168,9 @@ func (d Doctor) builtIn(ctx context.Context, word string) bool {
 	return err == nil && res.Exit == 0 || word == "!" || word == "("
 }
 
-// killSwitch says of each part of the kill switch whether it is watched.
-func (d Doctor) killSwitch(ctx context.Context, c loops.Checked, add adder) {
-	if !readiness.Filled(c.Config.KillSwitch.Text) {
+// checkKillSwitch says of each part of the kill switch whether it is watched.
+func (d Doctor) checkKillSwitch(ctx context.Context, c loops.Checked, add adder) {
+	if !readiness.IsFilled(c.Config.KillSwitch.Text) {
 		return
 	}
 	paths := c.Definition.SwitchPaths()
@@ -191,12 +191,12 @@ func (d Doctor) killSwitch(ctx context.Context, c loops.Checked, add adder) {
 		add(readiness.StateWarn, "kill_switch", name+" is watched, and there is no folder "+dir, "mkdir -p "+dir+", or correct the path")
 	}
 	if c.Definition.NamesLabel() {
-		d.label(ctx, c, add)
+		d.checkLabel(ctx, c, add)
 	}
 }
 
-// label asks for the label once, as a run does.
-func (d Doctor) label(ctx context.Context, c loops.Checked, add adder) {
+// checkLabel asks for the label once, as a run does.
+func (d Doctor) checkLabel(ctx context.Context, c loops.Checked, add adder) {
 	const check, label, fix = "kill_switch", "the label " + loop.PauseLabel, "gh auth login, or take the label out of kill_switch"
 	if d.Service == nil || d.Service.engine == nil || d.Service.engine.Label == nil {
 		add(readiness.StateWarn, check, label+" is not watched: there is no repository here", "run it in the repository of the loop")
@@ -216,14 +216,14 @@ func (d Doctor) label(ctx context.Context, c loops.Checked, add adder) {
 	}
 }
 
-// gates tries the gates on the tip of the base, so that one that is broken is
+// checkGates tries the gates on the tip of the base, so that one that is broken is
 // known before an agent is paid.
-func (d Doctor) gates(ctx context.Context, c loops.Checked, add adder) {
+func (d Doctor) checkGates(ctx context.Context, c loops.Checked, add adder) {
 	if d.Service == nil || c.Definition.Verify == "" && c.Definition.Guard == "" {
 		return
 	}
-	defer unmade(d.Home)()
-	tries, err := d.Service.Gates(ctx, c.Name, d.Output)
+	defer removeIfNew(d.Home)()
+	tries, err := d.Service.TryGates(ctx, c.Name, d.Output)
 	if err != nil {
 		fix := loop.Advise("repair what it says; a run would meet the same")
 		f, ok := errors.AsType[*loop.Fault](err)
@@ -243,21 +243,21 @@ func (d Doctor) gates(ctx context.Context, c loops.Checked, add adder) {
 		case g.Pass:
 			add(readiness.StateOK, check, fmt.Sprintf("passes in %.0f ms", g.MS), "")
 		case g.Missing:
-			add(readiness.StateBad, check, ended("cannot be run", g), g.Fix)
+			add(readiness.StateBad, check, gateEnded("cannot be run", g), g.Fix)
 		case g.Obstacle != "":
 			add(readiness.StateBad, check, "cannot start: "+oneLine(g.Obstacle), g.Fix)
 		case g.Name == "guard" && !red:
-			add(readiness.StateBad, check, ended("fails", g), "repair the base, or correct guard: it has to pass always")
+			add(readiness.StateBad, check, gateEnded("fails", g), "repair the base, or correct guard: it has to pass always")
 		default:
 			red = true
-			add(readiness.StateWarn, check, ended("fails", g),
+			add(readiness.StateWarn, check, gateEnded("fails", g),
 				"right for a loop that is to repair it; else repair the base, or correct "+g.Name)
 		}
 	}
 }
 
-// ended says how a gate ended, with the last that it printed.
-func ended(how string, g GateTry) string {
+// gateEnded says how a gate ended, with the last that it printed.
+func gateEnded(how string, g GateTry) string {
 	text := fmt.Sprintf("%s (exit status %d)", how, g.Exit)
 	if last := lastLine(g.Evidence); last != "" {
 		text += ": " + last

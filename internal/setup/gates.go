@@ -24,14 +24,14 @@ type GateTry struct {
 	Fix      string `json:"fix,omitempty"`
 }
 
-// Gates tries the gates of a loop on the tip of its base, as its next run
+// TryGates tries the gates of a loop on the tip of its base, as its next run
 // would, and blocks until they have ended. Out gets what they print; nil
 // discards it. A loop without gates has an empty list; when ctx ends, what is
 // known so far comes beside the error.
 //
 // It is not a run: the store is not written, and need not exist. Agent and
 // sandbox of the loop may be such that no run could start.
-func (s *Service) Gates(ctx context.Context, name string, out io.Writer) ([]GateTry, error) {
+func (s *Service) TryGates(ctx context.Context, name string, out io.Writer) ([]GateTry, error) {
 	if s.engine == nil {
 		return nil, fmt.Errorf("try the gates of %s: %w", name, errNoEngine)
 	}
@@ -52,10 +52,10 @@ func (s *Service) Gates(ctx context.Context, name string, out io.Writer) ([]Gate
 // programs.
 var errNoEngine = errors.New("this service only reads")
 
-// unmade returns what takes pawl's home away again if it is not there now and
+// removeIfNew returns what takes pawl's home away again if it is not there now and
 // holds nothing but the empty folders of a try then: who only looks leaves no
 // home behind.
-func unmade(home string) func() {
+func removeIfNew(home string) func() {
 	folders := durable.MissingFolders(home)
 	if len(folders) == 0 {
 		return func() {}

@@ -17,7 +17,7 @@ func TestLookingLeavesNoHomeUnlessSomethingIsInIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			mkdirs(t, dir, c.before)
-			remove := unmade(filepath.Join(dir, "a/home"))
+			remove := removeIfNew(filepath.Join(dir, "a/home"))
 			mkdirs(t, dir, c.meanwhile)
 			remove()
 			for _, path := range c.left {

@@ -29,9 +29,9 @@ const (
 		"never touch tests, CI configuration, deploys or secrets."
 )
 
-// Complete fills in what a person has not said about a first loop from what
+// CompleteRequest fills in what a person has not said about a first loop from what
 // was found. What is found nowhere stays empty.
-func (v Survey) Complete(r loops.ScaffoldRequest) loops.ScaffoldRequest {
+func (v Survey) CompleteRequest(r loops.ScaffoldRequest) loops.ScaffoldRequest {
 	set := func(at *string, text string) {
 		if *at == "" {
 			*at = text
@@ -64,7 +64,7 @@ func (v Survey) Complete(r loops.ScaffoldRequest) loops.ScaffoldRequest {
 		r.Scope = proposal.Scope
 	}
 	if r.AgentCommand == "" && r.Agent == "" {
-		v.choose(&r)
+		v.chooseAgent(&r)
 	}
 	if r.AgentCommand != "" && r.Agent == "" {
 		r.Agent = "command"
@@ -82,9 +82,9 @@ func (v Survey) firstName() string {
 
 var notKebab = regexp.MustCompile(`[^a-z0-9]+`)
 
-// Existing is the name of the loop that would be proposed and that is there
+// ExistingLoop is the name of the loop that would be proposed and that is there
 // already, unless the request names one itself or is to write over it.
-func (v Survey) Existing(r loops.ScaffoldRequest) string {
+func (v Survey) ExistingLoop(r loops.ScaffoldRequest) string {
 	if r.Name != "" || r.Force {
 		return ""
 	}
@@ -94,8 +94,8 @@ func (v Survey) Existing(r loops.ScaffoldRequest) string {
 	return v.firstName()
 }
 
-// choose takes the first agent that is installed, one with a login before others.
-func (v Survey) choose(r *loops.ScaffoldRequest) {
+// chooseAgent takes the first agent that is installed, one with a login before others.
+func (v Survey) chooseAgent(r *loops.ScaffoldRequest) {
 	best := -1
 	for i, a := range v.Agents {
 		if best < 0 || a.Login == probe.LoginYes && v.Agents[best].Login != probe.LoginYes {

@@ -19,8 +19,8 @@ type Initiation struct {
 	Written  bool                `json:"written"`
 }
 
-// Programs are the agents whose programs a survey looks for. The caller owns the list.
-func Programs() []string { return slices.Clone(programs) }
+// AgentPrograms are the agents whose programs a survey looks for. The caller owns the list.
+func AgentPrograms() []string { return slices.Clone(programs) }
 
 var programs = []string{"claude", "codex", "gemini", "opencode", "qwen", "goose"}
 

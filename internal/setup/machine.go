@@ -14,24 +14,24 @@ import (
 	"github.com/pawl-run/pawl/internal/workspace"
 )
 
-// Machine makes the rows that belong to no loop: agents, store, clock, disk,
+// MachineRows makes the rows that belong to no loop: agents, store, clock, disk,
 // notifier.
-func (d Doctor) Machine(ctx context.Context) []DoctorRow {
+func (d Doctor) MachineRows(ctx context.Context) []DoctorRow {
 	var rows []DoctorRow
 	add := func(state, check, detail, fix string, actions ...loop.Command) {
 		rows = append(rows, newRow("", state, check, detail, fix, actions...))
 	}
-	d.repository(ctx, add)
-	d.agents(ctx, add)
-	d.store(ctx, add)
-	d.clock(ctx, add)
-	d.disk(add)
-	d.mirrors(add)
+	d.checkRepository(ctx, add)
+	d.checkAgents(ctx, add)
+	d.checkStore(ctx, add)
+	d.checkClock(ctx, add)
+	d.checkDisk(add)
+	d.checkMirrors(add)
 	add(readiness.StateOK, "notify", "no notifier in this version", "{1} shows what waits for you", loop.PawlCommand("ls"))
 	return rows
 }
 
-func (d Doctor) repository(ctx context.Context, add adder) {
+func (d Doctor) checkRepository(ctx context.Context, add adder) {
 	if d.Service == nil {
 		why, _, _ := strings.Cut(fmt.Sprint(d.Reason), "\n")
 		add(readiness.StateWarn, "repository", why, "git init, and make a first commit; or name one with --workspace DIR")
@@ -45,8 +45,8 @@ func (d Doctor) repository(ctx context.Context, add adder) {
 	add(readiness.StateOK, "repository", d.Service.ws.Root, "")
 }
 
-// agents lists those that are installed. None at all is worth a warning.
-func (d Doctor) agents(ctx context.Context, add adder) {
+// checkAgents lists those that are installed. None at all is worth a warning.
+func (d Doctor) checkAgents(ctx context.Context, add adder) {
 	found := false
 	for _, a := range d.Probe.FindAgents(ctx) {
 		if a.Path != "" {
@@ -60,7 +60,7 @@ func (d Doctor) agents(ctx context.Context, add adder) {
 	}
 }
 
-func (d Doctor) store(ctx context.Context, add adder) {
+func (d Doctor) checkStore(ctx context.Context, add adder) {
 	if d.Store != nil {
 		f := faultIn(d.Store)
 		add(readiness.StateBad, "store", f.Error(), f.Fix, f.Actions...)
@@ -86,9 +86,9 @@ func (d Doctor) store(ctx context.Context, add adder) {
 // to.
 const mostSkew = 5 * time.Second
 
-// clock compares the machine's clock with the time that a new file gets, which
+// checkClock compares the machine's clock with the time that a new file gets, which
 // on network disks is another machine's.
-func (d Doctor) clock(_ context.Context, add adder) {
+func (d Doctor) checkClock(_ context.Context, add adder) {
 	now := d.Probe.Now
 	zone, _ := now.Zone()
 	detail := now.Format(time.RFC3339) + ", zone " + zone
@@ -107,8 +107,8 @@ const (
 	nearFull = 1 << 30
 )
 
-func (d Doctor) disk(add adder) {
-	dir := existing(d.Home)
+func (d Doctor) checkDisk(add adder) {
+	dir := existingFolder(d.Home)
 	free, err := d.Probe.FreeDisk(dir)
 	detail := fmt.Sprintf("%.1f GiB free for %s", float64(free)/(1<<30), d.Home)
 	switch {
@@ -123,12 +123,12 @@ func (d Doctor) disk(add adder) {
 	}
 }
 
-// mirrors says what the histories that sandboxes show take on the disk, if there
+// checkMirrors says what the histories that sandboxes show take on the disk, if there
 // are any.
-func (d Doctor) mirrors(add adder) {
+func (d Doctor) checkMirrors(add adder) {
 	key := ""
 	if d.Service != nil {
-		key = workspace.Key(d.Service.ws.Repo)
+		key = workspace.RepositoryKey(d.Service.ws.Repo)
 	}
 	mirrors := runenv.Host{Home: d.Home}.Mirrors()
 	u, err := mirrors.Usage(key)
@@ -145,8 +145,8 @@ func (d Doctor) mirrors(add adder) {
 	}
 }
 
-// existing is the nearest folder above a path that is there.
-func existing(path string) string {
+// existingFolder is the nearest folder above a path that is there.
+func existingFolder(path string) string {
 	for !isDir(path) && filepath.Dir(path) != path {
 		path = filepath.Dir(path)
 	}

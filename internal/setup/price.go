@@ -11,18 +11,18 @@ import (
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
-// Asked is the model that the agent of a definition asks: the one that is named,
+// AskedModel is the model that the agent of a definition asks: the one that is named,
 // else the one that its program asks by itself. Empty: nobody knows before it runs.
-func (d Doctor) Asked(ctx context.Context, def loop.Definition) string {
-	who, err := d.actor(ctx, def)
+func (d Doctor) AskedModel(ctx context.Context, def loop.Definition) string {
+	who, err := d.loopActor(ctx, def)
 	if err != nil {
 		return def.Model
 	}
-	return turn.Actor{Agent: who, Profile: d.profile(who.Driver)}.UsedModel("")
+	return turn.Actor{Agent: who, Profile: d.driverProfile(who.Driver)}.UsedModel("")
 }
 
-// price adds the row of what the loop's model costs.
-func (d Doctor) price(ctx context.Context, c loops.Checked, add adder) {
+// checkPrice adds the row of what the loop's model costs.
+func (d Doctor) checkPrice(ctx context.Context, c loops.Checked, add adder) {
 	def := c.Definition
 	table, err := budgets.Prices(d.Home, "")
 	if err != nil {
@@ -30,7 +30,7 @@ func (d Doctor) price(ctx context.Context, c loops.Checked, add adder) {
 		add(readiness.StateBad, "price", f.Why, f.Fix, f.Actions...)
 		return
 	}
-	model := d.Asked(ctx, def)
+	model := d.AskedModel(ctx, def)
 	if m, ok := table.Find(model); ok {
 		add(readiness.StateOK, "price", fmt.Sprintf("%s: %g USD for a million tokens of input, %g of output, as of %s", model, m.Input, m.Output, table.AsOf), "")
 		return
@@ -39,7 +39,7 @@ func (d Doctor) price(ctx context.Context, c loops.Checked, add adder) {
 	case model == "" && capped != "":
 		add(readiness.StateWarn, "price", "which model the agent asks is known when it does; one without a price is refused, because "+capped, "write model: NAME")
 	case capped != "":
-		add(readiness.StateBad, "price", loops.Unpriced(capped, model), loops.UnpricedFix.Text, loops.UnpricedFix.Actions...)
+		add(readiness.StateBad, "price", loops.UnpricedSentence(capped, model), loops.UnpricedFix.Text, loops.UnpricedFix.Actions...)
 	case model != "":
 		add(readiness.StateWarn, "price", model+" has no price: what a run costs will be unknown", "{1} adds one", loops.AddPrice)
 	}

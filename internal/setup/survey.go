@@ -43,8 +43,8 @@ type StackView struct {
 	Usable probe.Stack `json:"-"` // without the commands of which a program is missing
 }
 
-// runs reports whether the stack can judge here what was done.
-func (v StackView) runs() bool {
+// isUsable reports whether the stack can judge here what was done.
+func (v StackView) isUsable() bool {
 	u := v.Usable
 	judges := u.Test != nil || v.Test == "" && (u.Lint != nil || u.Typecheck != nil)
 	return judges && (v.Setup == "" || u.Setup != nil)
@@ -120,9 +120,9 @@ func (v Survey) Packages() []string {
 	return dirs
 }
 
-// Only is the survey for a loop of one package. A folder without a package is a
+// ForPackage is the survey for a loop of one package. A folder without a package is a
 // *loop.Fault.
-func (v Survey) Only(dir string) (Survey, error) {
+func (v Survey) ForPackage(dir string) (Survey, error) {
 	v.Package = path.Clean(filepath.ToSlash(dir))
 	if !slices.ContainsFunc(v.Stacks, func(s StackView) bool { return s.Dir == v.Package }) {
 		var dirs []string
@@ -146,7 +146,7 @@ func (v Survey) proposal() probe.Proposal {
 			continue
 		}
 		all = append(all, s)
-		if v.Stacks[i].runs() {
+		if v.Stacks[i].isUsable() {
 			usable = append(usable, v.Stacks[i].Usable)
 		}
 	}
@@ -165,7 +165,7 @@ func (v Survey) proposal() probe.Proposal {
 func (v Survey) LeftOut() []string {
 	var all []string
 	for _, s := range v.Stacks {
-		if s.Test == "" || s.runs() || v.Package != "" || !slices.ContainsFunc(v.Stacks, StackView.runs) {
+		if s.Test == "" || s.isUsable() || v.Package != "" || !slices.ContainsFunc(v.Stacks, StackView.isUsable) {
 			continue
 		}
 		i := slices.IndexFunc(s.Programs, func(p ProgramView) bool { return !p.OK })

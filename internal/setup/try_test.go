@@ -41,7 +41,7 @@ func TestTheGatesOfALoopAreTriedWithoutARun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status, commits := gittest.Run(t, r.Root, "status", "--porcelain", "--untracked-files=all"), r.Store.Commits()
 			var out strings.Builder
-			got, err := r.Setup.Gates(t.Context(), c.loop, &out)
+			got, err := r.Setup.TryGates(t.Context(), c.loop, &out)
 			if err != nil || out.String() != c.out {
 				t.Errorf("printed %q, %v, want %q", out.String(), err, c.out)
 			}
@@ -81,14 +81,14 @@ func TestGatesThatCannotBeTriedAreRefused(t *testing.T) {
 		"a definition with an error": {"wrong", loop.ExitNotReady, "wrong is not ready to run", "must be L1, L2 or L3", "correct .loops/wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := r.Setup.Gates(t.Context(), c.loop, nil)
+			got, err := r.Setup.TryGates(t.Context(), c.loop, nil)
 			verbtest.WantFault(t, err, c.exit, c.what, c.why, c.fix)
 			if len(got) > 0 {
 				t.Errorf("gates = %+v", got)
 			}
 		})
 	}
-	if _, err := r.Without().Setup.Gates(t.Context(), "astray", nil); err == nil || !strings.Contains(err.Error(), "only reads") {
+	if _, err := r.Without().Setup.TryGates(t.Context(), "astray", nil); err == nil || !strings.Contains(err.Error(), "only reads") {
 		t.Errorf("without an engine = %v", err)
 	}
 }
@@ -99,7 +99,7 @@ func TestATryOfGatesThatIsCanceledSaysWhatItKnows(t *testing.T) {
 	lost := errors.New("somebody pressed a key")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	got, err := r.Setup.Gates(ctx, "slow", writerFunc(func(p []byte) (int, error) { cancel(lost); return len(p), nil }))
+	got, err := r.Setup.TryGates(ctx, "slow", writerFunc(func(p []byte) (int, error) { cancel(lost); return len(p), nil }))
 	if !errors.Is(err, lost) || len(got) != 1 || got[0].Name != "verify" || !got[0].Pass {
 		t.Errorf("gates = %+v, %v", got, err)
 	}

@@ -95,7 +95,7 @@ func withDefinition(entry loop.Agent, d loop.Definition, drivers map[string]Driv
 		}
 	}
 	d.Agent, d.AgentCommand, d.Provider = a.Agent.Driver, a.Command, a.Provider
-	if key, why, fix := definition.Lacks(a.Agent.Driver, d); key != "" {
+	if key, why, fix := definition.UnsupportedKey(a.Agent.Driver, d); key != "" {
 		return a, &loop.Fault{Exit: loop.ExitNotReady, What: d.Name + " cannot run: " + key, Why: why, Fix: fix}
 	}
 	if a.Provider != "" && len(a.Profile.Providers) > 0 && !slices.Contains(a.Profile.Providers, credential.Shape(a.Provider, a.BaseURL)) {
@@ -119,7 +119,7 @@ func unknownAgentError(d loop.Definition, name string, drivers map[string]Driver
 	if !errors.Is(err, loop.ErrNotFound) {
 		return err
 	}
-	near := readiness.Nearest(name, driverNames(drivers))
+	near := readiness.NearestName(name, driverNames(drivers))
 	if near != "" {
 		near = "did you mean " + near + "? "
 	}

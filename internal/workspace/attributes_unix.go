@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributeless reports whether a directory has no extended attribute.
-func attributeless(dir string) (bool, error) {
+// hasNoAttributes reports whether a directory has no extended attribute.
+func hasNoAttributes(dir string) (bool, error) {
 	n, err := unix.Llistxattr(dir, nil)
 	if errors.Is(err, unix.ENOTSUP) {
 		return true, nil
@@ -19,8 +19,8 @@ func attributeless(dir string) (bool, error) {
 	return n == 0, err
 }
 
-// links is the number of names that a file has.
-func links(info fs.FileInfo) uint64 {
+// linkCount is the number of names that a file has.
+func linkCount(info fs.FileInfo) uint64 {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return 1

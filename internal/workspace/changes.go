@@ -18,17 +18,17 @@ import (
 //
 // Modes that keep the owner out are taken away from what it has to read.
 func (t *Tree) Changes(ctx context.Context) ([]object.FileChange, []Problem, error) {
-	j := judge{ctx: ctx, repo: t.trees.repo, dir: t.form.top(), limits: t.trees.options.Limits}
+	j := judge{ctx: ctx, repo: t.trees.repo, dir: t.form.writableDir(), limits: t.trees.options.Limits}
 	info, err := os.Lstat(j.dir)
 	if err == nil && !info.IsDir() {
 		err = fmt.Errorf("%s is not a directory", j.dir)
 	}
 	if err == nil {
-		defer j.close()
-		err = j.open(t.pushed, t.filled)
+		defer j.closeFilled()
+		err = j.openFilled(t.pushed, t.filled)
 	}
 	if err == nil {
-		err = t.form.scan(&j, info)
+		err = t.form.scanWritten(&j, info)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("compare tree %s: %w", t.Name, err)

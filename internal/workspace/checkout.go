@@ -97,8 +97,8 @@ func (c *checkout) entryAt(place int) object.Entry {
 	return object.Entry{Path: c.paths[place], Mode: c.marks[place].mode, ID: c.marks[place].id}
 }
 
-// find returns the entry of a path.
-func (c *checkout) find(path string) (object.Entry, bool) {
+// findEntry returns the entry of a path.
+func (c *checkout) findEntry(path string) (object.Entry, bool) {
 	place, known := c.index[path]
 	if !known {
 		return object.Entry{}, false
@@ -106,8 +106,8 @@ func (c *checkout) find(path string) (object.Entry, bool) {
 	return c.entryAt(place), true
 }
 
-// entries lists the files by path, with the modes that git writes today.
-func (c *checkout) entries() []object.Entry {
+// allEntries lists the files by path, with the modes that git writes today.
+func (c *checkout) allEntries() []object.Entry {
 	list := make([]object.Entry, len(c.paths))
 	for i := range c.paths {
 		list[i] = c.entryAt(i)
@@ -116,8 +116,8 @@ func (c *checkout) entries() []object.Entry {
 	return list
 }
 
-// named lists the entries whose last path element is name.
-func (c *checkout) named(name string) []object.Entry {
+// entriesNamed lists the entries whose last path element is name.
+func (c *checkout) entriesNamed(name string) []object.Entry {
 	var list []object.Entry
 	for i, p := range c.paths {
 		if path.Base(p) == name {

@@ -41,7 +41,7 @@ func (t *Trees) Collect(ctx context.Context, p Policy) (removed int, err error) 
 	if err != nil {
 		return 0, fmt.Errorf("collect layers: %w", err)
 	}
-	records, err := t.records()
+	records, err := t.readRecords()
 	if err != nil {
 		return 0, fmt.Errorf("collect layers: %w", err)
 	}
@@ -68,28 +68,28 @@ type collector struct {
 
 func (c *collector) collectCache(ctx context.Context, s *layerCache) error {
 	boot, _ := bootID() // Where there is none, there are no layers.
-	for _, name := range c.layers(s, boot) {
-		if err := c.layer(ctx, s, name); err != nil {
+	for _, name := range c.expiredLayers(s, boot) {
+		if err := c.collectLayer(ctx, s, name); err != nil {
 			return err
 		}
 	}
-	for _, dir := range s.allParked() {
-		if err := c.parked(ctx, dir); err != nil {
+	for _, dir := range s.allParkedDirs() {
+		if err := c.collectParked(ctx, dir); err != nil {
 			return err
 		}
 	}
-	return errors.Join(c.leftovers(s), c.commits(s))
+	return errors.Join(c.collectLeftovers(s), c.collectCommits(s))
 }
 
-// layers lists what the policy does not keep, deltas first: then no delta is
+// expiredLayers lists what the policy does not keep, deltas first: then no delta is
 // ever without its base.
-func (c *collector) layers(s *layerCache, boot string) []string {
-	entries, _ := os.ReadDir(s.layers())
+func (c *collector) expiredLayers(s *layerCache, boot string) []string {
+	entries, _ := os.ReadDir(s.layersDir())
 	names, used := []string{}, map[string]time.Time{}
 	for _, e := range entries {
 		if name := e.Name(); name[0] != '.' {
 			names = append(names, name)
-			if info, err := os.Lstat(s.lock(name)); err == nil {
+			if info, err := os.Lstat(s.lockPath(name)); err == nil {
 				used[name] = info.ModTime()
 			}
 		}
@@ -98,7 +98,7 @@ func (c *collector) layers(s *layerCache, boot string) []string {
 	keep, n := map[string]bool{}, 0
 	for _, name := range names {
 		young := n < c.policy.Count && c.policy.Now.Sub(used[name]) <= c.policy.Age
-		if s.sound(name, boot) && (young || c.used[name]) {
+		if s.isSound(name, boot) && (young || c.used[name]) {
 			n++
 			keep[name] = true
 			if _, base, delta := strings.Cut(name, "-"); delta {
@@ -111,22 +111,22 @@ func (c *collector) layers(s *layerCache, boot string) []string {
 	return names
 }
 
-// layer removes one, unless somebody holds it, and its lock with it.
-func (c *collector) layer(ctx context.Context, s *layerCache, name string) error {
+// collectLayer removes one, unless somebody holds it, and its lock with it.
+func (c *collector) collectLayer(ctx context.Context, s *layerCache, name string) error {
 	if err := beforeCollect.Hit(ctx); err != nil {
 		return err
 	}
-	return alone(s.lock(name), func() error {
-		if err := s.discard(name); err != nil {
+	return ifUnlocked(s.lockPath(name), func() error {
+		if err := s.discardLayer(name); err != nil {
 			return err
 		}
 		c.removed++
-		return errors.Join(os.Remove(s.lock(name)), afterCollect.Hit(ctx))
+		return errors.Join(os.Remove(s.lockPath(name)), afterCollect.Hit(ctx))
 	})
 }
 
-// parked removes copies from a folder that wait for longer than the policy says.
-func (c *collector) parked(ctx context.Context, dir string) error {
+// collectParked removes copies from a folder that wait for longer than the policy says.
+func (c *collector) collectParked(ctx context.Context, dir string) error {
 	entries, _ := os.ReadDir(dir)
 	at := map[string]time.Time{}
 	for _, e := range entries {
@@ -156,10 +156,10 @@ func (c *collector) parked(ctx context.Context, dir string) error {
 	return nil
 }
 
-// leftovers removes what a process left that was killed while it made or
+// collectLeftovers removes what a process left that was killed while it made or
 // removed a layer, and the locks that nobody needs.
-func (c *collector) leftovers(s *layerCache) error {
-	entries, _ := os.ReadDir(s.layers())
+func (c *collector) collectLeftovers(s *layerCache) error {
+	entries, _ := os.ReadDir(s.layersDir())
 	for _, e := range entries {
 		name, hidden := strings.CutPrefix(e.Name(), ".")
 		if !hidden {
@@ -167,24 +167,24 @@ func (c *collector) leftovers(s *layerCache) error {
 		}
 		name = strings.TrimSuffix(strings.TrimSuffix(name, suffixNew), suffixGone)
 		tree, _, _ := strings.Cut(name, "-")
-		if err := alone(s.lock(tree+suffixMake), func() error { return sandbox.RemoveTree(filepath.Join(s.layers(), e.Name())) }); err != nil {
+		if err := ifUnlocked(s.lockPath(tree+suffixMake), func() error { return sandbox.RemoveTree(filepath.Join(s.layersDir(), e.Name())) }); err != nil {
 			return err
 		}
 	}
-	locks, _ := os.ReadDir(s.locks())
+	locks, _ := os.ReadDir(s.locksDir())
 	for _, e := range locks {
 		if _, err := os.Lstat(s.layerDir(e.Name())); err == nil {
 			continue
 		}
-		if err := alone(s.lock(e.Name()), func() error { return os.Remove(s.lock(e.Name())) }); err != nil {
+		if err := ifUnlocked(s.lockPath(e.Name()), func() error { return os.Remove(s.lockPath(e.Name())) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// alone calls do while nobody else has the lock, or not at all.
-func alone(lock string, do func() error) error {
+// ifUnlocked calls do while nobody else has the lock, or not at all.
+func ifUnlocked(lock string, do func() error) error {
 	claim, err := flock.Try(lock)
 	if errors.Is(err, flock.ErrHeld) {
 		return nil
@@ -196,15 +196,15 @@ func alone(lock string, do func() error) error {
 	return do()
 }
 
-// commits forgets the trees of commits after the time that layers are kept.
-func (c *collector) commits(s *layerCache) error {
-	entries, _ := os.ReadDir(s.commits())
+// collectCommits forgets the trees of commits after the time that layers are kept.
+func (c *collector) collectCommits(s *layerCache) error {
+	entries, _ := os.ReadDir(s.commitsDir())
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || c.policy.Now.Sub(info.ModTime()) <= c.policy.Age {
 			continue
 		}
-		if err := os.Remove(s.commit(e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(s.commitPath(e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

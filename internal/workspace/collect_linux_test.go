@@ -92,8 +92,8 @@ func TestAnInterruptedCollectIsFinishedByTheNext(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			trees, _, _ := manyLayers(t)
 			s := trees.layerCache()
-			must(t, os.MkdirAll(s.making("x"), 0o700))
-			must(t, os.MkdirAll(filepath.Join(s.layers(), ".y"+suffixGone), 0o700))
+			must(t, os.MkdirAll(s.makingDir("x"), 0o700))
+			must(t, os.MkdirAll(filepath.Join(s.layersDir(), ".y"+suffixGone), 0o700))
 			plan, err := fault.Parse(point + "=EIO")
 			must(t, err)
 			everything := Policy{Now: time.Now(), Age: -time.Hour}
@@ -102,7 +102,7 @@ func TestAnInterruptedCollectIsFinishedByTheNext(t *testing.T) {
 			}
 			_, err = trees.Collect(t.Context(), everything)
 			must(t, err)
-			for _, dir := range []string{s.layers(), s.locks(), s.commits()} {
+			for _, dir := range []string{s.layersDir(), s.locksDir(), s.commitsDir()} {
 				if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 					t.Errorf("%s holds %v, %v", filepath.Base(dir), entries, err)
 				}
@@ -132,7 +132,7 @@ func TestTreesAreMadeWhileLayersAreCollected(t *testing.T) {
 		tree, err := trees.Make(t.Context(), fmt.Sprint("t", i), []string{base, next}[i%2])
 		must(t, err)
 		for _, at := range layersOf(tree).lower {
-			if _, err := readListing(at.listing()); err != nil {
+			if _, err := readListing(at.listingPath()); err != nil {
 				t.Error(err)
 			}
 		}

@@ -34,14 +34,14 @@ type Comparison struct {
 // directory knows: no bits but the executable one, no attributes, no owners.
 // Folders that are the same in both are not read.
 func Compare(ctx context.Context, repo *git.Repo, from, to string) (Comparison, error) {
-	c, err := compare(ctx, repo, from, to)
+	c, err := compareTrees(ctx, repo, from, to)
 	if err != nil {
 		return Comparison{}, fmt.Errorf("compare tree %s with %s: %w", to, from, err)
 	}
 	return c, nil
 }
 
-func compare(ctx context.Context, repo *git.Repo, from, to string) (Comparison, error) {
+func compareTrees(ctx context.Context, repo *git.Repo, from, to string) (Comparison, error) {
 	blobs, err := repo.Blobs(ctx)
 	if err != nil {
 		return Comparison{}, err
@@ -61,10 +61,10 @@ func compare(ctx context.Context, repo *git.Repo, from, to string) (Comparison, 
 		if p.Old.Mode != 0 {
 			c.Before[p.Path] = p.Old
 		}
-		want.pair(len(c.Changes), p)
+		want.addPair(len(c.Changes), p)
 		c.Changes = append(c.Changes, policy.Change{Path: p.Path, Old: policy.File{Mode: p.Old.Mode}, New: policy.File{Mode: p.New.Mode}})
 	}
-	return c, want.read(blobs, c.Changes)
+	return c, want.readContents(blobs, c.Changes)
 }
 
 // wanted are the contents to be asked for, and where they go.
@@ -78,9 +78,9 @@ type place struct {
 	now    bool
 }
 
-func (w *wanted) pair(change int, d object.Difference) {
-	w.want(place{change, false}, d.Old)
-	w.want(place{change, true}, d.New)
+func (w *wanted) addPair(change int, d object.Difference) {
+	w.addSide(place{change, false}, d.Old)
+	w.addSide(place{change, true}, d.New)
 }
 
 // modeIn is the mode of an entry as git gives it today. Policy refuses what
@@ -92,14 +92,14 @@ func modeIn(e object.Entry) uint32 {
 	return e.Mode
 }
 
-// want asks for the content of one side. A submodule has none.
-func (w *wanted) want(at place, side object.Entry) {
+// addSide asks for the content of one side. A submodule has none.
+func (w *wanted) addSide(at place, side object.Entry) {
 	if side.Mode != 0 && side.Mode != object.ModeGitlink {
 		w.ids, w.places = append(w.ids, side.ID), append(w.places, at)
 	}
 }
 
-func (w *wanted) read(blobs *object.Blobs, changes []policy.Change) error {
+func (w *wanted) readContents(blobs *object.Blobs, changes []policy.Change) error {
 	left := int64(maxTexts)
 	return blobs.Each(w.ids, func(i int, size int64, r io.Reader) error {
 		side := &changes[w.places[i].change].Old

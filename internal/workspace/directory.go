@@ -19,25 +19,25 @@ type directory struct {
 	filled   map[string]*mark // how files that Fill copied were left, by path
 }
 
-func (d *directory) top() string                       { return d.dir }
-func (d *directory) gitIndex() string                  { return filepath.Join(d.dir, ".git", "index") }
-func (d *directory) base() (fileList, error)           { return d.checkout, nil }
-func (d *directory) mayLackContent() (bool, error)     { return d.checkout.mayLackContent(d.dir) }
-func (d *directory) layerNames() []string              { return nil }
-func (d *directory) overlay([]string) *sandbox.Overlay { return nil }
-func (d *directory) release()                          {}
+func (d *directory) writableDir() string                   { return d.dir }
+func (d *directory) gitIndex() string                      { return filepath.Join(d.dir, ".git", "index") }
+func (d *directory) baseFiles() (fileList, error)          { return d.checkout, nil }
+func (d *directory) mayLackContent() (bool, error)         { return d.checkout.mayLackContent(d.dir) }
+func (d *directory) layerNames() []string                  { return nil }
+func (d *directory) overlaySpec([]string) *sandbox.Overlay { return nil }
+func (d *directory) release()                              {}
 
-// scan walks through all of the directory.
-func (d *directory) scan(j *judge, info fs.FileInfo) error {
+// scanWritten walks through all of the directory.
+func (d *directory) scanWritten(j *judge, info fs.FileInfo) error {
 	j.filled.marks = d.filled
 	s := &scan{judge: j, base: d.checkout, seen: make([]bool, len(d.checkout.paths))}
-	if err := s.folder("", info); err != nil {
+	if err := s.walkFolder("", info); err != nil {
 		return err
 	}
 	for i, path := range s.base.paths {
 		hidden := slices.ContainsFunc(s.unread, func(dir string) bool { return strings.HasPrefix(path, dir) })
 		if !s.seen[i] && !hidden {
-			s.remove(path)
+			s.addDeletion(path)
 		}
 	}
 	return nil
@@ -51,50 +51,50 @@ type scan struct {
 	unread []string // directories that could not be read
 }
 
-// unseen is called for an entry whose file information cannot be read. Nothing at
+// noteUnseen is called for an entry whose file information cannot be read. Nothing at
 // or below it counts as deleted.
-func (s *scan) unseen(path string) {
+func (s *scan) noteUnseen(path string) {
 	s.unread = append(s.unread, path+"/")
 	if place, known := s.base.index[path]; known {
 		s.seen[place] = true
 	}
-	s.problem(path, RuleUnread)
+	s.addProblem(path, RuleUnread)
 }
 
-func (s *scan) folder(rel string, info fs.FileInfo) error {
-	entries, err := s.entries(rel, info)
+func (s *scan) walkFolder(rel string, info fs.FileInfo) error {
+	entries, err := s.listFolder(rel, info)
 	if err != nil && (rel == "" || s.ctx.Err() != nil) {
 		return err
 	}
 	if err != nil {
 		s.unread = append(s.unread, rel+"/")
-		s.problem(rel, RuleUnread)
+		s.addProblem(rel, RuleUnread)
 		return nil //nolint:nilerr // The problem says it; the rest of the tree is still to be walked.
 	}
-	return s.each(rel, entries, s)
+	return s.visitEach(rel, entries, s)
 }
 
-// holds reports whether the base has a file or a folder at a path.
-func (s *scan) holds(path string, _ fs.FileInfo) bool {
+// isKnown reports whether the base has a file or a folder at a path.
+func (s *scan) isKnown(path string, _ fs.FileInfo) bool {
 	_, known := s.base.index[path]
 	return known || s.base.folders[path]
 }
 
-func (s *scan) entry(path string, info fs.FileInfo) error {
+func (s *scan) visitEntry(path string, info fs.FileInfo) error {
 	place, known := s.base.index[path]
 	switch {
 	case info.IsDir() && known && s.base.marks[place].mode == object.ModeGitlink:
 		s.seen[place] = true
-		return s.submodule(path, info, true)
+		return s.walkSubmodule(path, info, true)
 	case info.IsDir():
-		return s.folder(path, info)
-	case !known && s.pushed.holds(path, info):
+		return s.walkFolder(path, info)
+	case !known && s.pushed.isAsPushed(path, info):
 	case !known:
-		s.leaf(path, object.Entry{}, false, info)
+		s.judgeLeaf(path, object.Entry{}, false, info)
 	default:
 		s.seen[place] = true // Also with a problem: it is neither changed nor deleted.
-		if !s.base.marks[place].holds(info) {
-			s.leaf(path, s.base.entryAt(place), true, info)
+		if !s.base.marks[place].isUntouched(info) {
+			s.judgeLeaf(path, s.base.entryAt(place), true, info)
 		}
 	}
 	return nil

@@ -49,8 +49,8 @@ type style struct {
 // owner is the user who works in a tree. The zero owner is pawl itself.
 type owner struct{ uid, gid int }
 
-// take gives the user a file that pawl made.
-func (o owner) take(path string) error {
+// giveFile gives the user a file that pawl made.
+func (o owner) giveFile(path string) error {
 	if o.isPawl() {
 		return nil
 	}
@@ -59,19 +59,19 @@ func (o owner) take(path string) error {
 
 func (o owner) isPawl() bool { return o.uid == 0 || o.uid == os.Geteuid() }
 
-// finish leaves a file as the style says.
-func (s style) finish(path string) error {
-	if err := s.owner.take(path); err != nil || s.when.IsZero() {
+// finishFile leaves a file as the style says.
+func (s style) finishFile(path string) error {
+	if err := s.owner.giveFile(path); err != nil || s.when.IsZero() {
 		return err
 	}
 	return setTime(path, s.when)
 }
 
-// write writes directories first, then files, links last. As long as files are
+// writeFiles writes directories first, then files, links last. As long as files are
 // written there is no link in the directory, so none can lead out of it, even
 // where two names differ only for git. The files at the places that are kept are
 // there already; if kept is nil, the directory is empty.
-func (c *checkout) write(ctx context.Context, dir string, as style, kept map[int]bool, blobs *object.Blobs) error {
+func (c *checkout) writeFiles(ctx context.Context, dir string, as style, kept map[int]bool, blobs *object.Blobs) error {
 	f := &filler{checkout: c, dir: dir, as: as, kept: kept, jobs: make(chan job, 64)}
 	if err := f.makeFolders(); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (c *checkout) write(ctx context.Context, dir string, as style, kept map[int
 	group.Go(func() error {
 		defer close(f.jobs)
 		return blobs.Each(ids, func(i int, size int64, r io.Reader) error {
-			return f.take(ctx, places[i], size, r)
+			return f.takeBlob(ctx, places[i], size, r)
 		})
 	})
 	if err := group.Wait(); err != nil {
@@ -121,13 +121,13 @@ func (f *filler) makeFolders() error {
 	}
 	slices.Sort(dirs)
 	for _, dir := range dirs {
-		host := f.host(dir)
+		host := f.hostPath(dir)
 		err := os.Mkdir(host, 0o755)
 		if f.kept != nil && errors.Is(err, fs.ErrExist) {
 			continue // The reset has seen that it is a folder.
 		}
 		if err == nil {
-			err = f.as.owner.take(host)
+			err = f.as.owner.giveFile(host)
 		}
 		if err != nil {
 			return err
@@ -136,10 +136,10 @@ func (f *filler) makeFolders() error {
 	return nil
 }
 
-func (f *filler) host(path string) string { return filepath.Join(f.dir, filepath.FromSlash(path)) }
+func (f *filler) hostPath(path string) string { return filepath.Join(f.dir, filepath.FromSlash(path)) }
 
-// take passes one blob to a writer, or writes it at once if it is large.
-func (f *filler) take(ctx context.Context, place int, size int64, r io.Reader) error {
+// takeBlob passes one blob to a writer, or writes it at once if it is large.
+func (f *filler) takeBlob(ctx context.Context, place int, size int64, r io.Reader) error {
 	if size > inMemory {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -168,18 +168,18 @@ func (f *filler) writeFile(place int, r io.Reader) error {
 	if f.marks[place].mode == object.ModeExec {
 		perm = 0o755
 	}
-	path := f.host(f.paths[place])
+	path := f.hostPath(f.paths[place])
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
 		return err
 	}
 	if _, err = io.Copy(file, r); err == nil {
-		err = f.as.finish(path)
+		err = f.as.finishFile(path)
 	}
 	if err == nil {
 		var info os.FileInfo
 		if info, err = file.Stat(); err == nil {
-			f.marks[place].note(info)
+			f.marks[place].setFrom(info)
 		}
 	}
 	if cerr := file.Close(); err == nil {
@@ -189,16 +189,16 @@ func (f *filler) writeFile(place int, r io.Reader) error {
 }
 
 func (f *filler) writeLink(j job) error {
-	path := f.host(f.paths[j.place])
+	path := f.hostPath(f.paths[j.place])
 	if err := os.Symlink(filepath.FromSlash(string(j.body)), path); err != nil {
 		return fmt.Errorf("link %q: %w", f.paths[j.place], err)
 	}
-	if err := f.as.finish(path); err != nil {
+	if err := f.as.finishFile(path); err != nil {
 		return err
 	}
 	info, err := os.Lstat(path)
 	if err == nil {
-		f.marks[j.place].note(info)
+		f.marks[j.place].setFrom(info)
 	}
 	return err
 }

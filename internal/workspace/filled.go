@@ -32,7 +32,7 @@ func (t *Trees) Write(ctx context.Context, dir, rev string) error {
 	defer blobs.Close()
 	files, err := readCheckout(blobs, rev)
 	if err == nil {
-		err = files.write(ctx, dir, style{owner: t.owner()}, nil, blobs)
+		err = files.writeFiles(ctx, dir, style{owner: t.programOwner()}, nil, blobs)
 	}
 	if err != nil {
 		return fmt.Errorf("write tree %s: %w", rev, err)
@@ -40,10 +40,10 @@ func (t *Trees) Write(ctx context.Context, dir, rev string) error {
 	return nil
 }
 
-// Partial reports whether the tree may name content that it does not hold:
+// MayLackContent reports whether the tree may name content that it does not hold:
 // submodules, or attributes that name git LFS. It is to be asked before a program
 // has seen the tree.
-func (t *Tree) Partial() (bool, error) {
+func (t *Tree) MayLackContent() (bool, error) {
 	partial, err := t.form.mayLackContent()
 	if err != nil {
 		return false, fmt.Errorf("look at tree %s: %w", t.Name, err)
@@ -69,7 +69,7 @@ func (t *Tree) Fill(ctx context.Context, from string) error {
 // fillIndex tells the agent's own git how the files are that stand in place of
 // pointers, so that it takes none for changed.
 func (t *Tree) fillIndex(from string) error {
-	files, err := t.form.base()
+	files, err := t.form.baseFiles()
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (t *Tree) fillIndex(from string) error {
 		if err != nil {
 			return err
 		}
-		was, known := files.find(filepath.ToSlash(rel))
+		was, known := files.findEntry(filepath.ToSlash(rel))
 		switch {
 		case e.IsDir() && known:
 			return fs.SkipDir
@@ -113,10 +113,10 @@ func (t *Tree) fillIndex(from string) error {
 	for i, e := range entries {
 		paths[i] = e.Path
 	}
-	g := gitDir{repo: t.trees.repo, owner: t.trees.owner()}
-	dotGit := filepath.Join(t.form.top(), ".git")
+	g := gitDir{repo: t.trees.repo, owner: t.trees.programOwner()}
+	dotGit := filepath.Join(t.form.writableDir(), ".git")
 	next := filepath.Join(dotGit, "index.filled")
-	err = g.stream(next, func(w io.Writer) error { return index.Patch(w, g.repo.Format, data, paths, entries) })
+	err = g.writeStream(next, func(w io.Writer) error { return index.Patch(w, g.repo.Format, data, paths, entries) })
 	if err != nil {
 		return err
 	}
@@ -130,8 +130,8 @@ type filled struct {
 	marks map[string]*mark // how files of it were left in a directory
 }
 
-// at is what the tree was filled with at a path; nil: nothing.
-func (f filled) at(path string) fs.FileInfo {
+// infoAt is what the tree was filled with at a path; nil: nothing.
+func (f filled) infoAt(path string) fs.FileInfo {
 	if f.from == nil {
 		return nil
 	}
@@ -148,42 +148,42 @@ type submodule struct {
 	whole bool // the folder shows nothing but what is in it: there are no layers below it, or it hides them
 }
 
-// submodule looks into the folder of a submodule, which holds what it was filled
+// walkSubmodule looks into the folder of a submodule, which holds what it was filled
 // with and what else was pushed, or is empty.
-func (j *judge) submodule(path string, info fs.FileInfo, whole bool) error {
+func (j *judge) walkSubmodule(path string, info fs.FileInfo, whole bool) error {
 	if j.filled.from == nil {
-		entries, err := os.ReadDir(j.host(path))
+		entries, err := os.ReadDir(j.hostPath(path))
 		if err != nil {
-			j.problem(path, RuleUnread)
+			j.addProblem(path, RuleUnread)
 		} else if len(entries) > 0 {
-			j.problem(path, RuleSubmodule)
+			j.addProblem(path, RuleSubmodule)
 		}
 		return nil
 	}
-	return submodule{j, whole}.folder(path, info)
+	return submodule{j, whole}.walkFolder(path, info)
 }
 
-func (s submodule) folder(path string, info fs.FileInfo) error {
-	entries, err := s.entries(path, info)
+func (s submodule) walkFolder(path string, info fs.FileInfo) error {
+	entries, err := s.listFolder(path, info)
 	if err == nil && !s.whole {
-		s.whole, err = isOpaque(s.host(path))
+		s.whole, err = isOpaque(s.hostPath(path))
 	}
 	if s.ctx.Err() != nil {
 		return context.Cause(s.ctx)
 	}
 	if err != nil {
-		s.unseen(path)
+		s.noteUnseen(path)
 		return nil //nolint:nilerr // The problem says it; the rest is still to be walked.
 	}
 	if s.whole {
-		s.gone(path, entries)
+		s.addMissing(path, entries)
 	}
-	return s.each(path, entries, s)
+	return s.visitEach(path, entries, s)
 }
 
-// gone names what the folder was filled with and is not in it any more. Where all
+// addMissing names what the folder was filled with and is not in it any more. Where all
 // of a folder is gone, the folder is named.
-func (s submodule) gone(folder string, there []fs.DirEntry) {
+func (s submodule) addMissing(folder string, there []fs.DirEntry) {
 	f, err := s.filled.from.Open(filepath.FromSlash(folder))
 	if err != nil {
 		return
@@ -191,34 +191,34 @@ func (s submodule) gone(folder string, there []fs.DirEntry) {
 	defer f.Close()
 	names, err := f.Readdirnames(-1)
 	if err != nil {
-		s.problem(folder, RuleUnread)
+		s.addProblem(folder, RuleUnread)
 		return
 	}
 	slices.Sort(names)
 	for _, name := range names {
 		if !slices.ContainsFunc(there, func(e fs.DirEntry) bool { return e.Name() == name }) {
-			s.problem(path.Join(folder, name), RuleSubmodule)
+			s.addProblem(path.Join(folder, name), RuleSubmodule)
 		}
 	}
 }
 
-func (s submodule) holds(path string, info fs.FileInfo) bool {
-	return isWhiteout(info) || s.filled.at(path) != nil
+func (s submodule) isKnown(path string, info fs.FileInfo) bool {
+	return isWhiteout(info) || s.filled.infoAt(path) != nil
 }
 
-func (s submodule) unseen(path string) { s.problem(path, RuleUnread) }
+func (s submodule) noteUnseen(path string) { s.addProblem(path, RuleUnread) }
 
-func (s submodule) entry(path string, info fs.FileInfo) error {
-	was := s.filled.at(path)
+func (s submodule) visitEntry(path string, info fs.FileInfo) error {
+	was := s.filled.infoAt(path)
 	m := s.filled.marks[path]
 	switch {
 	case isWhiteout(info) && was == nil:
 	case info.IsDir() && (was == nil || was.IsDir()):
-		return s.folder(path, info)
-	case m != nil && m.holds(info):
-	case s.pushed.holds(path, info):
+		return s.walkFolder(path, info)
+	case m != nil && m.isUntouched(info):
+	case s.pushed.isAsPushed(path, info):
 	default:
-		s.problem(path, RuleSubmodule)
+		s.addProblem(path, RuleSubmodule)
 	}
 	return nil
 }

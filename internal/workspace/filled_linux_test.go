@@ -28,7 +28,7 @@ func filledTree(t *testing.T, kind Kind) *Tree {
 	trees := New(filepath.Join(dir, "trees"), repo, Options{Kind: kind, Cache: filepath.Join(dir, "cache")})
 	tree, err := trees.Make(t.Context(), "act", base.Commit)
 	must(t, err)
-	if partial, err := tree.Partial(); !partial || err != nil {
+	if partial, err := tree.MayLackContent(); !partial || err != nil {
 		t.Fatalf("Partial = %v, %v", partial, err)
 	}
 	layer := filepath.Join(dir, "filled")
@@ -143,7 +143,7 @@ func TestATreeThatHoldsAllOfItselfIsNotPartial(t *testing.T) {
 			t.Helper()
 			tree, err := trees.Make(t.Context(), name, rev)
 			must(t, err)
-			got, err := tree.Partial()
+			got, err := tree.MayLackContent()
 			must(t, err)
 			return got
 		}

@@ -53,44 +53,44 @@ const quiet = `[user]
 	trustCTime = false
 `
 
-func (g gitDir) config() string {
+func (g gitDir) configText() string {
 	if g.repo.Format == object.SHA256 {
 		return quiet + "\trepositoryFormatVersion = 1\n[extensions]\n\tobjectFormat = sha256\n"
 	}
 	return quiet + "\trepositoryFormatVersion = 0\n"
 }
 
-// common writes all that trees with the same files can share into the folder dir, which must not exist.
-func (g gitDir) common(dir string, entries []index.Entry) error {
+// writeCommon writes all that trees with the same files can share into the folder dir, which must not exist.
+func (g gitDir) writeCommon(dir string, entries []index.Entry) error {
 	for _, sub := range []string{"", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags", "info"} {
-		if err := g.folder(filepath.Join(dir, filepath.FromSlash(sub))); err != nil {
+		if err := g.makeFolder(filepath.Join(dir, filepath.FromSlash(sub))); err != nil {
 			return err
 		}
 	}
-	files := map[string][]byte{"config": []byte(g.config()), "objects/info/alternates": []byte(strings.Join(g.stores, "\n") + "\n")}
+	files := map[string][]byte{"config": []byte(g.configText()), "objects/info/alternates": []byte(strings.Join(g.stores, "\n") + "\n")}
 	for name, text := range files {
-		if err := g.file(filepath.Join(dir, filepath.FromSlash(name)), text); err != nil {
+		if err := g.writeFile(filepath.Join(dir, filepath.FromSlash(name)), text); err != nil {
 			return err
 		}
 	}
-	return g.index(filepath.Join(dir, "index"), entries)
+	return g.writeIndex(filepath.Join(dir, "index"), entries)
 }
 
-func (g gitDir) index(path string, entries []index.Entry) error {
-	return g.stream(path, func(w io.Writer) error { return index.Write(w, g.repo.Format, entries) })
+func (g gitDir) writeIndex(path string, entries []index.Entry) error {
+	return g.writeStream(path, func(w io.Writer) error { return index.Write(w, g.repo.Format, entries) })
 }
 
-func (g gitDir) stream(path string, write func(io.Writer) error) error {
+func (g gitDir) writeStream(path string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
-	return errors.Join(write(f), f.Close(), g.owner.take(path))
+	return errors.Join(write(f), f.Close(), g.owner.giveFile(path))
 }
 
-// own writes what belongs to the tree t alone into the folder dir: HEAD, where its history ends, and the objects that the mirror
+// writeOwn writes what belongs to the tree t alone into the folder dir: HEAD, where its history ends, and the objects that the mirror
 // lacks. The objects may be there in part.
-func (g gitDir) own(ctx context.Context, dir string, t *Tree) error {
+func (g gitDir) writeOwn(ctx context.Context, dir string, t *Tree) error {
 	head := "ref: refs/heads/agent\n"
 	if t.Base != "" {
 		head = t.Base + "\n"
@@ -99,22 +99,22 @@ func (g gitDir) own(ctx context.Context, dir string, t *Tree) error {
 	var err error
 	if g.mirror != nil {
 		ends = g.mirror.Shallow
-		err = g.lacking(ctx, dir, cmp.Or(t.Base, t.From))
+		err = g.writeLacking(ctx, dir, cmp.Or(t.Base, t.From))
 	} else {
 		ends, err = g.repo.Shallow()
 	}
 	if err == nil && ends != nil {
-		err = g.file(filepath.Join(dir, "shallow"), ends)
+		err = g.writeFile(filepath.Join(dir, "shallow"), ends)
 	}
 	if err != nil {
 		return err
 	}
-	return g.file(filepath.Join(dir, "HEAD"), []byte(head))
+	return g.writeFile(filepath.Join(dir, "HEAD"), []byte(head))
 }
 
-// lacking writes the objects of rev that the mirror lacks into the throw-away
+// writeLacking writes the objects of rev that the mirror lacks into the throw-away
 // directory: what an agent or a human changed since the base.
-func (g gitDir) lacking(ctx context.Context, dir, rev string) error {
+func (g gitDir) writeLacking(ctx context.Context, dir, rev string) error {
 	if rev == g.mirror.Base {
 		return nil
 	}
@@ -129,34 +129,34 @@ func (g gitDir) lacking(ctx context.Context, dir, rev string) error {
 	}
 	objects := filepath.Join(dir, "objects")
 	for _, made := range []string{objects, filepath.Join(objects, "pack")} {
-		if err := g.folder(made); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := g.makeFolder(made); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
 	if ok {
-		return blobs.WriteLoose(ids, objects, g.owner.take)
+		return blobs.WriteLoose(ids, objects, g.owner.giveFile)
 	}
 	names, err := g.repo.PackReach(ctx, dir, git.Reach{Commit: rev, Without: g.mirror.Base})
 	for _, name := range names {
 		for _, suffix := range []string{".pack", ".idx"} {
-			err = errors.Join(err, g.owner.take(filepath.Join(objects, "pack", name+suffix)))
+			err = errors.Join(err, g.owner.giveFile(filepath.Join(objects, "pack", name+suffix)))
 		}
 	}
 	return err
 }
 
-func (g gitDir) folder(path string) error {
+func (g gitDir) makeFolder(path string) error {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		return err
 	}
-	return g.owner.take(path)
+	return g.owner.giveFile(path)
 }
 
-func (g gitDir) file(path string, text []byte) error {
+func (g gitDir) writeFile(path string, text []byte) error {
 	if err := os.WriteFile(path, text, 0o644); err != nil {
 		return err
 	}
-	return g.owner.take(path)
+	return g.owner.giveFile(path)
 }
 
 // storesAt says where an agent sees object directories that are bound at the path

@@ -97,7 +97,7 @@ func TestNobodyWorksInTreesThatRootMakes(t *testing.T) {
 	_, _, base = commitAll(t, dir)
 	tree, err := trees.Make(t.Context(), "act", base.Commit)
 	must(t, err)
-	for _, top := range []string{layersOf(tree).upper, layersOf(tree).work, layersOf(tree).lower[0].files(), layersOf(tree).lower[1].files()} {
+	for _, top := range []string{layersOf(tree).upper, layersOf(tree).work, layersOf(tree).lower[0].filesDir(), layersOf(tree).lower[1].filesDir()} {
 		must(t, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			must(t, err)
 			info, err := d.Info()

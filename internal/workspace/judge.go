@@ -78,9 +78,9 @@ type judge struct {
 	full     bool
 }
 
-// open opens what the tree is compared with beside its base: the directories that
+// openFilled opens what the tree is compared with beside its base: the directories that
 // were pushed, and the one of them that it was filled with, if any.
-func (j *judge) open(dirs []string, filled string) (err error) {
+func (j *judge) openFilled(dirs []string, filled string) (err error) {
 	if j.pushed, err = openPushed(j.dir, dirs); err != nil || filled == "" {
 		return err
 	}
@@ -91,17 +91,17 @@ func (j *judge) open(dirs []string, filled string) (err error) {
 	return err
 }
 
-func (j *judge) close() {
-	j.pushed.close()
+func (j *judge) closeFilled() {
+	j.pushed.closeRoots()
 	if j.filled.from != nil {
 		j.filled.from.Close()
 	}
 }
 
-// problem adds to the list of problems. When it is full, only what makes a
+// addProblem adds to the list of problems. When it is full, only what makes a
 // snapshot incomplete is still added, in the place of the last one: a tree with
 // such a file must not be taken for one that is kept.
-func (j *judge) problem(path string, rule Rule) {
+func (j *judge) addProblem(path string, rule Rule) {
 	if len(j.problems) == maxProblems {
 		if !rule.overLimit() {
 			return
@@ -111,15 +111,15 @@ func (j *judge) problem(path string, rule Rule) {
 	j.problems = append(j.problems, Problem{path, rule})
 }
 
-func (j *judge) host(path string) string { return filepath.Join(j.dir, filepath.FromSlash(path)) }
+func (j *judge) hostPath(path string) string { return filepath.Join(j.dir, filepath.FromSlash(path)) }
 
-// entries lists one directory by name. After maxMet entries it lists no more
+// listFolder lists one directory by name. After maxMet entries it lists no more
 // and says so as a problem.
-func (j *judge) entries(rel string, info fs.FileInfo) ([]fs.DirEntry, error) {
+func (j *judge) listFolder(rel string, info fs.FileInfo) ([]fs.DirEntry, error) {
 	if j.ctx.Err() != nil {
 		return nil, context.Cause(j.ctx)
 	}
-	host := j.host(rel)
+	host := j.hostPath(rel)
 	if info.Mode().Perm()&0o700 != 0o700 {
 		_ = os.Chmod(host, 0o700) // Reading it will tell.
 	}
@@ -139,7 +139,7 @@ func (j *judge) entries(rel string, info fs.FileInfo) ([]fs.DirEntry, error) {
 	}
 	switch {
 	case err == nil:
-		j.problem(rel, RuleTooMuch)
+		j.addProblem(rel, RuleTooMuch)
 	case !errors.Is(err, io.EOF):
 		return nil, err
 	}
@@ -149,30 +149,30 @@ func (j *judge) entries(rel string, info fs.FileInfo) ([]fs.DirEntry, error) {
 
 // walker is one walk through the directories of a tree.
 type walker interface {
-	holds(path string, info fs.FileInfo) bool // whether an entry is looked at whatever its name and the ignore rules say
-	unseen(path string)                       // an entry of which the system tells nothing
-	entry(path string, info fs.FileInfo) error
+	isKnown(path string, info fs.FileInfo) bool // whether an entry is looked at whatever its name and the ignore rules say
+	noteUnseen(path string)                     // an entry of which the system tells nothing
+	visitEntry(path string, info fs.FileInfo) error
 }
 
 // atOnce is how many entries of a folder are looked at between two looks at
 // whether the run was stopped.
 const atOnce = 256
 
-// each lets a walk look at the entries of one folder, but for the git directory
+// visitEach lets a walk look at the entries of one folder, but for the git directory
 // of the tree and for what passes keeps from it.
-func (j *judge) each(rel string, entries []fs.DirEntry, w walker) error {
+func (j *judge) visitEach(rel string, entries []fs.DirEntry, w walker) error {
 	for some := range slices.Chunk(entries, atOnce) {
 		if j.ctx.Err() != nil {
 			return context.Cause(j.ctx)
 		}
-		for _, f := range j.passing(rel, some, w) {
+		for _, f := range j.selectEntries(rel, some, w) {
 			switch {
 			case f.info == nil:
-				w.unseen(f.path)
+				w.noteUnseen(f.path)
 			case f.rule != "":
-				j.problem(f.path, f.rule)
+				j.addProblem(f.path, f.rule)
 			default:
-				if err := w.entry(f.path, f.info); err != nil {
+				if err := w.visitEntry(f.path, f.info); err != nil {
 					return err
 				}
 			}
@@ -181,17 +181,17 @@ func (j *judge) each(rel string, entries []fs.DirEntry, w walker) error {
 	return nil
 }
 
-// found is an entry of a folder.
-type found struct {
+// folderEntry is an entry of a folder.
+type folderEntry struct {
 	path string
 	info fs.FileInfo // nil: the system tells nothing, most likely because the path is too long for it
 	rule Rule        // what its name breaks
 }
 
-// passing returns the entries but for those that the ignore rules name and the
+// selectEntries returns the entries but for those that the ignore rules name and the
 // base does not hold.
-func (j *judge) passing(rel string, entries []fs.DirEntry, w walker) []found {
-	var list []found
+func (j *judge) selectEntries(rel string, entries []fs.DirEntry, w walker) []folderEntry {
+	var list []folderEntry
 	var asked []string
 	places := map[int]int{} // of what is asked about, in the list
 	for _, e := range entries {
@@ -199,11 +199,11 @@ func (j *judge) passing(rel string, entries []fs.DirEntry, w walker) []found {
 		if rel == "" && name == ".git" {
 			continue
 		}
-		f := found{path: path.Join(rel, name)}
+		f := folderEntry{path: path.Join(rel, name)}
 		if info, err := e.Info(); err == nil {
 			f.info = info
 		}
-		if f.info != nil && !w.holds(f.path, f.info) {
+		if f.info != nil && !w.isKnown(f.path, f.info) {
 			f.rule = nameProblem(f.path, name)
 			if f.rule == "" {
 				places[len(list)] = len(asked)
@@ -232,19 +232,19 @@ func nameProblem(path, name string) Rule {
 	switch {
 	case object.IsDotGit(name):
 		return RuleGitDir
-	case len(path) > object.MaxPath, strings.ContainsFunc(name, deceives):
+	case len(path) > object.MaxPath, strings.ContainsFunc(name, isDeceptive):
 		return RuleName
 	}
 	return ""
 }
 
-// deceives reports characters that make a name look like another one.
-func deceives(c rune) bool { return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) }
+// isDeceptive reports characters that make a name look like another one.
+func isDeceptive(c rune) bool { return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) }
 
-// leaf judges everything that is not a directory against the file that the
+// judgeLeaf judges everything that is not a directory against the file that the
 // base has there, if it has one.
-func (j *judge) leaf(path string, was object.Entry, known bool, info fs.FileInfo) {
-	change := object.FileChange{Path: path, Mode: modeOf(info), From: j.host(path)}
+func (j *judge) judgeLeaf(path string, was object.Entry, known bool, info fs.FileInfo) {
+	change := object.FileChange{Path: path, Mode: modeOf(info), From: j.hostPath(path)}
 	var rule Rule
 	switch {
 	case change.Mode == 0:
@@ -252,17 +252,17 @@ func (j *judge) leaf(path string, was object.Entry, known bool, info fs.FileInfo
 	case j.full:
 		return
 	case change.Mode == object.ModeSymlink:
-		rule = j.link(&change, was.ID)
+		rule = j.judgeLink(&change, was.ID)
 	case j.isAsFilled(path, info):
 		change.ID = was.ID
 	default:
-		rule = j.file(&change, info)
-		if change.ID != was.ID && (rule == "" || rule == RuleTooLarge) && j.filled.at(path) != nil {
+		rule = j.judgeFile(&change, info)
+		if change.ID != was.ID && (rule == "" || rule == RuleTooLarge) && j.filled.infoAt(path) != nil {
 			rule = RuleLFS
 		}
 	}
 	if rule != "" {
-		j.problem(path, rule)
+		j.addProblem(path, rule)
 		return
 	}
 	if known && change.ID == was.ID {
@@ -271,15 +271,15 @@ func (j *judge) leaf(path string, was object.Entry, known bool, info fs.FileInfo
 		}
 		change.From = "" // The content is in the repository already.
 	}
-	j.add(change, info.Size())
+	j.addChange(change, info.Size())
 }
 
 // isAsFilled reports whether a file in place of a pointer has the content that the
 // tree was filled with.
 func (j *judge) isAsFilled(path string, info fs.FileInfo) bool {
-	was := j.filled.at(path)
+	was := j.filled.infoAt(path)
 	return was != nil && was.Mode().IsRegular() && info.Mode().IsRegular() && was.Size() == info.Size() &&
-		same(j.filled.from, j.pushed.tree, filepath.FromSlash(path))
+		sameContent(j.filled.from, j.pushed.tree, filepath.FromSlash(path))
 }
 
 // modeOf is the mode that git gives a file, or 0 for what it has none for.
@@ -296,9 +296,9 @@ func modeOf(info fs.FileInfo) uint32 {
 	return object.ModeFile
 }
 
-func (j *judge) file(c *object.FileChange, info fs.FileInfo) Rule {
+func (j *judge) judgeFile(c *object.FileChange, info fs.FileInfo) Rule {
 	switch {
-	case links(info) > 1:
+	case linkCount(info) > 1:
 		return RuleHardLink
 	case info.Size() > j.limits.FileBytes:
 		return RuleTooLarge
@@ -313,22 +313,22 @@ func (j *judge) file(c *object.FileChange, info fs.FileInfo) Rule {
 	return ""
 }
 
-// link refuses a target that leads out of the tree, unless the base has it.
-func (j *judge) link(c *object.FileChange, was string) Rule {
+// judgeLink refuses a target that leads out of the tree, unless the base has it.
+func (j *judge) judgeLink(c *object.FileChange, was string) Rule {
 	target, err := os.Readlink(c.From)
 	if err != nil {
 		return RuleUnread
 	}
 	target = filepath.ToSlash(target)
 	c.ID = j.repo.Format.HashBytes([]byte(target))
-	if c.ID != was && escapes(c.Path, target) {
+	if c.ID != was && leadsOut(c.Path, target) {
 		return RuleEscape
 	}
 	return ""
 }
 
-// escapes looks at the text of the target alone, and follows nothing.
-func escapes(at, target string) bool {
+// leadsOut looks at the text of the target alone, and follows nothing.
+func leadsOut(at, target string) bool {
 	if target == "" || path.IsAbs(target) || filepath.IsAbs(target) {
 		return true
 	}
@@ -336,17 +336,17 @@ func escapes(at, target string) bool {
 	return to == ".." || strings.HasPrefix(to, "../") || slices.ContainsFunc(strings.Split(target, "/"), object.IsDotGit)
 }
 
-func (j *judge) add(c object.FileChange, size int64) {
+func (j *judge) addChange(c object.FileChange, size int64) {
 	j.bytes += size
 	if len(j.changes) >= j.limits.Files || j.bytes > j.limits.Bytes {
 		j.full = true
-		j.problem(c.Path, RuleTooMuch)
+		j.addProblem(c.Path, RuleTooMuch)
 		return
 	}
 	j.changes = append(j.changes, c)
 }
 
-// remove adds a path of the base that is not there any more.
-func (j *judge) remove(path string) {
+// addDeletion adds a path of the base that is not there any more.
+func (j *judge) addDeletion(path string) {
 	j.changes = append(j.changes, object.FileChange{Path: path, Delete: true})
 }

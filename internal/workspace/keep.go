@@ -33,31 +33,31 @@ func (t *Tree) Snapshot(ctx context.Context, ref, message string, when time.Time
 		return "", err
 	}
 	if len(changes) == 0 {
-		return "", t.incomplete(problems)
+		return "", t.incompleteError(problems)
 	}
 	draft := object.Draft{Base: t.Base, Changes: changes, Message: leftOut(message, problems), When: when}
 	if t.Base == "" {
 		draft.Tree = t.From
 	}
-	commit, err = t.commit(ctx, ref, draft)
+	commit, err = t.commitDraft(ctx, ref, draft)
 	if errors.Is(err, loop.ErrNotFound) {
-		commit, err = t.commit(ctx, ref, draft) // Garbage was collected before the ref was there.
+		commit, err = t.commitDraft(ctx, ref, draft) // Garbage was collected before the ref was there.
 	}
 	if err != nil {
 		return "", fmt.Errorf("snapshot tree %s: %w", t.Name, err)
 	}
-	return commit, t.incomplete(problems)
+	return commit, t.incompleteError(problems)
 }
 
-func (t *Tree) commit(ctx context.Context, ref string, draft object.Draft) (string, error) {
+func (t *Tree) commitDraft(ctx context.Context, ref string, draft object.Draft) (string, error) {
 	c, err := t.trees.repo.Candidate(ctx, draft)
 	if err != nil {
 		return "", err
 	}
-	return t.keep(ctx, ref, c.Commit)
+	return t.keepRef(ctx, ref, c.Commit)
 }
 
-func (t *Tree) incomplete(problems []Problem) error {
+func (t *Tree) incompleteError(problems []Problem) error {
 	for _, p := range problems {
 		if p.Rule.overLimit() {
 			return fmt.Errorf("snapshot tree %s: %q is %s: %w", t.Name, p.Path, p.Rule, ErrIncomplete)
@@ -70,24 +70,24 @@ func (t *Tree) incomplete(problems []Problem) error {
 // is not in it: the directory should be kept.
 var ErrIncomplete = errors.New("the snapshot is incomplete")
 
-// Keep gives the directory another name below the same root, under which
+// KeepAs gives the directory another name below the same root, under which
 // nothing removes it, and returns its path. Of layers it holds what was written
 // (upper), and Adopt takes them up by that name. The tree is not to be used any
 // more.
-func (t *Tree) Keep(name string) (string, error) {
-	to, err := t.trees.path(name)
-	if r := t.record(t.pushed); err == nil && (!r.Whole || len(r.Pushed) > 0) {
+func (t *Tree) KeepAs(name string) (string, error) {
+	to, err := t.trees.treePath(name)
+	if r := t.newRecord(t.pushed); err == nil && (!r.Whole || len(r.Pushed) > 0) {
 		err = t.trees.writeRecord(name, r)
 	}
 	if err == nil {
-		err = os.Rename(t.place(), to)
+		err = os.Rename(t.hostDir(), to)
 	}
 	if err == nil {
 		t.form.release()
 		err = t.trees.dropRecord(t.Name)
 	}
 	if err == nil {
-		err = sandbox.RemoveTree(t.trees.hidden(t.Name, suffixUnit))
+		err = sandbox.RemoveTree(t.trees.hiddenPath(t.Name, suffixUnit))
 	}
 	if err != nil {
 		return "", fmt.Errorf("keep tree %s: %w", t.Name, err)
@@ -95,9 +95,9 @@ func (t *Tree) Keep(name string) (string, error) {
 	return to, nil
 }
 
-// Content is the directory that holds what was written to the tree in dir: of
+// ContentDir is the directory that holds what was written to the tree in dir: of
 // layers it is a part.
-func Content(dir string) string {
+func ContentDir(dir string) string {
 	upper := filepath.Join(dir, upperName)
 	_, err := os.Lstat(filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+suffixRecord))
 	if info, upperErr := os.Lstat(upper); err == nil && upperErr == nil && info.IsDir() {
@@ -111,11 +111,11 @@ func Content(dir string) string {
 // and so also takes what Adopt cannot read. It returns "" if there is nothing, and
 // may be repeated after a crash.
 func (t *Trees) SetAside(name, as string) (string, error) {
-	from, err := t.path(name)
+	from, err := t.treePath(name)
 	if err != nil {
 		return "", fmt.Errorf("set tree aside: %w", err)
 	}
-	to, err := t.path(as)
+	to, err := t.treePath(as)
 	if err != nil {
 		return "", fmt.Errorf("set tree aside: %w", err)
 	}
@@ -129,8 +129,8 @@ func (t *Trees) SetAside(name, as string) (string, error) {
 		}
 		return to, nil // It was set aside before.
 	}
-	if text, err := os.ReadFile(t.hidden(name, suffixRecord)); err == nil {
-		if err := os.WriteFile(t.hidden(as, suffixRecord), text, 0o600); err != nil {
+	if text, err := os.ReadFile(t.hiddenPath(name, suffixRecord)); err == nil {
+		if err := os.WriteFile(t.hiddenPath(as, suffixRecord), text, 0o600); err != nil {
 			return "", fmt.Errorf("set tree %s aside: %w", name, err)
 		}
 	}
@@ -140,11 +140,13 @@ func (t *Trees) SetAside(name, as string) (string, error) {
 	return to, nil
 }
 
-// Spoil makes Remove take the directory away as a whole, where it would be parked
+// PreventParking makes Remove take the directory away as a whole, where it would be parked
 // for the next use with whatever was written to it.
-func (t *Tree) Spoil() error { return sandbox.RemoveTree(t.trees.hidden(t.Name, suffixUnit)) }
+func (t *Tree) PreventParking() error {
+	return sandbox.RemoveTree(t.trees.hiddenPath(t.Name, suffixUnit))
+}
 
-func (t *Tree) keep(ctx context.Context, ref, commit string) (string, error) {
+func (t *Tree) keepRef(ctx context.Context, ref, commit string) (string, error) {
 	if err := beforeSnap.Hit(ctx); err != nil {
 		return "", err
 	}
@@ -196,14 +198,14 @@ func (t *Tree) Remove(ctx context.Context) error {
 // Remove deletes the tree of that name and everything that a process left
 // behind while it made or removed it.
 func (t *Trees) Remove(ctx context.Context, name string) error {
-	dir, err := t.path(name)
+	dir, err := t.treePath(name)
 	if err != nil {
 		return fmt.Errorf("remove tree: %w", err)
 	}
-	gone := t.hidden(name, suffixGone)
-	err = errors.Join(beforeRemove.Hit(ctx), sandbox.RemoveTree(gone), sandbox.RemoveTree(t.hidden(name, suffixNew)))
+	gone := t.hiddenPath(name, suffixGone)
+	err = errors.Join(beforeRemove.Hit(ctx), sandbox.RemoveTree(gone), sandbox.RemoveTree(t.hiddenPath(name, suffixNew)))
 	if err == nil {
-		err = t.park(ctx, name, dir)
+		err = t.parkCopy(ctx, name, dir)
 	}
 	if err == nil {
 		if err = os.Rename(dir, gone); errors.Is(err, fs.ErrNotExist) {

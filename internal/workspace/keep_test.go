@@ -89,7 +89,7 @@ func TestAFileThatCannotBeReadIsAProblemAndNeitherAChangeNorADeletion(t *testing
 		must(t, err)
 		must(t, os.Remove(host))
 		j := judge{ctx: t.Context(), repo: repo, dir: tree.Dir, limits: tree.trees.options.Limits}
-		j.leaf("entry", object.Entry{}, false, info)
+		j.judgeLeaf("entry", object.Entry{}, false, info)
 		if len(j.changes) > 0 || !slices.Equal(j.problems, []Problem{{"entry", RuleUnread}}) {
 			t.Errorf("%s: changes %s, problems %v, want that it is unreadable", name, short(j.changes), j.problems)
 		}
@@ -116,7 +116,7 @@ func TestAnAdoptedTreeKnowsItsChanges(t *testing.T) {
 	must(t, os.Chtimes(filepath.Join(tree.Dir, "a"), info.ModTime(), info.ModTime()))
 
 	trees := New(tree.trees.root, repo, Options{})
-	left, err := trees.Left()
+	left, err := trees.TreeNames()
 	if err != nil || !slices.Equal(left, []string{"act"}) {
 		t.Fatalf("Left = %v, %v, want act", left, err)
 	}
@@ -134,12 +134,12 @@ func TestAnAdoptedTreeKnowsItsChanges(t *testing.T) {
 func TestOnlyACompleteTreeHasItsName(t *testing.T) {
 	_, repo, base := newRepo(t, map[string]string{"a": "1"})
 	trees := New(t.TempDir(), repo, Options{})
-	must(t, os.MkdirAll(trees.hidden("x", suffixNew), 0o755)) // As a kill in the middle of Make leaves it.
-	write(t, trees.hidden("x", suffixNew), map[string]string{"half": ""})
+	must(t, os.MkdirAll(trees.hiddenPath("x", suffixNew), 0o755)) // As a kill in the middle of Make leaves it.
+	write(t, trees.hiddenPath("x", suffixNew), map[string]string{"half": ""})
 	if _, err := trees.Adopt(t.Context(), "x", base.Commit); !errors.Is(err, loop.ErrNotFound) {
 		t.Errorf("Adopt = %v, want not found", err)
 	}
-	if left, err := trees.Left(); err != nil || !slices.Equal(left, []string{"x"}) {
+	if left, err := trees.TreeNames(); err != nil || !slices.Equal(left, []string{"x"}) {
 		t.Errorf("Left = %v, %v, want x", left, err)
 	}
 	tree, err := trees.Make(t.Context(), "x", base.Commit)
@@ -147,9 +147,9 @@ func TestOnlyACompleteTreeHasItsName(t *testing.T) {
 	if c, _ := changes(t, tree); c != nil {
 		t.Errorf("changes = %s, want none", short(c))
 	}
-	must(t, os.Rename(tree.Dir, trees.hidden("x", suffixGone))) // As a kill in the middle of Remove leaves it.
+	must(t, os.Rename(tree.Dir, trees.hiddenPath("x", suffixGone))) // As a kill in the middle of Remove leaves it.
 	must(t, trees.Remove(t.Context(), "x"))
-	if left, err := trees.Left(); err != nil || left != nil {
+	if left, err := trees.TreeNames(); err != nil || left != nil {
 		t.Errorf("Left = %v, %v, want nothing", left, err)
 	}
 }
@@ -168,7 +168,7 @@ func TestAFailingMakeLeavesNothing(t *testing.T) {
 	if _, err := trees.Make(ctx, "x", base.Commit); !errors.Is(err, stop) {
 		t.Errorf("Make = %v, want the cause", err)
 	}
-	if left, err := trees.Left(); err != nil || left != nil {
+	if left, err := trees.TreeNames(); err != nil || left != nil {
 		t.Errorf("Left = %v, %v, want nothing", left, err)
 	}
 }

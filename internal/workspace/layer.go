@@ -18,10 +18,10 @@ import (
 // old, so that no build takes one of them for newer than another.
 const backdated = 10 * time.Second
 
-// style is how the files of a layer are left.
-func (s *layerCache) style(dir string) style {
-	as := style{owner: s.trees.owner()}
-	if now, ok := present(dir); ok {
+// layerStyle is how the files of a layer are left.
+func (s *layerCache) layerStyle(dir string) style {
+	as := style{owner: s.trees.programOwner()}
+	if now, ok := presentStamp(dir); ok {
 		as.when = time.Unix(0, now).Add(-backdated)
 	}
 	return as
@@ -33,17 +33,17 @@ func (s *layerCache) writeBase(ctx context.Context, l *layer, blobs *object.Blob
 	if err != nil {
 		return err
 	}
-	if err := files.write(ctx, l.files(), s.style(l.files()), nil, blobs); err != nil {
+	if err := files.writeFiles(ctx, l.filesDir(), s.layerStyle(l.filesDir()), nil, blobs); err != nil {
 		return err
 	}
 	g, err := s.trees.gitDir()
 	if err != nil {
 		return err
 	}
-	if err := g.common(filepath.Join(l.files(), ".git"), files.indexEntries()); err != nil {
+	if err := g.writeCommon(filepath.Join(l.filesDir(), ".git"), files.indexEntries()); err != nil {
 		return err
 	}
-	return s.writeFacts(l, files, files.entries())
+	return s.writeFacts(l, files, files.allEntries())
 }
 
 // partialName is the file beside a layer that says whether what is in the layer
@@ -53,14 +53,14 @@ const partialName = "partial"
 // writeFacts writes what is known of the files of a layer, so that a tree need not
 // read them: whether they may lack content, and the listing.
 func (s *layerCache) writeFacts(l *layer, files *checkout, listed []object.Entry) error {
-	partial, err := files.mayLackContent(l.files())
+	partial, err := files.mayLackContent(l.filesDir())
 	if err == nil {
 		err = os.WriteFile(filepath.Join(l.dir, partialName), fmt.Append(nil, partial), 0o600)
 	}
 	if err != nil {
 		return err
 	}
-	return writeListing(l.listing(), listed, s.trees.repo.Format.NameLen())
+	return writeListing(l.listingPath(), listed, s.trees.repo.Format.NameLen())
 }
 
 // writeDelta writes what turns a base into another tree.
@@ -75,22 +75,22 @@ func (s *layerCache) writeDelta(ctx context.Context, l *layer, blobs *object.Blo
 	if err != nil {
 		return err
 	}
-	hidden := files.missing(diff)
+	hidden := files.missingPaths(diff)
 	for _, path := range hidden {
 		files.addFolders(path)
 	}
-	if err := files.write(ctx, l.files(), s.style(l.files()), nil, blobs); err != nil {
+	if err := files.writeFiles(ctx, l.filesDir(), s.layerStyle(l.filesDir()), nil, blobs); err != nil {
 		return err
 	}
 	for _, path := range hidden {
-		if err := whiteout(filepath.Join(l.files(), filepath.FromSlash(path))); err != nil {
+		if err := makeWhiteout(filepath.Join(l.filesDir(), filepath.FromSlash(path))); err != nil {
 			return err
 		}
 	}
 	for _, path := range diff.Gone {
 		// A submodule's folder would show what the folder before it held.
 		if i, there := files.index[path]; there && files.marks[i].mode == object.ModeGitlink {
-			if err := setOpaque(filepath.Join(l.files(), filepath.FromSlash(path))); err != nil {
+			if err := setOpaque(filepath.Join(l.filesDir(), filepath.FromSlash(path))); err != nil {
 				return err
 			}
 		}
@@ -103,7 +103,7 @@ func (s *layerCache) writeDelta(ctx context.Context, l *layer, blobs *object.Blo
 	for i, c := range diff.Paths {
 		changed[i] = c.Path
 		listed[i] = object.Entry{Path: c.Path, ID: c.Old.ID}
-		if e, there := files.find(c.Path); there {
+		if e, there := files.findEntry(c.Path); there {
 			listed[i] = e
 		}
 	}
@@ -113,9 +113,9 @@ func (s *layerCache) writeDelta(ctx context.Context, l *layer, blobs *object.Blo
 	return s.writeFacts(l, files, listed)
 }
 
-// missing lists what of the base has to be hidden: files and whole folders at
+// missingPaths lists what of the base has to be hidden: files and whole folders at
 // whose path the checkout has nothing.
-func (c *checkout) missing(diff object.Differences) []string {
+func (c *checkout) missingPaths(diff object.Differences) []string {
 	gone := make(map[string]bool, len(diff.Gone))
 	var list []string
 	for _, path := range diff.Gone {
@@ -143,7 +143,7 @@ func (c *checkout) missing(diff object.Differences) []string {
 // writeDeltaIndex writes the index of the base with other entries for the changed
 // paths.
 func (s *layerCache) writeDeltaIndex(l, base *layer, changed []string, entries []index.Entry) error {
-	data, err := os.ReadFile(base.index())
+	data, err := os.ReadFile(base.indexPath())
 	if err != nil {
 		return err
 	}
@@ -151,10 +151,10 @@ func (s *layerCache) writeDeltaIndex(l, base *layer, changed []string, entries [
 	if err != nil {
 		return err
 	}
-	if err := g.folder(filepath.Dir(l.index())); err != nil {
+	if err := g.makeFolder(filepath.Dir(l.indexPath())); err != nil {
 		return err
 	}
-	return g.stream(l.index(), func(w io.Writer) error {
+	return g.writeStream(l.indexPath(), func(w io.Writer) error {
 		return index.Patch(w, g.repo.Format, data, changed, entries)
 	})
 }

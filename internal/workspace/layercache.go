@@ -48,43 +48,45 @@ type layer struct {
 	claim *os.File
 }
 
-func (l *layer) files() string   { return filepath.Join(l.dir, "files") }
-func (l *layer) listing() string { return filepath.Join(l.dir, "listing") }
-func (l *layer) index() string   { return filepath.Join(l.files(), ".git", "index") }
+func (l *layer) filesDir() string    { return filepath.Join(l.dir, "files") }
+func (l *layer) listingPath() string { return filepath.Join(l.dir, "listing") }
+func (l *layer) indexPath() string   { return filepath.Join(l.filesDir(), ".git", "index") }
 
-// release lets go of a layer, and of none.
-func (l *layer) release() {
+// releaseLock lets go of a layer, and of none.
+func (l *layer) releaseLock() {
 	if l != nil {
 		l.claim.Close()
 	}
 }
 
-func (s *layerCache) layers() string            { return filepath.Join(s.dir, "layers") }
-func (s *layerCache) layerDir(n string) string  { return filepath.Join(s.layers(), n) }
-func (s *layerCache) locks() string             { return filepath.Join(s.dir, "locks") }
-func (s *layerCache) lock(name string) string   { return filepath.Join(s.locks(), name) }
-func (s *layerCache) commits() string           { return filepath.Join(s.dir, "commits") }
-func (s *layerCache) commit(rev string) string  { return filepath.Join(s.commits(), rev) }
-func (s *layerCache) making(name string) string { return filepath.Join(s.layers(), "."+name+suffixNew) }
+func (s *layerCache) layersDir() string            { return filepath.Join(s.dir, "layers") }
+func (s *layerCache) layerDir(n string) string     { return filepath.Join(s.layersDir(), n) }
+func (s *layerCache) locksDir() string             { return filepath.Join(s.dir, "locks") }
+func (s *layerCache) lockPath(name string) string  { return filepath.Join(s.locksDir(), name) }
+func (s *layerCache) commitsDir() string           { return filepath.Join(s.dir, "commits") }
+func (s *layerCache) commitPath(rev string) string { return filepath.Join(s.commitsDir(), rev) }
+func (s *layerCache) makingDir(name string) string {
+	return filepath.Join(s.layersDir(), "."+name+suffixNew)
+}
 
 // suffixMake ends the name of the lock that is held while a layer is made.
 const suffixMake = ".make"
 
 var objectName = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// open returns the tree of rev and layers that show it, topmost first. The
+// openLayers returns the tree of rev and layers that show it, topmost first. The
 // caller holds them and releases them.
-func (s *layerCache) open(ctx context.Context, rev string) (tree string, lower []*layer, err error) {
+func (s *layerCache) openLayers(ctx context.Context, rev string) (tree string, lower []*layer, err error) {
 	boot, err := bootID()
 	if err == nil {
-		err = s.trees.cached()
+		err = s.trees.checkCache()
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("make layers: %w", err)
 	}
 	if objectName.MatchString(rev) {
 		tree = s.treeOf(rev)
-		lower, err = s.find(ctx, tree, boot)
+		lower, err = s.holdExisting(ctx, tree, boot)
 		if err != nil || lower != nil {
 			return tree, lower, err
 		}
@@ -97,22 +99,22 @@ func (s *layerCache) open(ctx context.Context, rev string) (tree string, lower [
 	if tree, err = blobs.TreeOf(rev); err != nil {
 		return "", nil, err
 	}
-	if lower, err = s.build(ctx, blobs, tree, boot); err == nil && rev != tree {
-		err = s.remember(rev, tree)
+	if lower, err = s.buildLayers(ctx, blobs, tree, boot); err == nil && rev != tree {
+		err = s.rememberTree(rev, tree)
 	}
 	return tree, lower, err
 }
 
 // treeOf is what is known of a commit; a tree is its own.
 func (s *layerCache) treeOf(rev string) string {
-	if text, err := os.ReadFile(s.commit(rev)); err == nil && objectName.Match(text) {
+	if text, err := os.ReadFile(s.commitPath(rev)); err == nil && objectName.Match(text) {
 		return string(text)
 	}
 	return rev
 }
 
-func (s *layerCache) remember(commit, tree string) error {
-	path := s.commit(commit)
+func (s *layerCache) rememberTree(commit, tree string) error {
+	path := s.commitPath(commit)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -130,33 +132,33 @@ func (s *layerCache) remember(commit, tree string) error {
 	return err
 }
 
-// find holds layers that exist. It returns none if there are none.
-func (s *layerCache) find(ctx context.Context, tree, boot string) ([]*layer, error) {
-	base, err := s.hold(ctx, tree, boot)
+// holdExisting holds layers that exist. It returns none if there are none.
+func (s *layerCache) holdExisting(ctx context.Context, tree, boot string) ([]*layer, error) {
+	base, err := s.holdLayer(ctx, tree, boot)
 	if err != nil {
 		return nil, err
 	}
 	if base != nil {
 		return []*layer{base}, nil
 	}
-	deltas, err := dirglob.Find(s.layers(), tree+"-*")
+	deltas, err := dirglob.Find(s.layersDir(), tree+"-*")
 	if err != nil {
 		return nil, err
 	}
 	for _, dir := range deltas {
 		_, other, _ := strings.Cut(filepath.Base(dir), "-")
-		base, err := s.hold(ctx, other, boot)
+		base, err := s.holdLayer(ctx, other, boot)
 		if err != nil {
 			return nil, err
 		}
 		if base == nil {
 			continue
 		}
-		delta, err := s.hold(ctx, filepath.Base(dir), boot)
+		delta, err := s.holdLayer(ctx, filepath.Base(dir), boot)
 		if err == nil && delta != nil {
 			return []*layer{delta, base}, nil
 		}
-		base.release()
+		base.releaseLock()
 		if err != nil {
 			return nil, err
 		}
@@ -164,17 +166,17 @@ func (s *layerCache) find(ctx context.Context, tree, boot string) ([]*layer, err
 	return nil, nil
 }
 
-// hold takes a layer for use, or returns nil if it does not exist or is not to
+// holdLayer takes a layer for use, or returns nil if it does not exist or is not to
 // be believed.
-func (s *layerCache) hold(ctx context.Context, name, boot string) (*layer, error) {
-	if !s.sound(name, boot) {
+func (s *layerCache) holdLayer(ctx context.Context, name, boot string) (*layer, error) {
+	if !s.isSound(name, boot) {
 		return nil, nil
 	}
-	claim, err := flock.WaitShared(ctx, s.lock(name))
+	claim, err := flock.WaitShared(ctx, s.lockPath(name))
 	if err != nil {
 		return nil, err
 	}
-	if !s.sound(name, boot) { // It was collected meanwhile.
+	if !s.isSound(name, boot) { // It was collected meanwhile.
 		return nil, claim.Close()
 	}
 	// The time of the lock is the time of the last use.
@@ -184,49 +186,49 @@ func (s *layerCache) hold(ctx context.Context, name, boot string) (*layer, error
 	return &layer{name: name, dir: s.layerDir(name), claim: claim}, nil
 }
 
-func (s *layerCache) sound(name, boot string) bool {
+func (s *layerCache) isSound(name, boot string) bool {
 	text, err := os.ReadFile(filepath.Join(s.layerDir(name), "boot"))
 	return err == nil && boot != "" && string(text) == boot
 }
 
-// build makes what find does not find: a delta if a base is near, else a base.
+// buildLayers makes what find does not find: a delta if a base is near, else a base.
 // Of those who want the same tree one makes it and the others wait.
-func (s *layerCache) build(ctx context.Context, blobs *object.Blobs, tree, boot string) ([]*layer, error) {
-	turn, err := flock.Wait(ctx, s.lock(tree+suffixMake))
+func (s *layerCache) buildLayers(ctx context.Context, blobs *object.Blobs, tree, boot string) ([]*layer, error) {
+	turn, err := flock.Wait(ctx, s.lockPath(tree+suffixMake))
 	if err != nil {
 		return nil, err
 	}
 	defer turn.Close()
-	if lower, err := s.find(ctx, tree, boot); err != nil || lower != nil {
+	if lower, err := s.holdExisting(ctx, tree, boot); err != nil || lower != nil {
 		return lower, err
 	}
-	base, diff, err := s.nearest(ctx, blobs, tree, boot)
+	base, diff, err := s.nearestBase(ctx, blobs, tree, boot)
 	if err != nil {
 		return nil, err
 	}
 	if base == nil {
-		made, err := s.make(ctx, tree, boot, func(l *layer) error { return s.writeBase(ctx, l, blobs, tree) })
+		made, err := s.makeLayer(ctx, tree, boot, func(l *layer) error { return s.writeBase(ctx, l, blobs, tree) })
 		if err != nil {
 			return nil, err
 		}
 		return []*layer{made}, nil
 	}
-	made, err := s.make(ctx, tree+"-"+base.name, boot, func(l *layer) error { return s.writeDelta(ctx, l, blobs, base, diff) })
+	made, err := s.makeLayer(ctx, tree+"-"+base.name, boot, func(l *layer) error { return s.writeDelta(ctx, l, blobs, base, diff) })
 	if err != nil {
-		base.release()
+		base.releaseLock()
 		return nil, err
 	}
 	return []*layer{made, base}, nil
 }
 
-// make lets fill write a layer under a hidden name, and names and holds it. The
+// makeLayer lets fill write a layer under a hidden name, and names and holds it. The
 // caller has the lock for making it.
-func (s *layerCache) make(ctx context.Context, name, boot string, fill func(*layer) error) (*layer, error) {
-	made := &layer{name: name, dir: s.making(name)}
+func (s *layerCache) makeLayer(ctx context.Context, name, boot string, fill func(*layer) error) (*layer, error) {
+	made := &layer{name: name, dir: s.makingDir(name)}
 	if err := errors.Join(sandbox.RemoveTree(made.dir), os.MkdirAll(made.dir, 0o700)); err != nil {
 		return nil, err
 	}
-	err := gitDir{owner: s.trees.owner()}.folder(made.files())
+	err := gitDir{owner: s.trees.programOwner()}.makeFolder(made.filesDir())
 	if err == nil {
 		err = fill(made)
 	}
@@ -237,25 +239,25 @@ func (s *layerCache) make(ctx context.Context, name, boot string, fill func(*lay
 		err = beforeLayer.Hit(ctx)
 	}
 	if err == nil {
-		err = s.place(ctx, made)
+		err = s.placeLayer(ctx, made)
 	}
 	if err != nil {
 		return nil, errors.Join(err, sandbox.RemoveTree(made.dir))
 	}
 	if err := afterLayer.Hit(ctx); err != nil {
-		made.release()
+		made.releaseLock()
 		return nil, err
 	}
 	return made, nil
 }
 
-// place gives a complete layer its name. What has it already is of an earlier
+// placeLayer gives a complete layer its name. What has it already is of an earlier
 // start of the machine, and nobody uses it.
-func (s *layerCache) place(ctx context.Context, made *layer) error {
-	if err := s.drop(ctx, made.name); err != nil {
+func (s *layerCache) placeLayer(ctx context.Context, made *layer) error {
+	if err := s.dropLayer(ctx, made.name); err != nil {
 		return err
 	}
-	claim, err := flock.WaitShared(ctx, s.lock(made.name))
+	claim, err := flock.WaitShared(ctx, s.lockPath(made.name))
 	if err != nil {
 		return err
 	}
@@ -267,23 +269,23 @@ func (s *layerCache) place(ctx context.Context, made *layer) error {
 	return nil
 }
 
-// drop removes a layer that nobody holds. Without it there is nothing to do.
-func (s *layerCache) drop(ctx context.Context, name string) error {
+// dropLayer removes a layer that nobody holds. Without it there is nothing to do.
+func (s *layerCache) dropLayer(ctx context.Context, name string) error {
 	dir := s.layerDir(name)
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	claim, err := flock.Wait(ctx, s.lock(name))
+	claim, err := flock.Wait(ctx, s.lockPath(name))
 	if err != nil {
 		return err
 	}
 	defer claim.Close()
-	return s.discard(name)
+	return s.discardLayer(name)
 }
 
-// discard takes the name from a layer and removes it. The caller holds it alone.
-func (s *layerCache) discard(name string) error {
-	gone := filepath.Join(s.layers(), "."+name+suffixGone)
+// discardLayer takes the name from a layer and removes it. The caller holds it alone.
+func (s *layerCache) discardLayer(name string) error {
+	gone := filepath.Join(s.layersDir(), "."+name+suffixGone)
 	if err := sandbox.RemoveTree(gone); err != nil {
 		return err
 	}
@@ -299,11 +301,11 @@ const (
 	maxBases = 4
 )
 
-// nearest holds the base from which the tree differs least, or none.
-func (s *layerCache) nearest(ctx context.Context, blobs *object.Blobs, tree, boot string) (best *layer, diff object.Differences, err error) {
+// nearestBase holds the base from which the tree differs least, or none.
+func (s *layerCache) nearestBase(ctx context.Context, blobs *object.Blobs, tree, boot string) (best *layer, diff object.Differences, err error) {
 	limit := maxDelta
-	for _, name := range s.bases() {
-		base, held := s.hold(ctx, name, boot)
+	for _, name := range s.recentBases() {
+		base, held := s.holdLayer(ctx, name, boot)
 		if held == nil && base == nil {
 			continue
 		}
@@ -314,27 +316,27 @@ func (s *layerCache) nearest(ctx context.Context, blobs *object.Blobs, tree, boo
 		}
 		switch {
 		case err == nil:
-			best.release()
+			best.releaseLock()
 			best, diff, limit = base, d, len(d.Paths)-1
 		case errors.Is(err, object.ErrManyChanges), errors.Is(err, loop.ErrNotFound):
 			// Too far away, or the repository has forgotten what the base was.
-			base.release()
+			base.releaseLock()
 		default:
-			base.release()
-			best.release()
+			base.releaseLock()
+			best.releaseLock()
 			return nil, object.Differences{}, err
 		}
 	}
 	return best, diff, nil
 }
 
-// bases lists the bases that were used last, the latest first.
-func (s *layerCache) bases() []string {
-	entries, _ := os.ReadDir(s.layers())
+// recentBases lists the bases that were used last, the latest first.
+func (s *layerCache) recentBases() []string {
+	entries, _ := os.ReadDir(s.layersDir())
 	var names []string
 	used := map[string]int64{}
 	for _, e := range entries {
-		if info, err := os.Lstat(s.lock(e.Name())); err == nil && objectName.MatchString(e.Name()) {
+		if info, err := os.Lstat(s.lockPath(e.Name())); err == nil && objectName.MatchString(e.Name()) {
 			names, used[e.Name()] = append(names, e.Name()), info.ModTime().UnixNano()
 		}
 	}

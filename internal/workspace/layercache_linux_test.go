@@ -29,7 +29,7 @@ func TestSixteenAtOnceMakeOneBase(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if list, err := layersOf(tree).stack(); err != nil || len(list) != 1 || list[0].n != 2 {
+			if list, err := layersOf(tree).readStack(); err != nil || len(list) != 1 || list[0].n != 2 {
 				t.Errorf("layers %v, %v", list, err)
 			}
 		})
@@ -56,7 +56,7 @@ func TestAWarmTreeStartsNoProcess(t *testing.T) {
 	if c, _ := changes(t, tree); short(c) != "M a, M new" {
 		t.Errorf("changes %s", short(c))
 	}
-	if got := tree.Named(".gitignore"); len(got) != 1 {
+	if got := tree.EntriesNamed(".gitignore"); len(got) != 1 {
 		t.Errorf("named %v", got)
 	}
 	must(t, tree.Remove(t.Context()))
@@ -103,7 +103,7 @@ func TestLayersAreMadeAgainWhenTheyAreGone(t *testing.T) {
 func TestADamagedRecordLosesNoWork(t *testing.T) {
 	tree, repo := newLayers(t, map[string]string{"a": "1"})
 	write(t, layersOf(tree).upper, map[string]string{"a": "work"})
-	must(t, os.WriteFile(tree.trees.hidden("act", suffixRecord), nil, 0o600))
+	must(t, os.WriteFile(tree.trees.hiddenPath("act", suffixRecord), nil, 0o600))
 	adopted, err := New(tree.trees.root, repo, tree.trees.options).Adopt(t.Context(), "act", tree.Base)
 	must(t, err)
 	if c, _ := changes(t, adopted); short(c) != "M a" {
@@ -116,7 +116,7 @@ func TestPlainTreesAndLayersShareARoot(t *testing.T) {
 	plain := New(tree.trees.root, repo, Options{})
 	_, err := plain.Make(t.Context(), "copy", tree.Base)
 	must(t, err)
-	if left, err := plain.Left(); err != nil || !slices.Equal(left, []string{"act", "copy"}) {
+	if left, err := plain.TreeNames(); err != nil || !slices.Equal(left, []string{"act", "copy"}) {
 		t.Errorf("Left = %v, %v", left, err)
 	}
 	adopted, err := tree.trees.Adopt(t.Context(), "copy", tree.Base)
@@ -137,7 +137,7 @@ func TestPlainTreesAndLayersShareARoot(t *testing.T) {
 func TestKeptLayersCanBeTakenUp(t *testing.T) {
 	tree, repo := newLayers(t, map[string]string{"a": "1"})
 	write(t, layersOf(tree).upper, map[string]string{"a": "work"})
-	to, err := tree.Keep("kept-1")
+	to, err := tree.KeepAs("kept-1")
 	must(t, err)
 	if text, err := os.ReadFile(filepath.Join(to, "upper", "a")); err != nil || string(text) != "work" {
 		t.Errorf("kept %q, %v", text, err)
@@ -175,7 +175,7 @@ func TestLayersRefuseTreesThatReachOutside(t *testing.T) {
 				if _, err := trees.Make(t.Context(), "x", rawTree(t, dir, entries...)); err == nil {
 					t.Error("the tree was made")
 				}
-				if left, err := trees.Left(); err != nil || len(left) > 0 {
+				if left, err := trees.TreeNames(); err != nil || len(left) > 0 {
 					t.Errorf("left: %v, %v", left, err)
 				}
 			})

@@ -33,14 +33,14 @@ func layersAt(dir string) *layers {
 // release lets go of the layers, which then may be collected.
 func (l *layers) release() {
 	for _, at := range l.lower {
-		at.release()
+		at.releaseLock()
 	}
 }
 
-func (l *layers) top() string      { return l.upper }
-func (l *layers) gitIndex() string { return l.lower[0].index() }
+func (l *layers) writableDir() string { return l.upper }
+func (l *layers) gitIndex() string    { return l.lower[0].indexPath() }
 
-func (l *layers) base() (fileList, error) { return l.stack() }
+func (l *layers) baseFiles() (fileList, error) { return l.readStack() }
 
 func (l *layers) layerNames() []string {
 	names := make([]string, len(l.lower))
@@ -50,16 +50,16 @@ func (l *layers) layerNames() []string {
 	return names
 }
 
-func (l *layers) overlay(pushed []string) *sandbox.Overlay {
+func (l *layers) overlaySpec(pushed []string) *sandbox.Overlay {
 	lower := slices.Clone(pushed)
 	for _, at := range l.lower {
-		lower = append(lower, at.files())
+		lower = append(lower, at.filesDir())
 	}
 	return &sandbox.Overlay{Lower: lower, Upper: l.upper, Work: l.work}
 }
 
-// add has nothing to do: what was pushed is mounted on top of the lower layers.
-func (l *layers) add(context.Context, string, bool) error { return nil }
+// addFiles has nothing to do: what was pushed is mounted on top of the lower layers.
+func (l *layers) addFiles(context.Context, string, bool) error { return nil }
 
 func (l *layers) mayLackContent() (bool, error) {
 	for _, at := range l.lower {
@@ -74,14 +74,14 @@ func (l *layers) mayLackContent() (bool, error) {
 	return false, nil
 }
 
-// stack reads the listings of the layers, once.
-func (l *layers) stack() (stack, error) {
+// readStack reads the listings of the layers, once.
+func (l *layers) readStack() (stack, error) {
 	if l.listed != nil {
 		return l.listed, nil
 	}
 	var s stack
 	for _, at := range l.lower {
-		list, err := readListing(at.listing())
+		list, err := readListing(at.listingPath())
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +94,7 @@ func (l *layers) stack() (stack, error) {
 // openLayered returns a tree of rev that has its layers below it and no upper
 // directory yet.
 func (t *Trees) openLayered(ctx context.Context, name, rev string) (*Tree, *layers, error) {
-	from, lower, err := t.layerCache().open(ctx, rev)
+	from, lower, err := t.layerCache().openLayers(ctx, rev)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -108,18 +108,18 @@ func (t *Trees) makeLayered(ctx context.Context, name, rev string) (*Tree, error
 	if err != nil {
 		return nil, err
 	}
-	made := t.hidden(name, suffixNew)
-	if err = t.clear(made); err == nil {
+	made := t.hiddenPath(name, suffixNew)
+	if err = t.makeRoom(made); err == nil {
 		err = tree.makeUpper(ctx, layersAt(made))
 	}
 	if err == nil {
 		err = beforeMake.Hit(ctx)
 	}
 	if err == nil {
-		err = t.writeRecord(name, tree.record(nil))
+		err = t.writeRecord(name, tree.newRecord(nil))
 	}
 	if err == nil {
-		err = os.Rename(made, tree.place())
+		err = os.Rename(made, tree.hostDir())
 	}
 	if err != nil {
 		defer l.release()
@@ -131,14 +131,14 @@ func (t *Trees) makeLayered(ctx context.Context, name, rev string) (*Tree, error
 // makeUpper makes both directories. The git directory gets what belongs to this tree
 // alone: all else of it is in the layers below.
 func (t *Tree) makeUpper(ctx context.Context, l *layers) error {
-	g := gitDir{repo: t.trees.repo, owner: t.trees.owner(), mirror: t.trees.options.Mirror}
+	g := gitDir{repo: t.trees.repo, owner: t.trees.programOwner(), mirror: t.trees.options.Mirror}
 	dotGit := filepath.Join(l.upper, ".git")
 	for _, dir := range []string{l.upper, l.work, dotGit} {
-		if err := g.folder(dir); err != nil {
+		if err := g.makeFolder(dir); err != nil {
 			return err
 		}
 	}
-	return g.own(ctx, dotGit, t)
+	return g.writeOwn(ctx, dotGit, t)
 }
 
 // adoptLayered takes up layers. If those below are gone, they are made again:
@@ -154,7 +154,7 @@ func (t *Trees) adoptLayered(ctx context.Context, name, rev string, r record) (*
 		err = fmt.Errorf("%s: %w", l.upper, loop.ErrNotFound)
 	}
 	if err == nil {
-		err = t.writeRecord(name, tree.record(r.Pushed))
+		err = t.writeRecord(name, tree.newRecord(r.Pushed))
 	}
 	if err != nil {
 		l.release()

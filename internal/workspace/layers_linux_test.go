@@ -37,7 +37,7 @@ func newLayers(t *testing.T, files map[string]string) (*Tree, *git.Repo) {
 // layerNames lists the layers of the cache.
 func layerNames(t *testing.T, trees *Trees) []string {
 	t.Helper()
-	entries, err := os.ReadDir(trees.layerCache().layers())
+	entries, err := os.ReadDir(trees.layerCache().layersDir())
 	must(t, err)
 	var names []string
 	for _, e := range entries {
@@ -136,11 +136,11 @@ func TestTheMountedLayersAreTheTree(t *testing.T) {
 			if c, p := changes(t, tree); len(c)+len(p) > 0 {
 				t.Errorf("changes %s, problems %v, want none", short(c), p)
 			}
-			if d := cmp.Diff(plain.Named("x"), tree.Named("x")); d != "" {
+			if d := cmp.Diff(plain.EntriesNamed("x"), tree.EntriesNamed("x")); d != "" {
 				t.Error(d)
 			}
-			if slices.ContainsFunc(tree.Named("x"), func(e object.Entry) bool { return e.Mode == object.ModeSymlink }) {
-				t.Errorf("links are listed: %+v", tree.Named("x"))
+			if slices.ContainsFunc(tree.EntriesNamed("x"), func(e object.Entry) bool { return e.Mode == object.ModeSymlink }) {
+				t.Errorf("links are listed: %+v", tree.EntriesNamed("x"))
 			}
 			must(t, first.Remove(t.Context()))
 		})

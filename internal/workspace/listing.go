@@ -62,8 +62,8 @@ func readListing(path string) (*listing, error) {
 	}
 	end := 0
 	for i := range l.n {
-		start := int(binary.BigEndian.Uint32(l.record(i)))
-		if start < end || start > len(data)-l.texts() {
+		start := int(binary.BigEndian.Uint32(l.recordAt(i)))
+		if start < end || start > len(data)-l.textsOffset() {
 			return nil, fmt.Errorf("%s: %w", path, errListing)
 		}
 		end = start
@@ -71,71 +71,71 @@ func readListing(path string) (*listing, error) {
 	return l, nil
 }
 
-func (l *listing) texts() int { return listingHead + l.n*(8+l.raw) }
+func (l *listing) textsOffset() int { return listingHead + l.n*(8+l.raw) }
 
-func (l *listing) record(i int) []byte { return l.data[listingHead+i*(8+l.raw):] }
+func (l *listing) recordAt(i int) []byte { return l.data[listingHead+i*(8+l.raw):] }
 
-// path is the path of one entry, without a copy.
-func (l *listing) path(i int) []byte {
-	start, end := int(binary.BigEndian.Uint32(l.record(i))), len(l.data)-l.texts()
+// pathAt is the path of one entry, without a copy.
+func (l *listing) pathAt(i int) []byte {
+	start, end := int(binary.BigEndian.Uint32(l.recordAt(i))), len(l.data)-l.textsOffset()
 	if i+1 < l.n {
-		end = int(binary.BigEndian.Uint32(l.record(i + 1)))
+		end = int(binary.BigEndian.Uint32(l.recordAt(i + 1)))
 	}
-	return l.data[l.texts()+start : l.texts()+end]
+	return l.data[l.textsOffset()+start : l.textsOffset()+end]
 }
 
-func (l *listing) entry(i int) object.Entry {
-	r := l.record(i)
-	return object.Entry{Path: string(l.path(i)), Mode: binary.BigEndian.Uint32(r[4:]), ID: hex.EncodeToString(r[8 : 8+l.raw])}
+func (l *listing) entryAt(i int) object.Entry {
+	r := l.recordAt(i)
+	return object.Entry{Path: string(l.pathAt(i)), Mode: binary.BigEndian.Uint32(r[4:]), ID: hex.EncodeToString(r[8 : 8+l.raw])}
 }
 
-// from is the place of the first entry whose path is not before path.
-func (l *listing) from(path string) int {
-	return sort.Search(l.n, func(i int) bool { return string(l.path(i)) >= path })
+// searchPath is the place of the first entry whose path is not before path.
+func (l *listing) searchPath(path string) int {
+	return sort.Search(l.n, func(i int) bool { return string(l.pathAt(i)) >= path })
 }
 
-// find returns the entry of a path. One that is there and has the mode 0 is
+// findEntry returns the entry of a path. One that is there and has the mode 0 is
 // known to be deleted.
-func (l *listing) find(path string) (object.Entry, bool) {
-	i := l.from(path)
-	if i == l.n || string(l.path(i)) != path {
+func (l *listing) findEntry(path string) (object.Entry, bool) {
+	i := l.searchPath(path)
+	if i == l.n || string(l.pathAt(i)) != path {
 		return object.Entry{}, false
 	}
-	return l.entry(i), true
+	return l.entryAt(i), true
 }
 
 // stack is what one tree holds: listings of its layers, topmost first.
 type stack []*listing
 
-// find returns the file that the tree has at a path.
-func (s stack) find(path string) (object.Entry, bool) {
+// findEntry returns the file that the tree has at a path.
+func (s stack) findEntry(path string) (object.Entry, bool) {
 	for _, l := range s {
-		if e, ok := l.find(path); ok {
+		if e, ok := l.findEntry(path); ok {
 			return e, e.Mode != 0
 		}
 	}
 	return object.Entry{}, false
 }
 
-// below calls each with the files of the tree below a folder, in order, until
+// eachBelow calls each with the files of the tree below a folder, in order, until
 // it returns false. The folder "" is all.
-func (s stack) below(folder string, each func(object.Entry) bool) {
+func (s stack) eachBelow(folder string, each func(object.Entry) bool) {
 	prefix := folder + "/"
 	if folder == "" {
 		prefix = ""
 	}
 	at := make([]int, len(s))
 	for i, l := range s {
-		at[i] = l.from(prefix)
+		at[i] = l.searchPath(prefix)
 	}
 	for {
-		top := s.next(at, prefix)
+		top := s.nextLayer(at, prefix)
 		if top < 0 {
 			return
 		}
-		e := s[top].entry(at[top])
+		e := s[top].entryAt(at[top])
 		for i, l := range s {
-			if at[i] < l.n && string(l.path(at[i])) == e.Path {
+			if at[i] < l.n && string(l.pathAt(at[i])) == e.Path {
 				at[i]++
 			}
 		}
@@ -145,52 +145,52 @@ func (s stack) below(folder string, each func(object.Entry) bool) {
 	}
 }
 
-// entries lists the files of the tree by path.
-func (s stack) entries() []object.Entry {
+// allEntries lists the files of the tree by path.
+func (s stack) allEntries() []object.Entry {
 	var list []object.Entry
-	s.below("", func(e object.Entry) bool {
+	s.eachBelow("", func(e object.Entry) bool {
 		list = append(list, e)
 		return true
 	})
 	return list
 }
 
-// next is the layer that has the first path, the topmost of those that share
+// nextLayer is the layer that has the first path, the topmost of those that share
 // it, or -1 if none has one below the prefix.
-func (s stack) next(at []int, prefix string) int {
+func (s stack) nextLayer(at []int, prefix string) int {
 	top := -1
 	for i, l := range s {
-		if at[i] == l.n || !strings.HasPrefix(string(l.path(at[i])), prefix) {
+		if at[i] == l.n || !strings.HasPrefix(string(l.pathAt(at[i])), prefix) {
 			continue
 		}
-		if top < 0 || string(l.path(at[i])) < string(s[top].path(at[top])) {
+		if top < 0 || string(l.pathAt(at[i])) < string(s[top].pathAt(at[top])) {
 			top = i
 		}
 	}
 	return top
 }
 
-// folder reports whether the tree has files below a path.
-func (s stack) folder(path string) bool {
+// hasFolder reports whether the tree has files below a path.
+func (s stack) hasFolder(path string) bool {
 	found := false
-	s.below(path, func(object.Entry) bool {
+	s.eachBelow(path, func(object.Entry) bool {
 		found = true
 		return false
 	})
 	return found
 }
 
-// named lists the files of the tree whose last path element is name.
-func (s stack) named(name string) []object.Entry {
+// entriesNamed lists the files of the tree whose last path element is name.
+func (s stack) entriesNamed(name string) []object.Entry {
 	var list []object.Entry
 	for i, l := range s {
 		for k := range l.n {
-			p := l.path(k)
+			p := l.pathAt(k)
 			if len(p) < len(name) || string(p[len(p)-len(name):]) != name || len(p) > len(name) && p[len(p)-len(name)-1] != '/' {
 				continue
 			}
-			e := l.entry(k)
-			if _, above := s[:i].find(e.Path); !above && e.Mode != 0 && !s[:i].hides(e.Path) {
+			e := l.entryAt(k)
+			if _, above := s[:i].findEntry(e.Path); !above && e.Mode != 0 && !s[:i].hidesPath(e.Path) {
 				list = append(list, e)
 			}
 		}
@@ -199,10 +199,10 @@ func (s stack) named(name string) []object.Entry {
 	return list
 }
 
-// hides reports whether one of these layers says that the path is deleted.
-func (s stack) hides(path string) bool {
+// hidesPath reports whether one of these layers says that the path is deleted.
+func (s stack) hidesPath(path string) bool {
 	for _, l := range s {
-		if e, ok := l.find(path); ok {
+		if e, ok := l.findEntry(path); ok {
 			return e.Mode == 0
 		}
 	}

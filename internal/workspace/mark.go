@@ -26,14 +26,14 @@ type stamp struct {
 	inode   uint64
 }
 
-// note records the file that info describes. The mark proves nothing before seal.
-func (m *mark) note(info fs.FileInfo) {
+// setFrom records the file that info describes. The mark proves nothing before seal.
+func (m *mark) setFrom(info fs.FileInfo) {
 	m.stamp, _ = stampOf(info)
 	m.size, m.modified, m.sure = info.Size(), info.ModTime(), false
 }
 
-// holds reports whether the file is untouched, executable bit included.
-func (m *mark) holds(info fs.FileInfo) bool {
+// isUntouched reports whether the file is untouched, executable bit included.
+func (m *mark) isUntouched(info fs.FileInfo) bool {
 	if !m.sure || m.size != info.Size() || !m.modified.Equal(info.ModTime()) {
 		return false
 	}
@@ -41,28 +41,28 @@ func (m *mark) holds(info fs.FileInfo) bool {
 	return ok && s == m.stamp
 }
 
-// seal makes the marks of a complete tree sure. The present time is asked from
+// sealMarks makes the marks of a complete tree sure. The present time is asked from
 // the file system, by a file that is made for that, because its clock is coarser
 // than any other. That file has the one name that no tree holds.
-func (c *checkout) seal(dir string) {
-	now, ok := present(dir)
+func (c *checkout) sealMarks(dir string) {
+	now, ok := presentStamp(dir)
 	if !ok {
 		return
 	}
 	for i := range c.marks {
-		c.marks[i].seal(now)
+		c.marks[i].sealBefore(now)
 	}
 }
 
-// seal makes a mark sure if it was taken before the tick of the file system's
+// sealBefore makes a mark sure if it was taken before the tick of the file system's
 // clock that holds now: a write within the same tick leaves the same stamp, so
 // that a mark of this tick would hold for a file that was written after it.
-func (m *mark) seal(now int64) { m.sure = m.stamp.changed < now }
+func (m *mark) sealBefore(now int64) { m.sure = m.stamp.changed < now }
 
-// present makes a file in dir for a moment and returns its stamp. The file is
+// presentStamp makes a file in dir for a moment and returns its stamp. The file is
 // changed once after it was looked at: newer kernels have a finer time for such a
 // change, and for every later one of a file that note has looked at.
-func present(dir string) (int64, bool) {
+func presentStamp(dir string) (int64, bool) {
 	probe, err := os.Create(filepath.Join(dir, ".git"))
 	if err != nil {
 		return 0, false

@@ -32,22 +32,22 @@ func TestAMarkOfTheTickOfItsSealProvesNothing(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			var m mark
 			if c.noted {
-				m.note(info)
+				m.setFrom(info)
 			}
 			if c.sealed {
-				m.seal(c.now)
+				m.sealBefore(c.now)
 			}
-			if got := m.holds(info); got != c.want {
+			if got := m.isUntouched(info); got != c.want {
 				t.Errorf("the mark of the untouched file holds: %v, want %v", got, c.want)
 			}
 		})
 	}
 	t.Run("noted again after the seal", func(t *testing.T) {
 		var m mark
-		m.note(info)
-		m.seal(written.changed + 1)
-		m.note(info)
-		if m.holds(info) {
+		m.setFrom(info)
+		m.sealBefore(written.changed + 1)
+		m.setFrom(info)
+		if m.isUntouched(info) {
 			t.Error("a mark that was taken after the seal holds")
 		}
 	})

@@ -15,7 +15,7 @@ import (
 func mirrored(t *testing.T, repo *git.Repo, base string, alone bool) *Trees {
 	t.Helper()
 	o := t.TempDir()
-	m, err := mirror.Cache{Dir: filepath.Join(o, "m"), Now: time.Now}.Open(t.Context(), Key(repo), repo, base, alone)
+	m, err := mirror.Cache{Dir: filepath.Join(o, "m"), Now: time.Now}.Open(t.Context(), RepositoryKey(repo), repo, base, alone)
 	must(t, err)
 	t.Cleanup(m.Release)
 	return New(filepath.Join(o, "t"), repo, Options{Kind: Layered, Cache: filepath.Join(o, "c"), Mirror: m, Objects: t.TempDir()})

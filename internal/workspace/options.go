@@ -69,17 +69,17 @@ func (t *Trees) gitDir() (gitDir, error) {
 	if err != nil {
 		return gitDir{}, err
 	}
-	g := gitDir{repo: t.repo, owner: t.owner(), mirror: t.options.Mirror}
+	g := gitDir{repo: t.repo, owner: t.programOwner(), mirror: t.options.Mirror}
 	for _, s := range list {
 		g.stores = append(g.stores, s.Inside)
 	}
 	return g, nil
 }
 
-func (t *Trees) owner() owner { return owner{t.options.UID, t.options.GID} }
+func (t *Trees) programOwner() owner { return owner{t.options.UID, t.options.GID} }
 
-// cached refuses options without a place for what outlives a tree.
-func (t *Trees) cached() error {
+// checkCache refuses options without a place for what outlives a tree.
+func (t *Trees) checkCache() error {
 	if !filepath.IsAbs(t.options.Cache) {
 		return fmt.Errorf("the cache %q is not an absolute path", t.options.Cache)
 	}
@@ -88,12 +88,12 @@ func (t *Trees) cached() error {
 
 // layerCache is the folder of the repository in the cache.
 func (t *Trees) layerCache() *layerCache {
-	return &layerCache{dir: filepath.Join(t.options.Cache, Key(t.repo)), trees: t}
+	return &layerCache{dir: filepath.Join(t.options.Cache, RepositoryKey(t.repo)), trees: t}
 }
 
-// Key names a repository in folders that several share. Checkouts of one
+// RepositoryKey names a repository in folders that several share. Checkouts of one
 // repository have the same.
-func Key(repo *git.Repo) string {
+func RepositoryKey(repo *git.Repo) string {
 	key := sha256.Sum256([]byte(repo.CommonDir))
 	return hex.EncodeToString(key[:8])
 }

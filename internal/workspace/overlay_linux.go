@@ -13,9 +13,9 @@ import (
 // opaqueKey marks a folder that hides what the layers below have at its path.
 const opaqueKey = "user.overlay.opaque"
 
-// whiteout makes the entry by which an overlay hides a path of lower layers: a
+// makeWhiteout makes the entry by which an overlay hides a path of lower layers: a
 // character device 0:0, which everybody may make.
-func whiteout(path string) error {
+func makeWhiteout(path string) error {
 	if err := unix.Mknod(path, unix.S_IFCHR, 0); err != nil {
 		return fmt.Errorf("hide %s: %w", path, err)
 	}

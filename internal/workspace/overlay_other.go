@@ -10,7 +10,7 @@ import (
 
 // There is no overlay here, so no layer is ever made or read.
 
-func whiteout(string) error           { return errors.ErrUnsupported }
+func makeWhiteout(string) error       { return errors.ErrUnsupported }
 func isWhiteout(fs.FileInfo) bool     { return false }
 func setOpaque(string) error          { return errors.ErrUnsupported }
 func isOpaque(string) (bool, error)   { return false, errors.ErrUnsupported }

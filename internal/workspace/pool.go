@@ -36,25 +36,25 @@ const (
 	maxParked  = 4 // of one repository and user
 )
 
-// parked is where copies wait that belong to the user of the trees: another one
+// parkedDir is where copies wait that belong to the user of the trees: another one
 // could not write to them.
-func (s *layerCache) parked() string {
+func (s *layerCache) parkedDir() string {
 	name := parkedName
-	if o := s.trees.owner(); !o.isPawl() {
+	if o := s.trees.programOwner(); !o.isPawl() {
 		name += "-" + strconv.Itoa(o.uid)
 	}
 	return filepath.Join(s.dir, name)
 }
 
-// allParked lists the folders of parked copies, of all users.
-func (s *layerCache) allParked() []string {
+// allParkedDirs lists the folders of parked copies, of all users.
+func (s *layerCache) allParkedDirs() []string {
 	others, _ := dirglob.Find(s.dir, parkedName+"-*") // The pattern is a good one.
 	return append([]string{filepath.Join(s.dir, parkedName)}, others...)
 }
 
 // makePooled makes a copy out of a parked one, or writes a new one.
 func (t *Trees) makePooled(ctx context.Context, name, rev string) (*Tree, error) {
-	if err := t.cached(); err != nil {
+	if err := t.checkCache(); err != nil {
 		return nil, err
 	}
 	blobs, err := t.repo.Blobs(ctx)
@@ -67,10 +67,10 @@ func (t *Trees) makePooled(ctx context.Context, name, rev string) (*Tree, error)
 		return nil, err
 	}
 	tree := t.newDirectory(name, rev, files)
-	u := unit{dir: t.hidden(name, suffixUnit), tree: tree, files: files}
-	err = errors.Join(os.MkdirAll(t.root, 0o700), sandbox.RemoveTree(u.dir), sandbox.RemoveTree(t.hidden(name, suffixNew)), t.dropRecord(name))
+	u := unit{dir: t.hiddenPath(name, suffixUnit), tree: tree, files: files}
+	err = errors.Join(os.MkdirAll(t.root, 0o700), sandbox.RemoveTree(u.dir), sandbox.RemoveTree(t.hiddenPath(name, suffixNew)), t.dropRecord(name))
 	if err == nil {
-		err = u.prepare(ctx, blobs)
+		err = u.prepareCopy(ctx, blobs)
 	}
 	if err == nil {
 		err = beforeMake.Hit(ctx)
@@ -93,14 +93,14 @@ type unit struct {
 
 func (u unit) copyDir() string { return filepath.Join(u.dir, unitTree) }
 
-// prepare leaves a complete copy in the unit. A parked one that cannot be reset
+// prepareCopy leaves a complete copy in the unit. A parked one that cannot be reset
 // is thrown away.
-func (u unit) prepare(ctx context.Context, blobs *object.Blobs) error {
+func (u unit) prepareCopy(ctx context.Context, blobs *object.Blobs) error {
 	trees := u.tree.trees
-	if trees.layerCache().lease(u.dir) {
-		kept, err := u.reset(ctx)
+	if trees.layerCache().leaseUnit(u.dir) {
+		kept, err := u.resetCopy(ctx)
 		if err == nil {
-			err = u.complete(ctx, kept, blobs)
+			err = u.completeCopy(ctx, kept, blobs)
 		}
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -116,44 +116,44 @@ func (u unit) prepare(ctx context.Context, blobs *object.Blobs) error {
 			return err
 		}
 	}
-	g := gitDir{owner: trees.owner()}
-	if err := errors.Join(os.Mkdir(u.dir, 0o700), g.folder(u.copyDir())); err != nil {
+	g := gitDir{owner: trees.programOwner()}
+	if err := errors.Join(os.Mkdir(u.dir, 0o700), g.makeFolder(u.copyDir())); err != nil {
 		return err
 	}
-	return u.complete(ctx, nil, blobs)
+	return u.completeCopy(ctx, nil, blobs)
 }
 
-// lease takes one parked unit.
-func (s *layerCache) lease(unit string) bool {
-	entries, err := os.ReadDir(s.parked())
+// leaseUnit takes one parked unit.
+func (s *layerCache) leaseUnit(unit string) bool {
+	entries, err := os.ReadDir(s.parkedDir())
 	if err != nil {
 		return false
 	}
 	for _, e := range entries {
-		if e.Name()[0] != '.' && os.Rename(filepath.Join(s.parked(), e.Name()), unit) == nil {
+		if e.Name()[0] != '.' && os.Rename(filepath.Join(s.parkedDir(), e.Name()), unit) == nil {
 			return true
 		}
 	}
 	return false
 }
 
-// complete writes what is not kept, the git directory and the marks.
-func (u unit) complete(ctx context.Context, kept map[int]bool, blobs *object.Blobs) error {
+// completeCopy writes what is not kept, the git directory and the marks.
+func (u unit) completeCopy(ctx context.Context, kept map[int]bool, blobs *object.Blobs) error {
 	trees, dir := u.tree.trees, u.copyDir()
-	if err := u.files.write(ctx, dir, style{owner: trees.owner()}, kept, blobs); err != nil {
+	if err := u.files.writeFiles(ctx, dir, style{owner: trees.programOwner()}, kept, blobs); err != nil {
 		return err
 	}
-	u.files.seal(dir)
+	u.files.sealMarks(dir)
 	g, err := trees.gitDir()
 	if err != nil {
 		return err
 	}
 	dotGit := filepath.Join(dir, ".git")
 	list := u.files.indexEntries()
-	if err := g.common(dotGit, list); err != nil {
+	if err := g.writeCommon(dotGit, list); err != nil {
 		return err
 	}
-	if err := g.own(ctx, dotGit, u.tree); err != nil {
+	if err := g.writeOwn(ctx, dotGit, u.tree); err != nil {
 		return err
 	}
 	return u.saveMarks(list)
@@ -206,25 +206,25 @@ func (t *Trees) readMarks(path string) (map[string]index.Entry, error) {
 	return marks, nil
 }
 
-// park puts a copy that is not needed any more where the next one is taken
+// parkCopy puts a copy that is not needed any more where the next one is taken
 // from, if it is of the pool and there is room.
-func (t *Trees) park(ctx context.Context, name, dir string) error {
-	unit := t.hidden(name, suffixUnit)
+func (t *Trees) parkCopy(ctx context.Context, name, dir string) error {
+	unit := t.hiddenPath(name, suffixUnit)
 	if _, err := os.Lstat(filepath.Join(unit, unitMarks)); err != nil || t.options.Kind != Pooled {
 		return sandbox.RemoveTree(unit)
 	}
 	s := t.layerCache()
-	there, err := os.ReadDir(s.parked())
+	there, err := os.ReadDir(s.parkedDir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || len(there) >= maxParked {
 		return sandbox.RemoveTree(unit)
 	}
-	if err := errors.Join(beforePark.Hit(ctx), os.MkdirAll(s.parked(), 0o700), sandbox.RemoveTree(filepath.Join(unit, unitTree))); err != nil {
+	if err := errors.Join(beforePark.Hit(ctx), os.MkdirAll(s.parkedDir(), 0o700), sandbox.RemoveTree(filepath.Join(unit, unitTree))); err != nil {
 		return err
 	}
 	if err := os.Rename(dir, filepath.Join(unit, unitTree)); err != nil {
 		return sandbox.RemoveTree(unit)
 	}
-	if err := os.Rename(unit, filepath.Join(s.parked(), rand.Text())); err != nil {
+	if err := os.Rename(unit, filepath.Join(s.parkedDir(), rand.Text())); err != nil {
 		return err
 	}
 	return afterPark.Hit(ctx)

@@ -31,7 +31,7 @@ func pooledTrees(tb testing.TB, repo *git.Repo) *Trees {
 // parkedUnits lists the copies that wait.
 func parkedUnits(t failer, trees *Trees) []string {
 	t.Helper()
-	list, err := filepath.Glob(filepath.Join(trees.layerCache().parked(), "*"))
+	list, err := filepath.Glob(filepath.Join(trees.layerCache().parkedDir(), "*"))
 	must(t, err)
 	return list
 }
@@ -136,9 +136,9 @@ func everything(t *testing.T, dir string) map[string]string {
 		if rel == ".git" {
 			return filepath.SkipDir
 		}
-		got[rel] = fmt.Sprint(info.Mode(), " ", links(info) > 1 && !info.IsDir())
+		got[rel] = fmt.Sprint(info.Mode(), " ", linkCount(info) > 1 && !info.IsDir())
 		if info.IsDir() {
-			bare, err := attributeless(path)
+			bare, err := hasNoAttributes(path)
 			must(t, err)
 			got[rel] += fmt.Sprint(" ", bare)
 		} else if info.Mode().IsRegular() {
@@ -253,13 +253,13 @@ func TestPooledTreesAreKeptAdoptedAndLeftAsCopies(t *testing.T) {
 	if c, p := changes(t, adopted); short(c) != "M a" || p != nil {
 		t.Errorf("changes %s, %v", short(c), p)
 	}
-	to, err := adopted.Keep("kept")
+	to, err := adopted.KeepAs("kept")
 	must(t, err)
 	must(t, trees.Remove(t.Context(), "x"))
 	if text, err := os.ReadFile(filepath.Join(to, "a")); string(text) != "work" || err != nil {
 		t.Errorf("kept %q, %v", text, err)
 	}
-	if left, err := trees.Left(); err != nil || !slices.Equal(left, []string{"kept"}) {
+	if left, err := trees.TreeNames(); err != nil || !slices.Equal(left, []string{"kept"}) {
 		t.Errorf("Left = %v, %v", left, err)
 	}
 	if got := parkedUnits(t, trees); len(got) > 0 {
@@ -299,7 +299,7 @@ func TestThePoolStaysSmallAndSurvivesFaults(t *testing.T) {
 	if got := parkedUnits(t, trees); len(got) != maxParked {
 		t.Errorf("parked %d, want %d", len(got), maxParked)
 	}
-	if left, err := trees.Left(); err != nil || left != nil {
+	if left, err := trees.TreeNames(); err != nil || left != nil {
 		t.Errorf("Left = %v, %v", left, err)
 	}
 	n, err := trees.Collect(t.Context(), Policy{Now: time.Now(), Age: time.Hour, Count: 1})

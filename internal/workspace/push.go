@@ -23,9 +23,9 @@ func (t *Tree) Push(ctx context.Context, layer string) error {
 		return fmt.Errorf("put %q below tree %s: it is not an absolute path", layer, t.Name)
 	}
 	pushed := append([]string{layer}, t.pushed...)
-	err := t.trees.writeRecord(t.Name, t.record(pushed))
+	err := t.trees.writeRecord(t.Name, t.newRecord(pushed))
 	if err == nil {
-		err = t.form.add(ctx, layer, layer == t.filled)
+		err = t.form.addFiles(ctx, layer, layer == t.filled)
 	}
 	if err != nil {
 		return fmt.Errorf("put %s below tree %s: %w", layer, t.Name, err)
@@ -34,11 +34,11 @@ func (t *Tree) Push(ctx context.Context, layer string) error {
 	return nil
 }
 
-// add copies what is in a directory into the tree, for whoever works there.
+// addFiles copies what is in a directory into the tree, for whoever works there.
 // What the tree has stays as it is, with all below it unless both are folders.
 // What is neither a file, a folder nor a link is not copied. Both may hold any
 // links: none is followed out of them.
-func (d *directory) add(ctx context.Context, from string, fills bool) error {
+func (d *directory) addFiles(ctx context.Context, from string, fills bool) error {
 	source, err := os.OpenRoot(from)
 	if err != nil {
 		return err
@@ -53,12 +53,12 @@ func (d *directory) add(ctx context.Context, from string, fills bool) error {
 	if fills {
 		c.filling, d.filled = d, map[string]*mark{}
 		defer func() {
-			now, ok := present(filepath.Join(d.dir, ".git"))
+			now, ok := presentStamp(filepath.Join(d.dir, ".git"))
 			if !ok {
 				return // The marks prove nothing, and the files are read.
 			}
 			for _, m := range d.filled {
-				m.seal(now)
+				m.sealBefore(now)
 			}
 		}()
 	}
@@ -69,7 +69,7 @@ func (d *directory) add(ctx context.Context, from string, fills bool) error {
 		if err != nil || name == "." {
 			return err
 		}
-		return c.entry(name, e)
+		return c.copyEntry(name, e)
 	})
 }
 
@@ -79,7 +79,7 @@ type copier struct {
 	filling  *directory // whose pointers the files replace; nil: they replace nothing
 }
 
-func (c copier) entry(name string, e fs.DirEntry) error {
+func (c copier) copyEntry(name string, e fs.DirEntry) error {
 	there, err := c.to.Lstat(name)
 	if err == nil && c.filling != nil && e.Type().IsRegular() && there.Mode().IsRegular() {
 		err = cmp.Or(c.to.Remove(name), fs.ErrNotExist)
@@ -105,7 +105,7 @@ func (c copier) entry(name string, e fs.DirEntry) error {
 			err = c.to.Symlink(target, name)
 		}
 	case mode.IsRegular():
-		err = c.file(name, info)
+		err = c.copyFile(name, info)
 	default:
 		return nil
 	}
@@ -113,14 +113,14 @@ func (c copier) entry(name string, e fs.DirEntry) error {
 		err = c.to.Lchown(name, c.owner.uid, c.owner.gid)
 	}
 	if err == nil && c.filling != nil && !info.IsDir() {
-		err = c.mark(name, info)
+		err = c.markCopied(name, info)
 	}
 	return err
 }
 
-// mark notes how a file was left that the tree was filled with. It is as old as
+// markCopied notes how a file was left that the tree was filled with. It is as old as
 // where it came from, so that git need not read it.
-func (c copier) mark(name string, from fs.FileInfo) error {
+func (c copier) markCopied(name string, from fs.FileInfo) error {
 	if from.Mode().IsRegular() {
 		if err := c.to.Chtimes(name, from.ModTime(), from.ModTime()); err != nil {
 			return err
@@ -135,12 +135,12 @@ func (c copier) mark(name string, from fs.FileInfo) error {
 	if place, known := files.index[filepath.ToSlash(name)]; known {
 		m = &files.marks[place]
 	}
-	m.note(info)
+	m.setFrom(info)
 	c.filling.filled[filepath.ToSlash(name)] = m
 	return nil
 }
 
-func (c copier) file(name string, info fs.FileInfo) error {
+func (c copier) copyFile(name string, info fs.FileInfo) error {
 	from, err := c.from.Open(name)
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func openPushed(tree string, layers []string) (p pushed, err error) {
 	}
 	defer func() {
 		if err != nil {
-			p.close()
+			p.closeRoots()
 		}
 	}()
 	if p.tree, err = os.OpenRoot(tree); err != nil {
@@ -190,7 +190,7 @@ func openPushed(tree string, layers []string) (p pushed, err error) {
 	return p, nil
 }
 
-func (p pushed) close() {
+func (p pushed) closeRoots() {
 	for _, root := range append(slices.Clone(p.layers), p.tree) {
 		if root != nil {
 			root.Close()
@@ -198,9 +198,9 @@ func (p pushed) close() {
 	}
 }
 
-// holds reports whether the file or link at path is as it was copied. The tree
+// isAsPushed reports whether the file or link at path is as it was copied. The tree
 // is written by untrusted programs: whatever cannot be read there is not.
-func (p pushed) holds(path string, info fs.FileInfo) bool {
+func (p pushed) isAsPushed(path string, info fs.FileInfo) bool {
 	name := filepath.FromSlash(path)
 	return slices.ContainsFunc(p.layers, func(layer *os.Root) bool {
 		was, err := layer.Lstat(name)
@@ -212,12 +212,12 @@ func (p pushed) holds(path string, info fs.FileInfo) bool {
 			now, nowErr := p.tree.Readlink(name)
 			return err == nil && nowErr == nil && target == now
 		}
-		return was.Size() == info.Size() && same(layer, p.tree, name)
+		return was.Size() == info.Size() && sameContent(layer, p.tree, name)
 	})
 }
 
-// same reports whether a file has the same content below both directories.
-func same(a, b *os.Root, name string) bool {
+// sameContent reports whether a file has the same content below both directories.
+func sameContent(a, b *os.Root, name string) bool {
 	one, err := a.Open(name)
 	if err != nil {
 		return false
@@ -235,9 +235,9 @@ func same(a, b *os.Root, name string) bool {
 			return false
 		}
 		if err != nil || otherErr != nil {
-			return ended(err) && ended(otherErr)
+			return isAtEnd(err) && isAtEnd(otherErr)
 		}
 	}
 }
 
-func ended(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
+func isAtEnd(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

@@ -89,7 +89,7 @@ func TestWhatWasPushedIsGoneInTheNextUseOfACopy(t *testing.T) {
 func TestADamagedRecordOfADirectoryLosesNoWork(t *testing.T) {
 	tree := prepared(t, Pooled)
 	write(t, tree.Dir, map[string]string{"a": "work"})
-	must(t, os.WriteFile(tree.trees.hidden("act", suffixRecord), nil, 0o600))
+	must(t, os.WriteFile(tree.trees.hiddenPath("act", suffixRecord), nil, 0o600))
 	adopted, err := tree.trees.Adopt(t.Context(), "act", tree.Base)
 	must(t, err)
 	if got, _ := changes(t, adopted); len(got) == 0 || got[0].Path != "a" {
@@ -108,10 +108,10 @@ func TestCopiesAreParkedForTheUserWhoWroteThem(t *testing.T) {
 	if got := parkedUnits(t, own); len(got) != 1 {
 		t.Fatalf("parked %v", got)
 	}
-	if other.layerCache().lease(filepath.Join(dir, "unit")) {
+	if other.layerCache().leaseUnit(filepath.Join(dir, "unit")) {
 		t.Error("a copy of one user was given to another")
 	}
-	must(t, os.MkdirAll(filepath.Join(other.layerCache().parked(), "old"), 0o700))
+	must(t, os.MkdirAll(filepath.Join(other.layerCache().parkedDir(), "old"), 0o700))
 	if n, err := own.Collect(t.Context(), Policy{}); n != 2 || err != nil {
 		t.Errorf("collected %d copies, %v, want those of both users", n, err)
 	}

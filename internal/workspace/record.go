@@ -32,8 +32,8 @@ func (t *Trees) writeRecord(name string, r record) error {
 	if err != nil {
 		return err
 	}
-	to := t.hidden(name, suffixRecord)
-	next := t.hidden(name, suffixNew+suffixRecord)
+	to := t.hiddenPath(name, suffixRecord)
+	next := t.hiddenPath(name, suffixNew+suffixRecord)
 	if err := os.WriteFile(next, text, 0o600); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (t *Trees) writeRecord(name string, r record) error {
 // readRecord returns the record of a tree. Without one the tree is a directory
 // into which nothing was copied.
 func (t *Trees) readRecord(name string) (r record, layered bool, err error) {
-	text, err := os.ReadFile(t.hidden(name, suffixRecord))
+	text, err := os.ReadFile(t.hiddenPath(name, suffixRecord))
 	if errors.Is(err, fs.ErrNotExist) {
 		return record{}, false, nil
 	}
@@ -58,16 +58,16 @@ func (t *Trees) readRecord(name string) (r record, layered bool, err error) {
 
 func (t *Trees) dropRecord(name string) error {
 	for _, suffix := range []string{suffixNew + suffixRecord, suffixRecord} {
-		if err := os.Remove(t.hidden(name, suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(t.hiddenPath(name, suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
 }
 
-// records lists what all layered trees below the root are made of. One that
+// readRecords lists what all layered trees below the root are made of. One that
 // cannot be read is left out: its layers can be made again.
-func (t *Trees) records() ([]record, error) {
+func (t *Trees) readRecords() ([]record, error) {
 	names, err := dirglob.Find(t.root, ".*"+suffixRecord)
 	if err != nil {
 		return nil, err

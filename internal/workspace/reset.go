@@ -21,8 +21,8 @@ type resetter struct {
 	kept map[int]bool
 }
 
-// reset returns the places of the files that can stay.
-func (u unit) reset(ctx context.Context) (map[int]bool, error) {
+// resetCopy returns the places of the files that can stay.
+func (u unit) resetCopy(ctx context.Context) (map[int]bool, error) {
 	marks := filepath.Join(u.dir, unitMarks)
 	was, err := u.tree.trees.readMarks(marks)
 	if err != nil {
@@ -37,30 +37,32 @@ func (u unit) reset(ctx context.Context) (map[int]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.IsDir() || !r.clean("", info) {
+	if !info.IsDir() || !r.isClean("", info) {
 		return nil, errParked
 	}
-	return r.kept, r.folder("")
+	return r.kept, r.resetFolder("")
 }
 
-func (r *resetter) host(path string) string { return filepath.Join(r.dir, filepath.FromSlash(path)) }
+func (r *resetter) hostPath(path string) string {
+	return filepath.Join(r.dir, filepath.FromSlash(path))
+}
 
-// clean reports whether a directory tells nothing of its earlier use, after its
+// isClean reports whether a directory tells nothing of its earlier use, after its
 // mode was set.
-func (r *resetter) clean(path string, info fs.FileInfo) bool {
-	host := r.host(path)
+func (r *resetter) isClean(path string, info fs.FileInfo) bool {
+	host := r.hostPath(path)
 	if info.Mode() != fs.ModeDir|0o755 && os.Chmod(host, 0o755) != nil {
 		return false
 	}
-	bare, err := attributeless(host)
+	bare, err := hasNoAttributes(host)
 	return err == nil && bare
 }
 
-func (r *resetter) folder(rel string) error {
+func (r *resetter) resetFolder(rel string) error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
 	}
-	entries, err := os.ReadDir(r.host(rel))
+	entries, err := os.ReadDir(r.hostPath(rel))
 	if err != nil {
 		return err
 	}
@@ -73,33 +75,33 @@ func (r *resetter) folder(rel string) error {
 		if err != nil {
 			return err
 		}
-		if err := r.entry(path, info); err != nil {
+		if err := r.resetEntry(path, info); err != nil {
 			return fmt.Errorf("reset %q: %w", path, err)
 		}
 	}
 	return nil
 }
 
-// entry leaves a folder that is wanted, and a file that is wanted and untouched.
+// resetEntry leaves a folder that is wanted, and a file that is wanted and untouched.
 // A link goes in any case: while files are written there must be none.
-func (r *resetter) entry(path string, info fs.FileInfo) error {
+func (r *resetter) resetEntry(path string, info fs.FileInfo) error {
 	place, wanted := r.want.index[path]
 	switch {
-	case info.IsDir() && r.want.folders[path] && r.clean(path, info):
-		return r.folder(path)
-	case info.Mode().IsRegular() && wanted && r.untouched(path, place, info):
-		r.want.marks[place].note(info)
+	case info.IsDir() && r.want.folders[path] && r.isClean(path, info):
+		return r.resetFolder(path)
+	case info.Mode().IsRegular() && wanted && r.isUntouched(path, place, info):
+		r.want.marks[place].setFrom(info)
 		r.kept[place] = true
 		return nil
 	case info.IsDir():
-		return sandbox.RemoveTree(r.host(path))
+		return sandbox.RemoveTree(r.hostPath(path))
 	}
-	return os.Remove(r.host(path))
+	return os.Remove(r.hostPath(path))
 }
 
-// untouched reports whether a file has the wanted content: it was written with
+// isUntouched reports whether a file has the wanted content: it was written with
 // it, and nothing has happened to it since.
-func (r *resetter) untouched(path string, place int, info fs.FileInfo) bool {
+func (r *resetter) isUntouched(path string, place int, info fs.FileInfo) bool {
 	was, known := r.was[path]
 	want := &r.want.marks[place]
 	stamp, ok := stampOf(info)

@@ -95,7 +95,7 @@ func TestMakeRefusesTreesThatReachOutside(t *testing.T) {
 			if _, err := trees.Make(t.Context(), "x", rev); err == nil {
 				t.Error("the tree was made")
 			}
-			if left, err := trees.Left(); err != nil || len(left) > 0 {
+			if left, err := trees.TreeNames(); err != nil || len(left) > 0 {
 				t.Errorf("left: %v, %v", left, err)
 			}
 		})

@@ -90,28 +90,28 @@ type Tree struct {
 
 // form is how a tree lies on disk. What is in a tree does not depend on it.
 type form interface {
-	top() string                              // the directory of the host to which programs write
-	gitIndex() string                         // the index that git in the tree starts with
-	base() (fileList, error)                  // what the git tree holds, whatever was written since
-	mayLackContent() (bool, error)            // of Tree.Partial
-	layerNames() []string                     // topmost first; none for a directory
-	overlay(pushed []string) *sandbox.Overlay // nil for a directory
+	writableDir() string                          // the directory of the host to which programs write
+	gitIndex() string                             // the index that git in the tree starts with
+	baseFiles() (fileList, error)                 // what the git tree holds, whatever was written since
+	mayLackContent() (bool, error)                // of Tree.Partial
+	layerNames() []string                         // topmost first; none for a directory
+	overlaySpec(pushed []string) *sandbox.Overlay // nil for a directory
 
 	// add makes what is in a directory part of the tree. If it fills the tree, its
 	// files replace those of the tree.
-	add(ctx context.Context, from string, fills bool) error
+	addFiles(ctx context.Context, from string, fills bool) error
 
 	// scan gives a judge all that programs may have written. info describes top.
-	scan(j *judge, info fs.FileInfo) error
+	scanWritten(j *judge, info fs.FileInfo) error
 
 	release() // the form is not used any more
 }
 
 // fileList is what a git tree holds.
 type fileList interface {
-	find(path string) (object.Entry, bool)
-	named(name string) []object.Entry // whose last path element is name
-	entries() []object.Entry          // sorted by path
+	findEntry(path string) (object.Entry, bool)
+	entriesNamed(name string) []object.Entry // whose last path element is name
+	allEntries() []object.Entry              // sorted by path
 }
 
 // A tree appears under its name only when it is complete, and leaves it before
@@ -123,14 +123,14 @@ const (
 
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
-func (t *Trees) path(name string) (string, error) {
+func (t *Trees) treePath(name string) (string, error) {
 	if !nameRule.MatchString(name) {
 		return "", fmt.Errorf("tree name %q is not made of letters, digits, dots, dashes and underscores", name)
 	}
 	return filepath.Join(t.root, name), nil
 }
 
-func (t *Trees) hidden(name, suffix string) string {
+func (t *Trees) hiddenPath(name, suffix string) string {
 	return filepath.Join(t.root, "."+name+suffix)
 }
 
@@ -138,15 +138,15 @@ func (t *Trees) hidden(name, suffix string) string {
 // new directory. A directory of that name must not exist (fs.ErrExist). On an
 // error nothing is left under the name.
 func (t *Trees) Make(ctx context.Context, name, rev string) (*Tree, error) {
-	tree, err := t.make(ctx, name, rev)
+	tree, err := t.makeTree(ctx, name, rev)
 	if err != nil {
 		return nil, fmt.Errorf("make tree %s of %s: %w", name, rev, err)
 	}
 	return tree, nil
 }
 
-func (t *Trees) make(ctx context.Context, name, rev string) (*Tree, error) {
-	dir, err := t.path(name)
+func (t *Trees) makeTree(ctx context.Context, name, rev string) (*Tree, error) {
+	dir, err := t.treePath(name)
 	if err != nil {
 		return nil, err
 	}
@@ -173,13 +173,13 @@ func (t *Trees) makePlain(ctx context.Context, name, rev string) (*Tree, error) 
 	if err != nil {
 		return nil, err
 	}
-	made := t.hidden(name, suffixNew)
-	if err := errors.Join(t.dropRecord(name), t.clear(made)); err != nil {
+	made := t.hiddenPath(name, suffixNew)
+	if err := errors.Join(t.dropRecord(name), t.makeRoom(made)); err != nil {
 		return nil, err
 	}
-	err = files.write(ctx, made, style{owner: t.owner()}, nil, blobs)
+	err = files.writeFiles(ctx, made, style{owner: t.programOwner()}, nil, blobs)
 	if err == nil {
-		files.seal(made)
+		files.sealMarks(made)
 		err = beforeMake.Hit(ctx)
 	}
 	tree := t.newDirectory(name, rev, files)
@@ -195,7 +195,7 @@ func (t *Trees) makePlain(ctx context.Context, name, rev string) (*Tree, error) 
 // newDirectory describes a tree of rev that is a directory.
 func (t *Trees) newDirectory(name, rev string, files *checkout) *Tree {
 	dir := filepath.Join(t.root, name)
-	tree := t.newTree(name, rev, files.tree, &directory{dir: dir, owner: t.owner(), checkout: files})
+	tree := t.newTree(name, rev, files.tree, &directory{dir: dir, owner: t.programOwner(), checkout: files})
 	tree.Dir = dir
 	return tree
 }
@@ -208,8 +208,8 @@ func (t *Trees) newTree(name, rev, from string, form form) *Tree {
 	return tree
 }
 
-// clear makes room for a new directory.
-func (t *Trees) clear(dir string) error {
+// makeRoom makes room for a new directory.
+func (t *Trees) makeRoom(dir string) error {
 	if err := os.MkdirAll(t.root, 0o700); err != nil {
 		return err
 	}
@@ -223,15 +223,15 @@ func (t *Trees) clear(dir string) error {
 // process knew about it is lost, so Changes reads every file. A directory that
 // was never complete is loop.ErrNotFound: there is nothing in it to save.
 func (t *Trees) Adopt(ctx context.Context, name, rev string) (*Tree, error) {
-	tree, err := t.adopt(ctx, name, rev)
+	tree, err := t.adoptTree(ctx, name, rev)
 	if err != nil {
 		return nil, fmt.Errorf("adopt tree %s of %s: %w", name, rev, err)
 	}
 	return tree, nil
 }
 
-func (t *Trees) adopt(ctx context.Context, name, rev string) (*Tree, error) {
-	dir, err := t.path(name)
+func (t *Trees) adoptTree(ctx context.Context, name, rev string) (*Tree, error) {
+	dir, err := t.treePath(name)
 	if err != nil {
 		return nil, err
 	}
@@ -265,10 +265,10 @@ func (t *Trees) adopt(ctx context.Context, name, rev string) (*Tree, error) {
 	return tree, nil
 }
 
-// Left returns the names of all trees below the root, sorted, with those that
+// TreeNames returns the names of all trees below the root, sorted, with those that
 // were never completed or only partly removed. Whose they are, the caller must
 // know; Remove takes each of them.
-func (t *Trees) Left() ([]string, error) {
+func (t *Trees) TreeNames() ([]string, error) {
 	entries, err := os.ReadDir(t.root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -20,10 +20,10 @@ type upper struct {
 	blind  []string
 }
 
-// scan walks through the upper directory.
-func (l *layers) scan(j *judge, top fs.FileInfo) error {
+// scanWritten walks through the upper directory.
+func (l *layers) scanWritten(j *judge, top fs.FileInfo) error {
 	u := &upper{judge: j}
-	entries, err := u.entries("", top)
+	entries, err := u.listFolder("", top)
 	if err != nil {
 		return err
 	}
@@ -34,15 +34,15 @@ func (l *layers) scan(j *judge, top fs.FileInfo) error {
 	if !opaque && len(entries) == 1 && entries[0].Name() == ".git" {
 		return nil // Nothing was written, and the listings are not needed.
 	}
-	if u.base, err = l.stack(); err != nil {
+	if u.base, err = l.readStack(); err != nil {
 		return err
 	}
-	return u.replaced("", opaque, func() error { return u.each("", entries, u) })
+	return u.walkReplaced("", opaque, func() error { return u.visitEach("", entries, u) })
 }
 
-// replaced walks through a folder, and if it hides what the base has below it,
+// walkReplaced walks through a folder, and if it hides what the base has below it,
 // adds all of that which was not met as deleted.
-func (u *upper) replaced(path string, hides bool, walk func() error) error {
+func (u *upper) walkReplaced(path string, hides bool, walk func() error) error {
 	if !hides || u.hiding {
 		return walk()
 	}
@@ -52,16 +52,16 @@ func (u *upper) replaced(path string, hides bool, walk func() error) error {
 	if err != nil {
 		return err
 	}
-	u.base.below(path, func(e object.Entry) bool {
-		if !u.seen[e.Path] && !u.unread(e.Path) {
-			u.remove(e.Path)
+	u.base.eachBelow(path, func(e object.Entry) bool {
+		if !u.seen[e.Path] && !u.isUnread(e.Path) {
+			u.addDeletion(e.Path)
 		}
 		return true
 	})
 	return nil
 }
 
-func (u *upper) unread(path string) bool {
+func (u *upper) isUnread(path string) bool {
 	for _, dir := range u.blind {
 		if path == dir || strings.HasPrefix(path, dir+"/") {
 			return true
@@ -70,85 +70,85 @@ func (u *upper) unread(path string) bool {
 	return false
 }
 
-// unseen is an entry of which nothing can be told: nothing at or below it
+// noteUnseen is an entry of which nothing can be told: nothing at or below it
 // counts as deleted.
-func (u *upper) unseen(path string) {
+func (u *upper) noteUnseen(path string) {
 	u.blind = append(u.blind, path)
-	u.problem(path, RuleUnread)
+	u.addProblem(path, RuleUnread)
 }
 
-// holds reports whether the base has a file or a folder at a path, or had one that
+// isKnown reports whether the base has a file or a folder at a path, or had one that
 // the entry hides.
-func (u *upper) holds(path string, info fs.FileInfo) bool {
-	_, known := u.base.find(path)
-	return known || isWhiteout(info) || u.base.folder(path)
+func (u *upper) isKnown(path string, info fs.FileInfo) bool {
+	_, known := u.base.findEntry(path)
+	return known || isWhiteout(info) || u.base.hasFolder(path)
 }
 
-// entry sorts one directory entry by what it is and what the base has there.
-func (u *upper) entry(path string, info fs.FileInfo) error {
-	was, known := u.base.find(path)
-	folder := !known && u.base.folder(path)
+// visitEntry sorts one directory entry by what it is and what the base has there.
+func (u *upper) visitEntry(path string, info fs.FileInfo) error {
+	was, known := u.base.findEntry(path)
+	folder := !known && u.base.hasFolder(path)
 	switch {
 	case isWhiteout(info):
-		u.whiteout(path, known, folder)
+		u.judgeWhiteout(path, known, folder)
 		return nil
 	case info.IsDir() && known && was.Mode == object.ModeGitlink:
-		u.meet(path)
-		return u.submodule(path, info, u.hiding)
+		u.noteMet(path)
+		return u.walkSubmodule(path, info, u.hiding)
 	case info.IsDir():
 		if known && !u.hiding {
-			u.remove(path)
+			u.addDeletion(path)
 		}
-		return u.folder(path, folder, info)
+		return u.walkFolder(path, folder, info)
 	}
-	u.meet(path)
-	u.leaf(path, was, known, info)
+	u.noteMet(path)
+	u.judgeLeaf(path, was, known, info)
 	if folder && !u.hiding {
 		u.removeBelow(path)
 	}
 	return nil
 }
 
-// meet notes that the folder which hides the base has something at a path.
-func (u *upper) meet(path string) {
+// noteMet notes that the folder which hides the base has something at a path.
+func (u *upper) noteMet(path string) {
 	if u.hiding {
 		u.seen[path] = true
 	}
 }
 
-// whiteout is the deletion of a file or of a whole folder. Where everything is
+// judgeWhiteout is the deletion of a file or of a whole folder. Where everything is
 // hidden anyway it says nothing more.
-func (u *upper) whiteout(path string, known, folder bool) {
+func (u *upper) judgeWhiteout(path string, known, folder bool) {
 	switch {
 	case u.hiding:
 	case known:
-		u.remove(path)
+		u.addDeletion(path)
 	case folder:
 		u.removeBelow(path)
 	}
 }
 
 func (u *upper) removeBelow(folder string) {
-	u.base.below(folder, func(e object.Entry) bool {
-		u.remove(e.Path)
+	u.base.eachBelow(folder, func(e object.Entry) bool {
+		u.addDeletion(e.Path)
 		return true
 	})
 }
 
-// folder walks through one directory. One that the base does not have can hide
+// walkFolder walks through one directory. One that the base does not have can hide
 // nothing.
-func (u *upper) folder(path string, inBase bool, info fs.FileInfo) error {
+func (u *upper) walkFolder(path string, inBase bool, info fs.FileInfo) error {
 	hides := false
-	entries, err := u.entries(path, info)
+	entries, err := u.listFolder(path, info)
 	if err == nil && inBase {
-		hides, err = isOpaque(u.host(path))
+		hides, err = isOpaque(u.hostPath(path))
 	}
 	if u.ctx.Err() != nil {
 		return context.Cause(u.ctx)
 	}
 	if err != nil {
-		u.unseen(path)
+		u.noteUnseen(path)
 		return nil //nolint:nilerr // The problem says it; the rest is still to be walked.
 	}
-	return u.replaced(path, hides, func() error { return u.each(path, entries, u) })
+	return u.walkReplaced(path, hides, func() error { return u.visitEach(path, entries, u) })
 }

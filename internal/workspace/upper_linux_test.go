@@ -98,11 +98,11 @@ func FuzzListing(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if e, ok := l.find(want); ok && e.Path != want {
+		if e, ok := l.findEntry(want); ok && e.Path != want {
 			t.Errorf("find %q = %q", want, e.Path)
 		}
 		n := 0
-		stack{l}.below("", func(object.Entry) bool { n++; return true })
+		stack{l}.eachBelow("", func(object.Entry) bool { n++; return true })
 		if n > l.n {
 			t.Errorf("%d of %d entries", n, l.n)
 		}

@@ -58,7 +58,7 @@ func CheckMerged(files engine.Files, name string) error {
 		if err != nil {
 			continue // Opening the memory says so.
 		}
-		if marks := definition.Conflict(read.Content, true); marks != nil {
+		if marks := definition.ConflictLines(read.Content, true); marks != nil {
 			return &loop.Fault{
 				Exit: loop.ExitUnreadable, What: path + " cannot be read", Why: definition.ConflictWords(marks),
 				Fix: "resolve the conflict, and remove the markers",

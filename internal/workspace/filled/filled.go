@@ -43,11 +43,11 @@ type Filling struct {
 	LFS bool   // attributes of the tree give files to git LFS
 }
 
-// Of returns what a tree of the repository is to be filled with, and prepares it
+// FillingOf returns what a tree of the repository is to be filled with, and prepares it
 // if nobody has. The tree is one that no program has seen yet. What is not in the
 // clone is a *MissingError.
-func (s Cache) Of(ctx context.Context, repo *git.Repo, tree *workspace.Tree) (Filling, error) {
-	partial, err := tree.Partial()
+func (s Cache) FillingOf(ctx context.Context, repo *git.Repo, tree *workspace.Tree) (Filling, error) {
+	partial, err := tree.MayLackContent()
 	if err != nil {
 		return Filling{}, err
 	}
@@ -58,25 +58,25 @@ func (s Cache) Of(ctx context.Context, repo *git.Repo, tree *workspace.Tree) (Fi
 	if err != nil {
 		return Filling{}, err
 	}
-	l := look{cache: s, digest: sha256.New()}
+	l := finder{cache: s, digest: sha256.New()}
 	fmt.Fprintf(l.digest, "1\x00%d\x00%d\x00", s.UID, s.GID)
-	if err := errors.Join(os.MkdirAll(s.Dir, 0o700), l.repository(ctx, repo, "", entries, 0)); err != nil {
+	if err := errors.Join(os.MkdirAll(s.Dir, 0o700), l.findInRepository(ctx, repo, "", entries, 0)); err != nil {
 		return Filling{}, fmt.Errorf("fill tree %s: %w", tree.Name, err)
 	}
-	if l.missing.any() {
+	if l.missing.isAny() {
 		return Filling{}, &l.missing
 	}
 	f := Filling{LFS: l.lfs}
 	if len(l.modules)+len(l.objects) > 0 {
-		f.Dir, err = s.layer(ctx, &l)
+		f.Dir, err = s.openLayer(ctx, &l)
 	}
 	return f, err
 }
 
 const treeName = "tree"
 
-// layer is the directory of the layer that holds what was found.
-func (s Cache) layer(ctx context.Context, l *look) (string, error) {
+// openLayer is the directory of the layer that holds what was found.
+func (s Cache) openLayer(ctx context.Context, l *finder) (string, error) {
 	key := hex.EncodeToString(l.digest.Sum(nil)[:16])
 	if dir, ok := s.Layer(key); ok {
 		return filepath.Join(dir, treeName), nil
@@ -89,11 +89,11 @@ func (s Cache) layer(ctx context.Context, l *look) (string, error) {
 	if dir, ok := s.Layer(key); ok {
 		return filepath.Join(dir, treeName), nil // Somebody else was quicker.
 	}
-	s.Say(l.summary())
+	s.Say(l.summarize())
 	made := filepath.Join(s.Dir, "."+key+".new")
 	err = errors.Join(os.RemoveAll(made), os.Mkdir(made, 0o700))
 	if err == nil {
-		err = s.write(ctx, filepath.Join(made, treeName), l)
+		err = s.writeLayer(ctx, filepath.Join(made, treeName), l)
 	}
 	if err == nil {
 		err = durable.SyncTree(made)
@@ -108,8 +108,8 @@ func (s Cache) layer(ctx context.Context, l *look) (string, error) {
 	return filepath.Join(dir, treeName), nil
 }
 
-// summary says what is written in words.
-func (l *look) summary() string {
+// summarize says what is written in words.
+func (l *finder) summarize() string {
 	var parts []string
 	for _, p := range []struct {
 		n         int
@@ -125,19 +125,19 @@ func (l *look) summary() string {
 	return "filled from this clone: " + strings.Join(parts, " and ") + " (once for these versions)"
 }
 
-// write writes what was found into dir, which must not exist: submodules before
+// writeLayer writes what was found into dir, which must not exist: submodules before
 // those within them, and then files in place of pointers.
-func (s Cache) write(ctx context.Context, dir string, l *look) error {
-	if err := errors.Join(os.Mkdir(dir, 0o755), s.own(dir)); err != nil {
+func (s Cache) writeLayer(ctx context.Context, dir string, l *finder) error {
+	if err := errors.Join(os.Mkdir(dir, 0o755), s.giveToUser(dir)); err != nil {
 		return err
 	}
 	for _, m := range l.modules {
-		to, err := s.folder(dir, m.path)
+		to, err := s.makeFolders(dir, m.path)
 		if err == nil {
 			err = workspace.New("", m.repo, workspace.Options{UID: s.UID, GID: s.GID}).Write(ctx, to, m.commit)
 		}
 		if errors.Is(err, loop.ErrNotFound) {
-			l.missing.submodule(m) // A clone that has the commit may lack what it holds.
+			l.missing.addSubmodule(m) // A clone that has the commit may lack what it holds.
 			return &l.missing
 		}
 		if err != nil {
@@ -145,24 +145,24 @@ func (s Cache) write(ctx context.Context, dir string, l *look) error {
 		}
 	}
 	for _, o := range l.objects {
-		if err := s.object(ctx, dir, o); err != nil {
+		if err := s.writeObject(ctx, dir, o); err != nil {
 			return err
 		}
 	}
-	return age(dir)
+	return backdate(dir)
 }
 
-// own gives a file or folder to whoever works with it.
-func (s Cache) own(name string) error {
+// giveToUser gives a file or folder to whoever works with it.
+func (s Cache) giveToUser(name string) error {
 	if s.UID == 0 || s.UID == os.Geteuid() {
 		return nil
 	}
 	return os.Lchown(name, s.UID, s.GID)
 }
 
-// folder makes the folders of a path below dir. None of them is reached through a
+// makeFolders makes the folders of a path below dir. None of them is reached through a
 // link, which what was written there may hold.
-func (s Cache) folder(dir, name string) (string, error) {
+func (s Cache) makeFolders(dir, name string) (string, error) {
 	at := dir
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "." {
@@ -171,7 +171,7 @@ func (s Cache) folder(dir, name string) (string, error) {
 		at = filepath.Join(at, part)
 		err := os.Mkdir(at, 0o755)
 		if err == nil {
-			err = s.own(at)
+			err = s.giveToUser(at)
 		} else if info, statErr := os.Lstat(at); statErr == nil && info.IsDir() {
 			err = nil
 		}
@@ -182,10 +182,10 @@ func (s Cache) folder(dir, name string) (string, error) {
 	return at, nil
 }
 
-// object writes a file from the store of git LFS, if it has the content that the
+// writeObject writes a file from the store of git LFS, if it has the content that the
 // pointer names.
-func (s Cache) object(ctx context.Context, dir string, o lfsObject) error {
-	folder, err := s.folder(dir, path.Dir(o.path))
+func (s Cache) writeObject(ctx context.Context, dir string, o lfsObject) error {
+	folder, err := s.makeFolders(dir, path.Dir(o.path))
 	if err != nil {
 		return err
 	}
@@ -204,12 +204,12 @@ func (s Cache) object(ctx context.Context, dir string, o lfsObject) error {
 	}
 	h := sha256.New()
 	n, err := io.Copy(io.MultiWriter(file, h), untilDone{ctx, from})
-	if err = errors.Join(err, file.Close(), s.own(to)); err != nil {
+	if err = errors.Join(err, file.Close(), s.giveToUser(to)); err != nil {
 		return err
 	}
 	if n != o.size || hex.EncodeToString(h.Sum(nil)) != o.oid {
 		var damaged MissingError
-		damaged.damage(o)
+		damaged.addDamaged(o)
 		return &damaged
 	}
 	return nil
@@ -232,9 +232,9 @@ func (u untilDone) Read(p []byte) (int, error) {
 // that git need not read one that is as old as its index.
 const backdated = 10 * time.Second
 
-// age makes all files of a layer equally old: no build takes one of them for newer
+// backdate makes all files of a layer equally old: no build takes one of them for newer
 // than another.
-func age(dir string) error {
+func backdate(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ func TestManyMissingFilesAreCountedAndTheCommandTakesAll(t *testing.T) {
 	var e MissingError
 	for i := range 20 {
 		path := fmt.Sprintf("lib %d", i)
-		e.submodule(module{path: path, outer: path})
+		e.addSubmodule(module{path: path, outer: path})
 	}
 	const text = "files of the base are not in this clone: 'lib 0' (submodule), 'lib 1' (submodule), 'lib 2' (submodule), 'lib 3' (submodule), 'lib 4' (submodule) and 15 more"
 	if e.Error() != text {
@@ -46,7 +46,7 @@ func TestManyMissingFilesAreCountedAndTheCommandTakesAll(t *testing.T) {
 	}
 	e = MissingError{}
 	for _, outer := range []string{"", "lib", "lib"} {
-		e.object(lfsObject{path: "x", outer: outer})
+		e.addObject(lfsObject{path: "x", outer: outer})
 	}
 	if got, want := e.Fix(), "git lfs pull && git submodule foreach --recursive 'git lfs pull'"; got != want {
 		t.Errorf("fix %q, want %q", got, want)

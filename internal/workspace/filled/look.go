@@ -24,9 +24,9 @@ import (
 // maxDepth is how many submodules may lie within each other.
 const maxDepth = 32
 
-// look finds what a tree only names, in its repository and in those of its
+// finder finds what a tree only names, in its repository and in those of its
 // submodules.
-type look struct {
+type finder struct {
 	cache   Cache
 	digest  hash.Hash // of all that is found
 	modules []module  // outer ones first
@@ -52,14 +52,14 @@ type lfsObject struct {
 	perm  fs.FileMode
 }
 
-// repository looks at the files of one repository, which are below prefix.
-func (l *look) repository(ctx context.Context, repo *git.Repo, prefix string, entries []object.Entry, depth int) (err error) {
+// findInRepository looks at the files of one repository, which are below prefix.
+func (l *finder) findInRepository(ctx context.Context, repo *git.Repo, prefix string, entries []object.Entry, depth int) (err error) {
 	blobs, err := repo.Blobs(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, blobs.Close()) }()
-	if err := l.pointers(ctx, repo, blobs, prefix, entries); err != nil {
+	if err := l.findPointers(ctx, repo, blobs, prefix, entries); err != nil {
 		return err
 	}
 	var names map[string]string
@@ -72,15 +72,15 @@ func (l *look) repository(ctx context.Context, repo *git.Repo, prefix string, en
 				return err
 			}
 		}
-		if err := l.module(ctx, repo, names[e.Path], prefix, e, depth); err != nil {
+		if err := l.findInModule(ctx, repo, names[e.Path], prefix, e, depth); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// module looks at a submodule and at those within it.
-func (l *look) module(ctx context.Context, repo *git.Repo, name, prefix string, e object.Entry, depth int) error {
+// findInModule looks at a submodule and at those within it.
+func (l *finder) findInModule(ctx context.Context, repo *git.Repo, name, prefix string, e object.Entry, depth int) error {
 	if depth == 0 {
 		l.outer = e.Path
 		defer func() { l.outer = "" }()
@@ -92,10 +92,10 @@ func (l *look) module(ctx context.Context, repo *git.Repo, name, prefix string, 
 	var err error
 	var entries []object.Entry
 	if m.repo, err = repo.Module(ctx, name, e.Path, e.ID); err == nil {
-		entries, err = files(ctx, m.repo, e.ID)
+		entries, err = listFiles(ctx, m.repo, e.ID)
 	}
 	if errors.Is(err, loop.ErrNotFound) {
-		l.missing.submodule(m)
+		l.missing.addSubmodule(m)
 		return nil
 	}
 	if err != nil {
@@ -103,11 +103,11 @@ func (l *look) module(ctx context.Context, repo *git.Repo, name, prefix string, 
 	}
 	l.modules = append(l.modules, m)
 	fmt.Fprintf(l.digest, "submodule\x00%s\x00%s\x00", m.path, m.commit)
-	return l.repository(ctx, m.repo, m.path+"/", entries, depth+1)
+	return l.findInRepository(ctx, m.repo, m.path+"/", entries, depth+1)
 }
 
-// files lists what a commit holds.
-func files(ctx context.Context, repo *git.Repo, commit string) (entries []object.Entry, err error) {
+// listFiles lists what a commit holds.
+func listFiles(ctx context.Context, repo *git.Repo, commit string) (entries []object.Entry, err error) {
 	blobs, err := repo.Blobs(ctx)
 	if err != nil {
 		return nil, err
@@ -141,8 +141,8 @@ func moduleNames(blobs *object.Blobs, entries []object.Entry) (map[string]string
 
 func isFile(e object.Entry) bool { return object.PlainMode(e.Mode)&^0o111 == object.ModeFile }
 
-// pointers looks for the files that git LFS keeps.
-func (l *look) pointers(ctx context.Context, repo *git.Repo, blobs *object.Blobs, prefix string, entries []object.Entry) error {
+// findPointers looks for the files that git LFS keeps.
+func (l *finder) findPointers(ctx context.Context, repo *git.Repo, blobs *object.Blobs, prefix string, entries []object.Entry) error {
 	var candidates []object.Entry
 	var paths, ids []string
 	for _, e := range entries {
@@ -150,7 +150,7 @@ func (l *look) pointers(ctx context.Context, repo *git.Repo, blobs *object.Blobs
 			candidates, paths = append(candidates, e), append(paths, e.Path)
 		}
 	}
-	kept, err := l.cache.kept(ctx, repo, blobs, entries, paths)
+	kept, err := l.cache.keptByLFS(ctx, repo, blobs, entries, paths)
 	if err != nil || kept == nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (l *look) pointers(ctx context.Context, repo *git.Repo, blobs *object.Blobs
 			return nil
 		}
 		if stores == nil {
-			if stores, err = l.cache.stores(repo); err != nil {
+			if stores, err = l.cache.lfsStores(repo); err != nil {
 				return err
 			}
 		}
@@ -185,8 +185,8 @@ func (l *look) pointers(ctx context.Context, repo *git.Repo, blobs *object.Blobs
 		if e.Mode&0o100 != 0 {
 			o.perm = 0o755
 		}
-		if o.from = p.in(stores); o.from == "" {
-			l.missing.object(o)
+		if o.from = p.findIn(stores); o.from == "" {
+			l.missing.addObject(o)
 			return nil
 		}
 		l.objects = append(l.objects, o)
@@ -195,9 +195,9 @@ func (l *look) pointers(ctx context.Context, repo *git.Repo, blobs *object.Blobs
 	})
 }
 
-// kept reports which paths are given to git LFS by the attributes of a tree and of
+// keptByLFS reports which paths are given to git LFS by the attributes of a tree and of
 // the repository; nil: none.
-func (s Cache) kept(ctx context.Context, repo *git.Repo, blobs *object.Blobs, entries []object.Entry, paths []string) (kept []bool, err error) {
+func (s Cache) keptByLFS(ctx context.Context, repo *git.Repo, blobs *object.Blobs, entries []object.Entry, paths []string) (kept []bool, err error) {
 	rules := map[string][]byte{}
 	names := workspace.NamesLFS(ownAttributes(repo))
 	for _, e := range entries {
@@ -246,15 +246,15 @@ func ownAttributes(repo *git.Repo) string {
 	return string(text)
 }
 
-// Kept reports for each path whether the attributes of the tree that a copy was
+// KeptByLFS reports for each path whether the attributes of the tree that a copy was
 // made from give it to git LFS.
-func (s Cache) Kept(ctx context.Context, repo *git.Repo, tree *workspace.Tree, paths []string) (kept []bool, err error) {
+func (s Cache) KeptByLFS(ctx context.Context, repo *git.Repo, tree *workspace.Tree, paths []string) (kept []bool, err error) {
 	blobs, err := repo.Blobs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, blobs.Close()) }()
-	kept, err = s.kept(ctx, repo, blobs, tree.Named(attributesName), paths)
+	kept, err = s.keptByLFS(ctx, repo, blobs, tree.EntriesNamed(attributesName), paths)
 	if err != nil {
 		return nil, fmt.Errorf("ask which files git LFS keeps: %w", err)
 	}
@@ -264,8 +264,8 @@ func (s Cache) Kept(ctx context.Context, repo *git.Repo, tree *workspace.Tree, p
 	return kept, nil
 }
 
-// stores are the directories in which git LFS keeps objects for a repository.
-func (s Cache) stores(repo *git.Repo) ([]string, error) {
+// lfsStores are the directories in which git LFS keeps objects for a repository.
+func (s Cache) lfsStores(repo *git.Repo) ([]string, error) {
 	dirs, err := repo.ObjectDirs()
 	if err != nil {
 		return nil, err
@@ -274,14 +274,14 @@ func (s Cache) stores(repo *git.Repo) ([]string, error) {
 	for i, dir := range dirs {
 		stores[i] = filepath.Join(filepath.Dir(dir), "lfs")
 	}
-	if own := s.storage(repo); own != "" {
+	if own := s.lfsStorage(repo); own != "" {
 		stores[0] = own
 	}
 	return stores, nil
 }
 
-// storage is what lfs.storage says, in the repository or for the user.
-func (s Cache) storage(repo *git.Repo) (dir string) {
+// lfsStorage is what lfs.storage says, in the repository or for the user.
+func (s Cache) lfsStorage(repo *git.Repo) (dir string) {
 	home := proc.LookupVariable(s.Environ, "HOME")
 	config := proc.LookupVariable(s.Environ, "XDG_CONFIG_HOME")
 	if config == "" {

@@ -18,21 +18,21 @@ type MissingError struct {
 	pull   []string // submodules of the outermost tree in which files of git LFS are missing; empty: it itself
 }
 
-func (e *MissingError) any() bool { return len(e.Submodules)+len(e.LFS)+len(e.Damaged) > 0 }
+func (e *MissingError) isAny() bool { return len(e.Submodules)+len(e.LFS)+len(e.Damaged) > 0 }
 
-func (e *MissingError) submodule(m module) {
-	e.Submodules, e.update = append(e.Submodules, m.path), add(e.update, m.outer)
+func (e *MissingError) addSubmodule(m module) {
+	e.Submodules, e.update = append(e.Submodules, m.path), addOnce(e.update, m.outer)
 }
 
-func (e *MissingError) object(o lfsObject) {
-	e.LFS, e.pull = append(e.LFS, o.path), add(e.pull, o.outer)
+func (e *MissingError) addObject(o lfsObject) {
+	e.LFS, e.pull = append(e.LFS, o.path), addOnce(e.pull, o.outer)
 }
 
-func (e *MissingError) damage(o lfsObject) {
-	e.Damaged, e.pull = append(e.Damaged, o.path), add(e.pull, o.outer)
+func (e *MissingError) addDamaged(o lfsObject) {
+	e.Damaged, e.pull = append(e.Damaged, o.path), addOnce(e.pull, o.outer)
 }
 
-func add(list []string, one string) []string {
+func addOnce(list []string, one string) []string {
 	if slices.Contains(list, one) {
 		return list
 	}
@@ -67,7 +67,7 @@ func (e *MissingError) Error() string {
 func (e *MissingError) Fix() string {
 	var lines []string
 	if len(e.update) > 0 {
-		lines = append(lines, command("git submodule update --init --recursive", e.update))
+		lines = append(lines, commandWith("git submodule update --init --recursive", e.update))
 	}
 	pull := "git lfs pull"
 	if len(e.Damaged) > 0 {
@@ -82,8 +82,8 @@ func (e *MissingError) Fix() string {
 	return strings.Join(lines, " && ")
 }
 
-// command adds paths to a command, which works on all without any.
-func command(line string, paths []string) string {
+// commandWith adds paths to a command, which works on all without any.
+func commandWith(line string, paths []string) string {
 	if len(paths) > mostArguments {
 		return line
 	}

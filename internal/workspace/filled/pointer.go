@@ -29,9 +29,9 @@ func parsePointer(text string) (pointer, bool) {
 	return pointer{oid: m[1], size: size}, err == nil
 }
 
-// in is the file with the content in the first store that has one of the right
+// findIn is the file with the content in the first store that has one of the right
 // size, or empty.
-func (p pointer) in(stores []string) string {
+func (p pointer) findIn(stores []string) string {
 	for _, dir := range stores {
 		name := filepath.Join(dir, "objects", p.oid[:2], p.oid[2:4], p.oid)
 		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() && info.Size() == p.size {

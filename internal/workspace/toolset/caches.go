@@ -52,7 +52,7 @@ func (k Set) Views(cache Cache, a Access) (views []sandbox.View, done func(), er
 		}
 	}
 	for i, c := range k.Caches {
-		v, err := cache.view(c, i, a)
+		v, err := cache.layerView(c, i, a)
 		if err != nil {
 			done()
 			return nil, func() {}, fmt.Errorf("show the cache %s: %w", c.Kind, err)
@@ -62,19 +62,19 @@ func (k Set) Views(cache Cache, a Access) (views []sandbox.View, done func(), er
 	return views, done, nil
 }
 
-// Folders show the caches of a toolset where no layers can be mounted, which would take
+// FolderViews show the caches of a toolset where no layers can be mounted, which would take
 // a complete copy of each. What a set-up downloaded is shown read-only, or else
 // the host's own downloads are. Programs start without anything compiled, and a
 // set-up without anything downloaded: they write to empty folders below
 // a.Scratch. Nothing is added for those that come later, whoever vouches for it.
-func (k Set) Folders(cache Cache, a Access) (views []sandbox.View, binds []sandbox.Bind, err error) {
+func (k Set) FolderViews(cache Cache, a Access) (views []sandbox.View, binds []sandbox.Bind, err error) {
 	for i, c := range k.Caches {
 		name := cacheName(c, i)
 		prepared := filepath.Join(a.Layer, cachesName, name)
 		switch {
 		case !c.Downloads || a.Downloads:
 			own := filepath.Join(a.Scratch, name)
-			if err := cache.own(own); err != nil {
+			if err := cache.makeOwned(own); err != nil {
 				return nil, nil, fmt.Errorf("show the cache %s: %w", c.Kind, err)
 			}
 			binds = append(binds, sandbox.Bind{From: own, To: c.Path, Write: true})
@@ -94,12 +94,12 @@ func readOnly(at, dir string) sandbox.View {
 // cacheName names a cache in folders of layers.
 func cacheName(c toolchain.Cache, n int) string { return c.Kind + "-" + strconv.Itoa(n) }
 
-// view layers one cache: the host's own at the bottom, the cache's above it, and
+// layerView layers one cache: the host's own at the bottom, the cache's above it, and
 // what a set-up downloaded above both.
-func (s Cache) view(c toolchain.Cache, n int, a Access) (sandbox.View, error) {
+func (s Cache) layerView(c toolchain.Cache, n int, a Access) (sandbox.View, error) {
 	name := cacheName(c, n)
 	own, work := filepath.Join(s.Dir, name), filepath.Join(s.Dir, "."+name)
-	if err := s.own(own); err != nil {
+	if err := s.makeOwned(own); err != nil {
 		return sandbox.View{}, err
 	}
 	v := sandbox.View{At: c.Path}
@@ -107,7 +107,7 @@ func (s Cache) view(c toolchain.Cache, n int, a Access) (sandbox.View, error) {
 	// set-up must add to all of them.
 	if isFolder(c.Path) && (s.UID < 0 || !a.Downloads || !c.Downloads) {
 		v.Lower = []string{c.Path}
-		if err := s.mirror(c, own); err != nil {
+		if err := s.mirrorFolders(c, own); err != nil {
 			return sandbox.View{}, err
 		}
 	}
@@ -116,7 +116,7 @@ func (s Cache) view(c toolchain.Cache, n int, a Access) (sandbox.View, error) {
 	} else {
 		v.Lower = append([]string{own}, v.Lower...)
 		v.Upper, v.Work = filepath.Join(a.Scratch, name), filepath.Join(a.Scratch, "."+name)
-		if err := s.own(v.Upper); err != nil {
+		if err := s.makeOwned(v.Upper); err != nil {
 			return sandbox.View{}, err
 		}
 	}
@@ -127,15 +127,15 @@ func (s Cache) view(c toolchain.Cache, n int, a Access) (sandbox.View, error) {
 		// The kernel wants one.
 		none := filepath.Join(s.Dir, "none")
 		v.Lower = []string{none}
-		return v, s.own(none)
+		return v, s.makeOwned(none)
 	}
 	return v, nil
 }
 
-// mirror makes the folders at the top of a build cache in own too, where they
+// mirrorFolders makes the folders at the top of a build cache in own too, where they
 // belong to programs: of a folder that two layers have, the upper one's owner
 // counts. Such a cache has no folders below those.
-func (s Cache) mirror(c toolchain.Cache, own string) error {
+func (s Cache) mirrorFolders(c toolchain.Cache, own string) error {
 	if s.UID < 0 || c.Downloads {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (s Cache) mirror(c toolchain.Cache, own string) error {
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			if err := s.own(filepath.Join(own, e.Name())); err != nil {
+			if err := s.makeOwned(filepath.Join(own, e.Name())); err != nil {
 				return err
 			}
 		}
@@ -158,8 +158,8 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// own makes a directory that programs may write to.
-func (s Cache) own(dir string) error {
+// makeOwned makes a directory that programs may write to.
+func (s Cache) makeOwned(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
 	}

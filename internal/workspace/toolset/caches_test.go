@@ -106,7 +106,7 @@ func TestWithoutLayersCachesAreReadOrEmptyAndNeverShared(t *testing.T) {
 			kind := map[bool]string{true: "downloads", false: "compiled"}[c.downloads]
 			k := toolset.Set{Caches: []toolchain.Cache{{Kind: kind, Path: host, Downloads: c.downloads}}}
 			c.access.Scratch = filepath.Join(scratch, name)
-			views, binds, err := k.Folders(cache, c.access)
+			views, binds, err := k.FolderViews(cache, c.access)
 			if err != nil {
 				t.Fatal(err)
 			}

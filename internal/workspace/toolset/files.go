@@ -98,7 +98,7 @@ func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) {
 	var all []fs.DirEntry
 	found := false
 	for _, l := range f.layers {
-		entries, err := list(l, name)
+		entries, err := listLayer(l, name)
 		if err != nil {
 			continue
 		}
@@ -117,10 +117,10 @@ func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) {
 	return all, nil
 }
 
-// list lists a directory of a layer. A directory that was opened in a root is read
+// listLayer lists a directory of a layer. A directory that was opened in a root is read
 // with a look at each entry, which in a large tree takes longer than all else: so
 // it is opened by its path too, and read there if that is the same one.
-func list(l *os.Root, name string) ([]fs.DirEntry, error) {
+func listLayer(l *os.Root, name string) ([]fs.DirEntry, error) {
 	inside, err := l.Stat(name)
 	if err != nil {
 		return nil, err

@@ -40,32 +40,32 @@ const memorySchema = "pawl.toolset/v1"
 // Errors are those of [toolchain.Resolve]; a language's own program that is not
 // there is none, because no line may want it.
 func Recall(ctx context.Context, exec proc.Runner, n Needs, dir string) (Set, error) {
-	file := filepath.Join(dir, digest(n.Root, strings.Join(n.Lines, "\x00"))+".json")
-	if k, ok := recalled(file, n); ok {
-		k.path = visible(n.Environ)
+	file := filepath.Join(dir, digestTexts(n.Root, strings.Join(n.Lines, "\x00"))+".json")
+	if k, ok := readMemory(file, n); ok {
+		k.path = visiblePath(n.Environ)
 		return k, nil
 	}
-	k, err := assemble(ctx, exec, n)
+	k, err := resolveSet(ctx, exec, n)
 	if err == nil {
-		keep(file, memory{memorySchema, k.origin(n), k})
+		writeMemory(file, memory{memorySchema, k.originDigest(n), k})
 	}
 	return k, err
 }
 
-func recalled(file string, n Needs) (Set, bool) {
+func readMemory(file string, n Needs) (Set, bool) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return Set{}, false
 	}
 	var m memory
-	if json.Unmarshal(text, &m) != nil || m.Schema != memorySchema || m.From != m.Set.origin(n) {
+	if json.Unmarshal(text, &m) != nil || m.Schema != memorySchema || m.From != m.Set.originDigest(n) {
 		return Set{}, false
 	}
 	return m.Set, true
 }
 
-// keep replaces the file as a whole, so that no reader sees half of it.
-func keep(file string, m memory) {
+// writeMemory replaces the file as a whole, so that no reader sees half of it.
+func writeMemory(file string, m memory) {
 	text, err := json.Marshal(m)
 	if err != nil || os.MkdirAll(filepath.Dir(file), 0o700) != nil {
 		return
@@ -76,10 +76,10 @@ func keep(file string, m memory) {
 	}
 }
 
-// origin stands for all that the toolset was found from: variables, the names at
+// originDigest stands for all that the toolset was found from: variables, the names at
 // the top of the checkout, files by which versions are chosen, where programs
 // are found, and the programs themselves.
-func (k Set) origin(n Needs) string {
+func (k Set) originDigest(n Needs) string {
 	var from []string
 	home, path := "", ""
 	for _, kv := range n.Environ {
@@ -97,22 +97,22 @@ func (k Set) origin(n Needs) string {
 		from = append(from, e.Name())
 	}
 	for _, name := range chosenBy {
-		from = append(from, stamp(filepath.Join(n.Root, name)))
+		from = append(from, fileStamp(filepath.Join(n.Root, name)))
 	}
 	for _, name := range chosenAtHome {
-		from = append(from, stamp(filepath.Join(home, name)))
+		from = append(from, fileStamp(filepath.Join(home, name)))
 	}
 	for _, t := range k.Toolchains {
-		from = append(from, stamp(t.Path))
+		from = append(from, fileStamp(t.Path))
 		for _, dir := range filepath.SplitList(path) {
-			from = append(from, stamp(filepath.Join(dir, t.Program)))
+			from = append(from, fileStamp(filepath.Join(dir, t.Program)))
 		}
 	}
-	return digest(from...)
+	return digestTexts(from...)
 }
 
-// stamp changes with a file.
-func stamp(path string) string {
+// fileStamp changes with a file.
+func fileStamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
 		return path
@@ -120,7 +120,7 @@ func stamp(path string) string {
 	return fmt.Sprintf("%s %d %d", path, info.Size(), info.ModTime().UnixNano())
 }
 
-func digest(texts ...string) string {
+func digestTexts(texts ...string) string {
 	h := sha256.New()
 	for _, text := range texts {
 		fmt.Fprintf(h, "%d\x00%s", len(text), text)

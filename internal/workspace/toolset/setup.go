@@ -32,11 +32,11 @@ type Setup struct {
 	Detected bool     // nobody wrote it down
 }
 
-// Plan says what prepares the tree that files shows. Command is the
+// PlanSetup says what prepares the tree that files shows. Command is the
 // definition's: empty means the one that the lockfiles ask for, [None] nothing.
 // What it prepares depends on the command, the toolchains of its programs and
 // languages, the lockfiles, and the files that the command names.
-func (k Set) Plan(files fs.FS, command string) (Setup, error) {
+func (k Set) PlanSetup(files fs.FS, command string) (Setup, error) {
 	if command == None {
 		return Setup{}, nil
 	}
@@ -54,8 +54,8 @@ func (k Set) Plan(files fs.FS, command string) (Setup, error) {
 	for _, stack := range found.Stacks {
 		programs = append(programs, programsOf[stack.Name]...)
 	}
-	fmt.Fprintf(h, "%s\x00%s\x00", s.Command, k.digest(programs))
-	for _, name := range append(found.Lockfiles, named(files, s.Command)...) {
+	fmt.Fprintf(h, "%s\x00%s\x00", s.Command, k.programsDigest(programs))
+	for _, name := range append(found.Lockfiles, filesNamed(files, s.Command)...) {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			return Setup{}, fmt.Errorf("read lockfile %s: %w", name, err)
@@ -67,8 +67,8 @@ func (k Set) Plan(files fs.FS, command string) (Setup, error) {
 	return s, nil
 }
 
-// named are the files of the tree that stand as words in a command.
-func named(files fs.FS, command string) []string {
+// filesNamed are the files of the tree that stand as words in a command.
+func filesNamed(files fs.FS, command string) []string {
 	var names []string
 	for word := range strings.FieldsSeq(command) {
 		name := path.Clean(strings.Trim(word, "\"'()"))
@@ -111,10 +111,10 @@ func (p Prepared) Lock(ctx context.Context, digest string) (unlock func(), err e
 // downloaded for Go.
 const modulesSeen = "/run/pawl/gomod"
 
-// Sources are what a set-up may take downloads from that lie on this machine,
+// DownloadSources are what a set-up may take downloads from that lie on this machine,
 // where it could not add to the cache itself: its programs are of another user
 // than the owner, or no layers can be mounted.
-func (k Set) Sources(cache Cache, layered bool) (binds []sandbox.Bind, env []string) {
+func (k Set) DownloadSources(cache Cache, layered bool) (binds []sandbox.Bind, env []string) {
 	for _, c := range k.Caches {
 		modules := filepath.Join(c.Path, "cache", "download")
 		if (cache.UID >= 0 || !layered) && c.Kind == "go-mod" && isFolder(modules) {
@@ -131,8 +131,8 @@ const (
 	cachesName = "caches" // what it downloaded, by the names of caches
 )
 
-// Tree is what a layer adds to a tree.
-func Tree(layer string) string { return filepath.Join(layer, treeName) }
+// LayerTree is what a layer adds to a tree.
+func LayerTree(layer string) string { return filepath.Join(layer, treeName) }
 
 // Written is what a set-up left.
 type Written struct {
@@ -141,16 +141,16 @@ type Written struct {
 	Caches  string   // Access.Scratch of its caches
 }
 
-// Keep makes what a set-up of the toolset wrote the layer of the digest, and takes
+// KeepLayer makes what a set-up of the toolset wrote the layer of the digest, and takes
 // it from where it is. What it compiled is not kept: nobody vouches for it.
-func (p Prepared) Keep(k Set, digest string, w Written) (string, error) {
+func (p Prepared) KeepLayer(k Set, digest string, w Written) (string, error) {
 	for _, name := range append(slices.Clone(w.Tracked), ".git") {
 		if err := os.RemoveAll(filepath.Join(w.Upper, filepath.FromSlash(name))); err != nil {
 			return "", fmt.Errorf("keep dependencies: %w", err)
 		}
 	}
 	made := filepath.Join(p.Dir, "."+digest+".new")
-	err := errors.Join(os.RemoveAll(made), os.MkdirAll(filepath.Join(made, cachesName), 0o755), os.Rename(w.Upper, Tree(made)))
+	err := errors.Join(os.RemoveAll(made), os.MkdirAll(filepath.Join(made, cachesName), 0o755), os.Rename(w.Upper, LayerTree(made)))
 	for i, c := range k.Caches {
 		from := filepath.Join(w.Caches, cacheName(c, i))
 		if err == nil && c.Downloads && isFolder(from) {

@@ -33,7 +33,7 @@ func with(of map[string]string, name, text string) map[string]string {
 
 func plan(t *testing.T, of map[string]string, command string) toolset.Setup {
 	t.Helper()
-	s, err := toolset.Set{}.Plan(files(of), command)
+	s, err := toolset.Set{}.PlanSetup(files(of), command)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestOnlyTheToolchainsOfTheSetUpCount(t *testing.T) {
 		return toolset.Set{Toolchains: []toolchain.Toolchain{{Program: "node", Digest: node}, {Program: "sleep", Digest: sleep}}}
 	}
 	digest := func(k toolset.Set) string {
-		s, err := k.Plan(files(npm), "")
+		s, err := k.PlanSetup(files(npm), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestALayerHoldsWhatTheSetUpAddedAndNothingElse(t *testing.T) {
 	}
 	scratch := tree(t, map[string]string{"npm-0/_x": "downloaded", "go-build-1/aa": "compiled"})
 	k := toolset.Set{Caches: []toolchain.Cache{{Kind: "npm", Path: "/nowhere", Downloads: true}, {Kind: "go-build", Path: "/nowhere"}}}
-	dir, err := p.Keep(k, "d1", toolset.Written{Upper: upper, Tracked: []string{"package.json"}, Caches: scratch})
+	dir, err := p.KeepLayer(k, "d1", toolset.Written{Upper: upper, Tracked: []string{"package.json"}, Caches: scratch})
 	unlock()
 	if err != nil {
 		t.Fatal(err)

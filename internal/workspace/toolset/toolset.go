@@ -45,14 +45,14 @@ type Needs struct {
 	Lines   []string // for the shell; the program that one begins with must be one that can be shown, if it is there
 }
 
-// assemble is Recall without a memory.
-func assemble(ctx context.Context, exec proc.Runner, n Needs) (Set, error) {
+// resolveSet is Recall without a memory.
+func resolveSet(ctx context.Context, exec proc.Runner, n Needs) (Set, error) {
 	var k Set
 	var programs []string
 	needed := map[string]bool{}
 	for _, line := range n.Lines {
 		programs = append(programs, toolchain.Programs(line)...)
-		needed[first(line)] = true
+		needed[firstProgram(line)] = true
 	}
 	stacks := probe.Repository(os.DirFS(n.Root)).Stacks
 	for _, s := range stacks {
@@ -73,7 +73,7 @@ func assemble(ctx context.Context, exec proc.Runner, n Needs) (Set, error) {
 		}
 	}
 	k.Caches = toolchain.Caches(n.Environ, programs, stacks)
-	k.path = visible(n.Environ)
+	k.path = visiblePath(n.Environ)
 	return k, nil
 }
 
@@ -86,8 +86,8 @@ func inPath(program string, environ []string) bool {
 	})
 }
 
-// first is the program in PATH that a line begins with, behind variables.
-func first(line string) string {
+// firstProgram is the program in PATH that a line begins with, behind variables.
+func firstProgram(line string) string {
 	for word := range strings.FieldsSeq(line) {
 		switch {
 		case strings.Contains(word, "="):
@@ -109,8 +109,8 @@ var programsOf = map[string][]string{
 	"composer": {"php", "composer"}, "mix": {"mix"}, "dotnet": {"dotnet"},
 }
 
-// visible are the directories of the user's PATH that every sandbox shows.
-func visible(environ []string) []string {
+// visiblePath are the directories of the user's PATH that every sandbox shows.
+func visiblePath(environ []string) []string {
 	var dirs []string
 	for _, dir := range proc.PathDirs(proc.LookupVariable(environ, "PATH")) {
 		if strings.HasPrefix(dir, "/usr/") || strings.HasPrefix(dir, "/opt/") || slices.Contains(systemPath, dir) {
@@ -145,7 +145,7 @@ func (k Set) Env(t sandbox.Tier) []string {
 	for _, t := range k.Toolchains {
 		env = append(env, t.Env...)
 	}
-	for _, c := range k.shown(t) {
+	for _, c := range k.shownCaches(t) {
 		if c.Env != "" {
 			env = append(env, c.Env+"="+c.Value)
 		}
@@ -154,9 +154,9 @@ func (k Set) Env(t sandbox.Tier) []string {
 	return slices.Compact(env)
 }
 
-// shown are the caches that programs in a tier see. Without mounts they cannot
+// shownCaches are the caches that programs in a tier see. Without mounts they cannot
 // add to any, and so see only those to which no program but a set-up adds.
-func (k Set) shown(t sandbox.Tier) []toolchain.Cache {
+func (k Set) shownCaches(t sandbox.Tier) []toolchain.Cache {
 	return slices.DeleteFunc(slices.Clone(k.Caches), func(c toolchain.Cache) bool { return !t.HasOwnRoot() && !c.Downloads })
 }
 
@@ -177,7 +177,7 @@ func (k Set) Binds(t sandbox.Tier) []sandbox.Bind {
 	if t.HasOwnRoot() {
 		return binds
 	}
-	for _, c := range k.shown(t) {
+	for _, c := range k.shownCaches(t) {
 		add(c.Path)
 	}
 	return binds
@@ -190,17 +190,17 @@ func (k Set) Digest(environ []string) string {
 	for _, t := range k.Toolchains {
 		all = append(all, t.Program, t.Digest)
 	}
-	return digest(all...)
+	return digestTexts(all...)
 }
 
-// digest changes with every toolchain of the toolset that is for one of the
+// programsDigest changes with every toolchain of the toolset that is for one of the
 // programs.
-func (k Set) digest(programs []string) string {
+func (k Set) programsDigest(programs []string) string {
 	var all []string
 	for _, t := range k.Toolchains {
 		if slices.Contains(programs, t.Program) {
 			all = append(all, t.Program, t.Digest)
 		}
 	}
-	return digest(all...)
+	return digestTexts(all...)
 }
