@@ -10,44 +10,44 @@ import (
 	"strings"
 )
 
-// kind is what an address is, in the words of a denial.
-type kind string
+// addrKind is what an address is, in the words of a denial.
+type addrKind string
 
 const (
-	public     kind = "public"
-	private    kind = "private"
-	loopback   kind = "loopback"
-	linkLocal  kind = "link-local"
-	metadata   kind = "a cloud's metadata service"
-	multicast  kind = "multicast"
-	unspecific kind = "unspecified"
-	reserved   kind = "reserved"
-	tunnelled  kind = "an old form of a tunnel"
-	ours       kind = "an address of this machine"
+	public     addrKind = "public"
+	private    addrKind = "private"
+	loopback   addrKind = "loopback"
+	linkLocal  addrKind = "link-local"
+	metadata   addrKind = "a cloud's metadata service"
+	multicast  addrKind = "multicast"
+	unspecific addrKind = "unspecified"
+	reserved   addrKind = "reserved"
+	tunnelled  addrKind = "an old form of a tunnel"
+	ours       addrKind = "an address of this machine"
 )
 
-// ranges are read from the top: the first that holds an address says its kind.
+// kindRanges are read from the top: the first that holds an address says its kind.
 // The address is without the forms that an IPv4 address takes inside of IPv6.
-var ranges = []struct {
-	kind kind
+var kindRanges = []struct {
+	kind addrKind
 	in   []netip.Prefix
 }{
-	{metadata, prefixes("169.254.169.254/32 169.254.170.2/32 169.254.170.23/32 100.100.100.200/32 168.63.129.16/32 192.0.0.192/32 fd00:ec2::/32 fd20:ce::/32")},
-	{unspecific, prefixes("0.0.0.0/8 ::/128")},
-	{loopback, prefixes("127.0.0.0/8 ::1/128")},
-	{linkLocal, prefixes("169.254.0.0/16 fe80::/10 fec0::/10")},
-	{multicast, prefixes("224.0.0.0/4 ff00::/8")},
-	{private, prefixes("10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 198.18.0.0/15 fc00::/7")},
-	{reserved, prefixes("192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 2001:db8::/32 3fff::/20")},
-	{tunnelled, prefixes("2002::/16 2001::/32")},
-	{reserved, prefixes("2001::/23")},
-	{public, prefixes("0.0.0.0/0 2000::/3")},
+	{metadata, parsePrefixes("169.254.169.254/32 169.254.170.2/32 169.254.170.23/32 100.100.100.200/32 168.63.129.16/32 192.0.0.192/32 fd00:ec2::/32 fd20:ce::/32")},
+	{unspecific, parsePrefixes("0.0.0.0/8 ::/128")},
+	{loopback, parsePrefixes("127.0.0.0/8 ::1/128")},
+	{linkLocal, parsePrefixes("169.254.0.0/16 fe80::/10 fec0::/10")},
+	{multicast, parsePrefixes("224.0.0.0/4 ff00::/8")},
+	{private, parsePrefixes("10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 198.18.0.0/15 fc00::/7")},
+	{reserved, parsePrefixes("192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 2001:db8::/32 3fff::/20")},
+	{tunnelled, parsePrefixes("2002::/16 2001::/32")},
+	{reserved, parsePrefixes("2001::/23")},
+	{public, parsePrefixes("0.0.0.0/0 2000::/3")},
 }
 
 // nat64 is the prefix under which networks without IPv4 reach IPv4 addresses.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-func prefixes(list string) []netip.Prefix {
+func parsePrefixes(list string) []netip.Prefix {
 	var out []netip.Prefix
 	for text := range strings.FieldsSeq(list) {
 		out = append(out, netip.MustParsePrefix(text))
@@ -55,9 +55,9 @@ func prefixes(list string) []netip.Prefix {
 	return out
 }
 
-// within returns the address that is reached: the IPv4 address inside of an
+// reachedAddr returns the address that is reached: the IPv4 address inside of an
 // IPv6 one where the latter is only a way to write or to route it.
-func within(a netip.Addr) netip.Addr {
+func reachedAddr(a netip.Addr) netip.Addr {
 	a = a.Unmap()
 	if nat64.Contains(a) {
 		b := a.As16()
@@ -68,15 +68,15 @@ func within(a netip.Addr) netip.Addr {
 
 // kindOf says what an address is. What is in no list is reserved: nothing
 // passes because somebody forgot it here.
-func kindOf(a netip.Addr) kind {
+func kindOf(a netip.Addr) addrKind {
 	if !a.IsValid() || a.Zone() != "" {
 		return reserved
 	}
-	a = within(a)
+	a = reachedAddr(a)
 	if isISATAP(a) {
 		return tunnelled
 	}
-	for _, r := range ranges {
+	for _, r := range kindRanges {
 		if slices.ContainsFunc(r.in, func(p netip.Prefix) bool { return p.Contains(a) }) {
 			return r.kind
 		}
@@ -91,47 +91,47 @@ func isISATAP(a netip.Addr) bool {
 	return a.Is6() && b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
 }
 
-// addresses looks a place up, once, and returns what of it may be dialled.
-func (e *Egress) addresses(ctx context.Context, p place) ([]netip.AddrPort, error) {
+// dialableAddrs looks a place up, once, and returns what of it may be dialled.
+func (e *Egress) dialableAddrs(ctx context.Context, p place) ([]netip.AddrPort, error) {
 	found := []netip.Addr{p.addr}
 	if !p.addr.IsValid() {
 		var err error
-		if found, err = e.lookup(ctx, p.name); err != nil {
+		if found, err = e.lookUpName(ctx, p.name); err != nil {
 			return nil, &unreachableError{p, err}
 		}
 	}
-	own, err := e.own()
+	own, err := e.ownAddrs()
 	if err != nil {
 		return nil, &unreachableError{p, fmt.Errorf("list the addresses of this machine: %w", err)}
 	}
 	var good []netip.AddrPort
 	var bad, entries []string
 	for _, a := range found {
-		k := e.judge(a, p.port, own)
+		k := e.classify(a, p.port, own)
 		if k == public {
 			good = append(good, netip.AddrPortFrom(a, p.port))
 			continue
 		}
 		bad = append(bad, fmt.Sprintf("%s (%s)", a, k))
 		if k == private {
-			entries = append(entries, entryOf(within(a).String(), p.port))
+			entries = append(entries, entryOf(reachedAddr(a).String(), p.port))
 		}
 	}
 	if len(good) == 0 {
-		return nil, deny(p, ReasonAddress, resolved(p, bad, entries))
+		return nil, deny(p, ReasonAddress, explainResolved(p, bad, entries))
 	}
 	return good, nil
 }
 
-// resolved says what a name leads to. Only private addresses can be opened, by
+// explainResolved says what a name leads to. Only private addresses can be opened, by
 // listing them beside the name.
-func resolved(p place, bad, entries []string) string {
+func explainResolved(p place, bad, entries []string) string {
 	text := "it is " + strings.Join(firstOf(bad, 4), ", ")
 	if len(bad) == 0 {
 		text = "it has no address"
 	}
 	if len(entries) > 0 {
-		text += "; " + allowBy(append([]string{entryOf(p.name, p.port)}, entries[:min(len(entries), 4)]...)...)
+		text += "; " + allowAdvice(append([]string{entryOf(p.name, p.port)}, entries[:min(len(entries), 4)]...)...)
 	}
 	return text
 }
@@ -144,32 +144,32 @@ func firstOf(list []string, n int) []string {
 	return list
 }
 
-// judge is kindOf, with what only this machine and its owner know.
-func (e *Egress) judge(a netip.Addr, port uint16, own []netip.Addr) kind {
+// classify is kindOf, with what only this machine and its owner know.
+func (e *Egress) classify(a netip.Addr, port uint16, own []netip.Addr) addrKind {
 	k := kindOf(a)
 	if k != public && k != private {
 		return k
 	}
-	reached := within(a)
+	reached := reachedAddr(a)
 	if slices.Contains(own, reached) || slices.Contains(own, a) {
 		return ours
 	}
-	if k == private && e.opened(reached, port) {
+	if k == private && e.isOpened(reached, port) {
 		return public
 	}
 	return k
 }
 
-// opened tells whether a private address is one that somebody has asked for.
-func (e *Egress) opened(a netip.Addr, port uint16) bool {
+// isOpened tells whether a private address is one that somebody has asked for.
+func (e *Egress) isOpened(a netip.Addr, port uint16) bool {
 	if slices.ContainsFunc(e.Private, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return true
 	}
-	_, reason := e.Allow.find(place{name: a.String(), addr: a, port: port})
+	_, reason := e.Allow.findEntries(place{name: a.String(), addr: a, port: port})
 	return reason == ""
 }
 
-func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+func (e *Egress) lookUpName(ctx context.Context, name string) ([]netip.Addr, error) {
 	if e.Resolve != nil {
 		return e.Resolve(ctx, name)
 	}
@@ -182,7 +182,7 @@ func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) 
 	return addrs, err
 }
 
-func (e *Egress) own() ([]netip.Addr, error) {
+func (e *Egress) ownAddrs() ([]netip.Addr, error) {
 	list := e.Interfaces
 	if list == nil {
 		list = net.InterfaceAddrs

@@ -16,7 +16,7 @@ import (
 )
 
 func TestEveryAddressHasAKind(t *testing.T) {
-	for text, want := range map[string]kind{
+	for text, want := range map[string]addrKind{
 		"93.184.216.34":                public,
 		"2606:2800:220:1::1":           public,
 		"::ffff:93.184.216.34":         public,
@@ -134,7 +134,7 @@ func TestPrivateAddressesAreOpenWhereSomebodyOpenedThem(t *testing.T) {
 	for name, c := range map[string]struct {
 		addr string
 		port uint16
-		want kind
+		want addrKind
 	}{
 		"in an open range":                 {"10.9.0.1", 443, public},
 		"mapped, in an open range":         {"::ffff:10.9.0.1", 443, public},
@@ -151,7 +151,7 @@ func TestPrivateAddressesAreOpenWhereSomebodyOpenedThem(t *testing.T) {
 		"this machine, by NAT64":           {"64:ff9b::a09:909", 443, ours},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := e.judge(netip.MustParseAddr(c.addr), c.port, []netip.Addr{mine}); got != c.want {
+			if got := e.classify(netip.MustParseAddr(c.addr), c.port, []netip.Addr{mine}); got != c.want {
 				t.Errorf("judge(%s) = %s, want %s", c.addr, got, c.want)
 			}
 		})
@@ -209,7 +209,7 @@ func TestNothingIsDialledWhenTheMachineDoesNotKnowItsAddresses(t *testing.T) {
 }
 
 func TestAddressesOfInterfacesAreThoseOfThisMachine(t *testing.T) {
-	own, err := (&Egress{}).own()
+	own, err := (&Egress{}).ownAddrs()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ const (
 	ReasonConnections loop.Reason = "connection_cap"
 )
 
-const maxShown = 120 // bytes of what a program sent, in what is said about it
+const maxShortened = 120 // bytes of what a program sent, in what is said about it
 
 // Denial is a request that did not pass, or a connection that was cut.
 type Denial struct {
@@ -41,19 +41,19 @@ type Denial struct {
 func (d Denial) String() string {
 	where := "a request"
 	if d.Host != "" {
-		where = d.asked()
+		where = d.hostPort()
 	}
 	line := fmt.Sprintf("pawl denied %s: %s", where, d.Reason)
 	if d.Detail != "" {
 		line += ": " + d.Detail
 	}
-	if fix := d.fix(); fix != "" {
+	if fix := d.howToAllow(); fix != "" {
 		line += "; " + fix
 	}
 	return oneLine(line)
 }
 
-func (d Denial) asked() string {
+func (d Denial) hostPort() string {
 	if d.Port == 0 {
 		return d.Host
 	}
@@ -63,10 +63,10 @@ func (d Denial) asked() string {
 	return fmt.Sprintf("%s:%d", d.Host, d.Port)
 }
 
-// fix is what the definition has to say. What no definition can allow has none.
-func (d Denial) fix() string {
+// howToAllow is what the definition has to say. What no definition can allow has none.
+func (d Denial) howToAllow() string {
 	if d.Reason == ReasonHost || d.Reason == ReasonPort {
-		return allowBy(entryOf(d.Host, d.Port))
+		return allowAdvice(entryOf(d.Host, d.Port))
 	}
 	if d.Reason == ReasonCall {
 		return "the definition's network lists the host for other requests only"
@@ -74,7 +74,7 @@ func (d Denial) fix() string {
 	return ""
 }
 
-func allowBy(entries ...string) string {
+func allowAdvice(entries ...string) string {
 	return "to allow it, write in the loop's definition: network: [" + strings.Join(entries, ", ") + "]"
 }
 
@@ -104,9 +104,9 @@ func oneLine(text string) string {
 	}, text)
 }
 
-func shown(text string) string {
-	if len(text) > maxShown {
-		text = text[:maxShown] + "..."
+func shorten(text string) string {
+	if len(text) > maxShortened {
+		text = text[:maxShortened] + "..."
 	}
 	return oneLine(text)
 }
@@ -132,9 +132,9 @@ func (e *unreachableError) Error() string {
 
 func (e *unreachableError) Unwrap() error { return e.err }
 
-// tell reports a denial. A program can be denied as often as it likes, so the
+// reportDenial reports a denial. A program can be denied as often as it likes, so the
 // number of reports is capped.
-func (e *Egress) tell(d Denial) {
+func (e *Egress) reportDenial(d Denial) {
 	if e.Denied == nil || e.told.Add(1) > int64(e.limits().Denials) {
 		return
 	}

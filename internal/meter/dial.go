@@ -23,38 +23,38 @@ const perAddress = 5 * time.Second
 
 var beforeDial = fault.New("meter.dial.before")
 
-// open connects to a listed place, or returns why that cannot or may not be.
-func (e *Egress) open(ctx context.Context, w *watch, to place) (*counted, error) {
+// connectTo connects to a listed place, or returns why that cannot or may not be.
+func (e *Egress) connectTo(ctx context.Context, w *watch, to place) (*countedConn, error) {
 	if err := beforeDial.Hit(ctx); err != nil {
 		return nil, &unreachableError{to, err}
 	}
-	proxy, err := e.upstream(to)
+	proxy, err := e.upstreamProxy(to)
 	if err != nil {
 		return nil, &unreachableError{to, err}
 	}
 	if proxy != nil {
-		conn, err := e.through(ctx, proxy, to)
+		conn, err := e.dialThrough(ctx, proxy, to)
 		if err != nil {
 			return nil, err
 		}
-		return e.count(conn, to, w), nil
+		return e.newCountedConn(conn, to, w), nil
 	}
-	list, err := e.addresses(ctx, to)
+	list, err := e.dialableAddrs(ctx, to)
 	if err != nil {
 		return nil, err
 	}
 	for _, addr := range list {
-		conn, dialErr := e.dial(ctx, addr)
+		conn, dialErr := e.dialAddr(ctx, addr)
 		if dialErr == nil {
-			return e.count(conn, to, w), nil
+			return e.newCountedConn(conn, to, w), nil
 		}
 		err = errors.Join(err, dialErr)
 	}
 	return nil, &unreachableError{to, err}
 }
 
-// dial takes an address and no name, so that there is nothing to look up again.
-func (e *Egress) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+// dialAddr takes an address and no name, so that there is nothing to look up again.
+func (e *Egress) dialAddr(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, perAddress)
 	defer cancel()
 	if e.Dial != nil {
@@ -64,8 +64,8 @@ func (e *Egress) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) 
 	return d.DialContext(ctx, "tcp", to.String())
 }
 
-// upstream is the proxy by which a place is reached; nil: none.
-func (e *Egress) upstream(to place) (*url.URL, error) {
+// upstreamProxy is the proxy by which a place is reached; nil: none.
+func (e *Egress) upstreamProxy(to place) (*url.URL, error) {
 	if e.Upstream == nil {
 		return nil, nil
 	}
@@ -76,11 +76,11 @@ func (e *Egress) upstream(to place) (*url.URL, error) {
 	return proxy, nil
 }
 
-// through asks a proxy for a tunnel.
-func (e *Egress) through(ctx context.Context, proxy *url.URL, to place) (net.Conn, error) {
+// dialThrough asks a proxy for a tunnel.
+func (e *Egress) dialThrough(ctx context.Context, proxy *url.URL, to place) (net.Conn, error) {
 	if to.addr.IsValid() {
 		// An address can be checked here as well as there.
-		if _, err := e.addresses(ctx, to); err != nil {
+		if _, err := e.dialableAddrs(ctx, to); err != nil {
 			return nil, err
 		}
 	}
@@ -89,7 +89,7 @@ func (e *Egress) through(ctx context.Context, proxy *url.URL, to place) (net.Con
 		return nil, &unreachableError{to, fmt.Errorf("dial the proxy %s: %w", proxy.Host, err)}
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	tunnel, err := ask(conn, proxy, to, e.limits().Head)
+	tunnel, err := requestTunnel(conn, proxy, to, e.limits().Head)
 	if err != nil {
 		_ = conn.Close()
 		return nil, &unreachableError{to, fmt.Errorf("ask the proxy %s: %w", proxy.Host, err)}
@@ -114,8 +114,8 @@ func dialProxy(ctx context.Context, proxy *url.URL) (net.Conn, error) {
 	return nil, fmt.Errorf("its scheme is %q: write http or https", proxy.Scheme)
 }
 
-// ask sends CONNECT and returns the connection behind the answer.
-func ask(conn net.Conn, proxy *url.URL, to place, limit int) (net.Conn, error) {
+// requestTunnel sends CONNECT and returns the connection behind the answer.
+func requestTunnel(conn net.Conn, proxy *url.URL, to place, limit int) (net.Conn, error) {
 	text := "CONNECT " + to.authority() + " HTTP/1.1\r\nHost: " + to.authority() + "\r\n"
 	if u := proxy.User; u != nil {
 		password, _ := u.Password()
@@ -126,7 +126,7 @@ func ask(conn net.Conn, proxy *url.URL, to place, limit int) (net.Conn, error) {
 	}
 	bounded := &io.LimitedReader{R: conn, N: int64(limit)}
 	in := bufio.NewReader(bounded)
-	resp, err := http.ReadResponse(in, &http.Request{Method: connect})
+	resp, err := http.ReadResponse(in, &http.Request{Method: methodConnect})
 	if err != nil {
 		return nil, err
 	}
@@ -136,18 +136,18 @@ func ask(conn net.Conn, proxy *url.URL, to place, limit int) (net.Conn, error) {
 		return nil, fmt.Errorf("it answered %d", resp.StatusCode)
 	}
 	bounded.N = 1<<63 - 1
-	return &buffered{Conn: conn, in: in}, nil
+	return &bufferedConn{Conn: conn, in: in}, nil
 }
 
-// buffered is a connection of which some bytes were read already.
-type buffered struct {
+// bufferedConn is a connection of which some bytes were read already.
+type bufferedConn struct {
 	net.Conn
 
 	in *bufio.Reader
 }
 
 // Read reads what was read already first.
-func (b *buffered) Read(p []byte) (int, error) { return b.in.Read(p) }
+func (b *bufferedConn) Read(p []byte) (int, error) { return b.in.Read(p) }
 
 // CloseWrite says that nothing more will be sent.
-func (b *buffered) CloseWrite() error { return closeWrite(b.Conn) }
+func (b *bufferedConn) CloseWrite() error { return closeWrite(b.Conn) }

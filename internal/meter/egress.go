@@ -97,7 +97,7 @@ func (e *Egress) Serve(ctx context.Context, l net.Listener) error {
 	}()
 	slots, turnedAway := make(chan struct{}, e.limits().Connections), make(chan struct{}, e.limits().Connections)
 	for {
-		conn, err := accept(ctx, l)
+		conn, err := acceptRetrying(ctx, l)
 		switch {
 		case ctx.Err() != nil || errors.Is(err, net.ErrClosed):
 			if err == nil {
@@ -107,7 +107,7 @@ func (e *Egress) Serve(ctx context.Context, l net.Listener) error {
 		case err != nil:
 			return fmt.Errorf("accept on %s: %w", l.Addr(), err)
 		}
-		place, do := slots, e.serve
+		place, do := slots, e.serveConn
 		if len(slots) == cap(slots) {
 			place, do = turnedAway, e.turnAway
 		}
@@ -123,8 +123,8 @@ func (e *Egress) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// accept waits out what passes, such as a process without free descriptors.
-func accept(ctx context.Context, l net.Listener) (net.Conn, error) {
+// acceptRetrying waits out what passes, such as a process without free descriptors.
+func acceptRetrying(ctx context.Context, l net.Listener) (net.Conn, error) {
 	pause := acceptPause
 	for try := 1; ; try++ {
 		conn, err := l.Accept()
@@ -148,13 +148,13 @@ type client struct {
 	answered bool  // a status line was written
 }
 
-// serve answers one connection and tells why it did not pass.
-func (e *Egress) serve(ctx context.Context, conn net.Conn) {
-	ctx, w := watched(ctx, e.limits())
+// serveConn answers one connection and tells why it did not pass.
+func (e *Egress) serveConn(ctx context.Context, conn net.Conn) {
+	ctx, w := watchConn(ctx, e.limits())
 	defer w.end()
 	defer closeAtEnd(ctx, conn)()
 	c := &client{Conn: conn, in: bufio.NewReader(conn)}
-	err := e.answer(ctx, w, c)
+	err := e.handleRequest(ctx, w, c)
 	if errors.Is(context.Cause(ctx), errOld) {
 		err = deny(c.to, ReasonTime, "it was open for "+e.limits().Age.String())
 	}
@@ -163,30 +163,30 @@ func (e *Egress) serve(ctx context.Context, conn net.Conn) {
 	}
 	status := 502
 	if d, denied := denialIn(err); denied {
-		e.tell(d)
+		e.reportDenial(d)
 		status = 403
 	}
-	if said := err.Error(); !c.answered && ctx.Err() == nil && forClient(err) {
-		c.refuse(w, status, said)
+	if said := err.Error(); !c.answered && ctx.Err() == nil && isForClient(err) {
+		c.sendRefusal(w, status, said)
 	}
 }
 
-// forClient tells whether an error is one to answer: a client that went away
+// isForClient tells whether an error is one to answer: a client that went away
 // hears nothing.
-func forClient(err error) bool {
+func isForClient(err error) bool {
 	_, unreachable := errors.AsType[*unreachableError](err)
 	_, denied := denialIn(err)
 	return unreachable || denied
 }
 
 func (e *Egress) turnAway(ctx context.Context, conn net.Conn) {
-	ctx, w := watched(ctx, e.limits())
+	ctx, w := watchConn(ctx, e.limits())
 	defer w.end()
 	defer closeAtEnd(ctx, conn)()
 	c := &client{Conn: conn, in: bufio.NewReader(conn)}
 	d := deny(place{}, ReasonConnections, fmt.Sprintf("%d connections are open already", e.limits().Connections))
-	e.tell(d.Denial)
-	c.refuse(w, 403, d.Error())
+	e.reportDenial(d.Denial)
+	c.sendRefusal(w, 403, d.Error())
 }
 
 // closeAtEnd closes a connection when ctx ends, or when the function is called
@@ -199,8 +199,8 @@ func closeAtEnd(ctx context.Context, conn net.Conn) func() {
 	}
 }
 
-// answer reads the request and lets it pass, or returns why not.
-func (e *Egress) answer(ctx context.Context, w *watch, c *client) error {
+// handleRequest reads the request and lets it pass, or returns why not.
+func (e *Egress) handleRequest(ctx context.Context, w *watch, c *client) error {
 	h, err := readHead(c.in, e.limits().Head)
 	if bad, ok := errors.AsType[*malformedError](err); ok {
 		return deny(place{}, ReasonRequest, bad.Error())
@@ -208,33 +208,33 @@ func (e *Egress) answer(ctx context.Context, w *watch, c *client) error {
 	if err != nil {
 		return err
 	}
-	t, err := targetOf(&h)
+	t, err := parseTarget(&h)
 	if err != nil {
 		return err
 	}
 	c.to = t.place
-	listed, reason := e.Allow.find(t.place)
+	listed, reason := e.Allow.findEntries(t.place)
 	if reason != "" {
 		return deny(t.place, reason, "")
 	}
-	if t.tunnel {
+	if t.isTunnel {
 		return e.tunnel(ctx, w, c)
 	}
 	return e.forward(ctx, w, c, request{head: &h, target: t, allowed: listed})
 }
 
-// refuse answers with one line, and waits until the client can have read it:
+// sendRefusal answers with one line, and waits until the client can have read it:
 // closing with unread bytes makes the kernel throw the answer away.
-func (c *client) refuse(w *watch, status int, line string) {
+func (c *client) sendRefusal(w *watch, status int, line string) {
 	phrase := line
 	if len(phrase) > maxPhrase {
 		phrase = phrase[:maxPhrase]
 	}
-	w.last(linger)
+	w.endAfter(linger)
 	_, err := fmt.Fprintf(c.Conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n",
 		status, phrase, len(line)+1, line)
 	if err == nil {
-		c.drain()
+		c.drainInput()
 	}
 }
 
@@ -243,13 +243,13 @@ const (
 	maxDrain  = 1 << 20 // bytes that are read and thrown away
 )
 
-func (c *client) drain() {
+func (c *client) drainInput() {
 	if closeWrite(c.Conn) == nil {
 		_, _ = io.CopyN(io.Discard, c.in, maxDrain)
 	}
 }
 
-func (e *Egress) limits() Limits { return e.Limits.orDefault() }
+func (e *Egress) limits() Limits { return e.Limits.withDefaults() }
 
 func (e *Egress) clock() Clock {
 	if e.Clock == nil {

@@ -124,11 +124,11 @@ func TestADenialSaysWhatToWrite(t *testing.T) {
 			if !strings.Contains(line, c.want) || !strings.Contains(line, "denied "+c.authority) {
 				t.Errorf("status line = %q, want %q in it", line, c.want)
 			}
-			if d.asked() != c.authority {
-				t.Errorf("told %s, want %s", d.asked(), c.authority)
+			if d.hostPort() != c.authority {
+				t.Errorf("told %s, want %s", d.hostPort(), c.authority)
 			}
 			entry := strings.Trim(strings.TrimSuffix(strings.TrimPrefix(c.want, "network: ["), "]"), `"`)
-			if _, reason := hosts(t, entry).find(placeFor(t, c.authority)); reason != "" {
+			if _, reason := hosts(t, entry).findEntries(placeFor(t, c.authority)); reason != "" {
 				t.Errorf("the entry %s does not allow it: %s", entry, reason)
 			}
 		})
@@ -139,7 +139,7 @@ func TestADenialIsOneLineOfASCIIWhateverWasAsked(t *testing.T) {
 	r := start(t, newWorld(), nil)
 	got := r.say("CONNECT " + strings.Repeat("%0d%0aSet-Cookie:x", 50) + ":443 HTTP/1.1\r\nHost: a\r\n\r\n")
 	wantStatus(t, got, "403", ReasonSpelling)
-	if d := r.wantDenied(ReasonSpelling); len(d.Host) > maxShown+3 {
+	if d := r.wantDenied(ReasonSpelling); len(d.Host) > maxShortened+3 {
 		t.Errorf("the host has %d bytes", len(d.Host))
 	}
 	if line := (Denial{Host: "a\r\nb\x1b[31m\u202e", Reason: ReasonHost}).String(); strings.ContainsAny(line, "\r\n\x1b\u202e") {
@@ -333,9 +333,9 @@ func TestAPointBeforeTheDialCanFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := Egress{Resolve: w.Resolve, Dial: w.Dial}
-	ctx, watch := watched(fault.With(t.Context(), plan), e.limits())
+	ctx, watch := watchConn(fault.With(t.Context(), plan), e.limits())
 	defer watch.end()
-	_, err = e.open(ctx, watch, placeFor(t, "allowed.test:80"))
+	_, err = e.connectTo(ctx, watch, placeFor(t, "allowed.test:80"))
 	if _, ok := errors.AsType[*unreachableError](err); !ok || !errors.Is(err, syscall.EIO) || len(w.dialled) > 0 {
 		t.Errorf("open = %v, dialled %v", err, w.dialled)
 	}

@@ -25,53 +25,53 @@ type request struct {
 func (e *Egress) forward(ctx context.Context, w *watch, c *client, r request) error {
 	path, _, _ := strings.Cut(r.target.path, "?")
 	if !r.allowed.allowCall(r.head.method, path) {
-		return deny(c.to, ReasonCall, r.head.method+" "+shown(path))
+		return deny(c.to, ReasonCall, r.head.method+" "+shorten(path))
 	}
-	up, err := e.open(ctx, w, c.to)
+	up, err := e.connectTo(ctx, w, c.to)
 	if err != nil {
 		return err
 	}
 	defer closeAtEnd(ctx, up)()
-	if r.head.has("Expect", "100-continue") && !r.head.old {
+	if r.head.listHas("Expect", "100-continue") && !r.head.old {
 		if _, err := io.WriteString(c.Conn, "HTTP/1.1 100 Continue\r\n\r\n"); err != nil {
 			return err
 		}
 	}
 	sent := make(chan error, 1)
 	go func() {
-		err := r.send(up, c.in)
+		err := r.sendTo(up, c.in)
 		if err != nil {
 			// Without all of the request there is no answer to wait for.
 			_ = up.Close()
 		}
 		sent <- err
 	}()
-	err = c.receive(up, r, e.limits().Head)
+	err = c.passResponse(up, r, e.limits().Head)
 	_ = up.Close()
-	return c.finish(w, err, sent)
+	return c.finishForward(w, err, sent)
 }
 
-// finish waits for the sender and decides which of two errors was the cause of
+// finishForward waits for the sender and decides which of two errors was the cause of
 // the other.
-func (c *client) finish(w *watch, err error, sent <-chan error) error {
-	w.last(linger)
+func (c *client) finishForward(w *watch, err error, sent <-chan error) error {
+	w.endAfter(linger)
 	// The sender may wait for the rest of a body that the host did not want.
-	_ = c.SetReadDeadline(longAgo)
+	_ = c.SetReadDeadline(pastDeadline)
 	sendErr := <-sent
 	_ = c.SetReadDeadline(time.Time{})
 	if _, denied := denialIn(sendErr); denied {
 		return sendErr
 	}
 	if err == nil {
-		c.drain()
+		c.drainInput()
 	}
 	return err
 }
 
-var longAgo = time.Unix(1, 0)
+var pastDeadline = time.Unix(1, 0)
 
-// send writes the request anew: what the host reads is what was checked.
-func (r request) send(up *counted, body io.Reader) error {
+// sendTo writes the request anew: what the host reads is what was checked.
+func (r request) sendTo(up *countedConn, body io.Reader) error {
 	var text strings.Builder
 	writeHead(&text, r)
 	if _, err := io.WriteString(up, text.String()); err != nil {
@@ -85,25 +85,25 @@ func (r request) send(up *counted, body io.Reader) error {
 }
 
 func writeHead(text *strings.Builder, r request) {
-	fmt.Fprintf(text, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", r.head.method, r.target.path, r.host())
+	fmt.Fprintf(text, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", r.head.method, r.target.path, r.hostField())
 	for _, f := range r.head.endToEnd() {
 		fmt.Fprintf(text, "%s: %s\r\n", f.name, f.value)
 	}
 	switch {
 	case r.head.chunked:
 		text.WriteString("Transfer-Encoding: chunked\r\n")
-	case len(r.head.values("Content-Length")) > 0:
+	case len(r.head.fieldValues("Content-Length")) > 0:
 		fmt.Fprintf(text, "Content-Length: %d\r\n", r.head.length)
 	}
 	text.WriteString("\r\n")
 }
 
 // sendChunks takes the chunks apart and makes new ones.
-func (r request) sendChunks(up *counted, body io.Reader) error {
-	in := &noted{r: body}
+func (r request) sendChunks(up *countedConn, body io.Reader) error {
+	in := &errorKeeper{r: body}
 	out := httputil.NewChunkedWriter(up)
 	_, err := io.Copy(struct{ io.Writer }{out}, httputil.NewChunkedReader(bufio.NewReader(in)))
-	if _, denied := denialIn(err); err != nil && in.err == nil && !denied && !isNet(err) {
+	if _, denied := denialIn(err); err != nil && in.err == nil && !denied && !isNetError(err) {
 		return deny(r.target.place, ReasonRequest, "its chunks are malformed")
 	}
 	if err != nil {
@@ -116,19 +116,19 @@ func (r request) sendChunks(up *counted, body io.Reader) error {
 	return err
 }
 
-func isNet(err error) bool {
+func isNetError(err error) bool {
 	_, ok := errors.AsType[net.Error](err)
 	return ok
 }
 
-// noted keeps the error of a reader apart from those of who reads from it.
-type noted struct {
+// errorKeeper keeps the error of a reader apart from those of who reads from it.
+type errorKeeper struct {
 	r   io.Reader
 	err error
 }
 
 // Read reads.
-func (n *noted) Read(p []byte) (int, error) {
+func (n *errorKeeper) Read(p []byte) (int, error) {
 	got, err := n.r.Read(p)
 	if err != nil {
 		n.err = err
@@ -136,16 +136,16 @@ func (n *noted) Read(p []byte) (int, error) {
 	return got, err
 }
 
-// host is the Host field: without the port that is usual.
-func (r request) host() string {
+// hostField is the Host field: without the port that is usual.
+func (r request) hostField() string {
 	if r.target.port == portPlain {
 		return strings.TrimSuffix(r.target.authority(), ":80")
 	}
 	return r.target.authority()
 }
 
-// receive passes the response on, without the fields that are for the proxy.
-func (c *client) receive(up *counted, r request, limit int) error {
+// passResponse passes the response on, without the fields that are for the proxy.
+func (c *client) passResponse(up *countedConn, r request, limit int) error {
 	resp, err := readResponse(up, r.head.method, limit)
 	if err != nil {
 		if up.cut != nil {
@@ -157,7 +157,7 @@ func (c *client) receive(up *counted, r request, limit int) error {
 	c.answered = true
 	forProxy := strings.Join(resp.Header["Connection"], ",")
 	for name := range resp.Header {
-		if isHop(name) || hasElement(forProxy, name) {
+		if isHopByHop(name) || listHasElement(forProxy, name) {
 			resp.Header.Del(name)
 		}
 	}
@@ -174,7 +174,7 @@ func (c *client) receive(up *counted, r request, limit int) error {
 
 // readResponse reads the head of a response, with a limit that does not hold
 // for its body.
-func readResponse(up *counted, method string, limit int) (*http.Response, error) {
+func readResponse(up *countedConn, method string, limit int) (*http.Response, error) {
 	bounded := &io.LimitedReader{R: up, N: int64(limit)}
 	in := bufio.NewReader(bounded)
 	for {

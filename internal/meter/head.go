@@ -37,7 +37,7 @@ func readHead(in *bufio.Reader, limit int) (head, error) {
 	if err != nil {
 		return head{}, err
 	}
-	h, err := startOf(line)
+	h, err := parseRequestLine(line)
 	if err != nil {
 		return head{}, err
 	}
@@ -47,9 +47,9 @@ func readHead(in *bufio.Reader, limit int) (head, error) {
 			return head{}, err
 		}
 		if line == "" {
-			return h, h.frame()
+			return h, h.readBodyLength()
 		}
-		f, err := fieldOf(line)
+		f, err := parseField(line)
 		if err != nil {
 			return head{}, err
 		}
@@ -92,7 +92,7 @@ func (e *malformedError) Unwrap() error { return e.err }
 
 func malformed(why string) error { return &malformedError{errors.New(why)} }
 
-func startOf(line string) (head, error) {
+func parseRequestLine(line string) (head, error) {
 	parts := strings.Split(line, " ")
 	if len(parts) != 3 || !isToken(parts[0]) || !isVisible(parts[1]) {
 		return head{}, malformed("its first line is not a method, a target and a version")
@@ -104,7 +104,7 @@ func startOf(line string) (head, error) {
 	return h, nil
 }
 
-func fieldOf(line string) (field, error) {
+func parseField(line string) (field, error) {
 	name, value, ok := strings.Cut(line, ":")
 	if !ok || !isToken(name) {
 		return field{}, malformed("a header field has no name, or a space beside it")
@@ -118,15 +118,15 @@ func fieldOf(line string) (field, error) {
 	return field{textproto.CanonicalMIMEHeaderKey(name), value}, nil
 }
 
-// frame finds how long the body is, and refuses what says it twice.
-func (h *head) frame() error {
-	lengths, codings := h.values("Content-Length"), h.values("Transfer-Encoding")
+// readBodyLength finds how long the body is, and refuses what says it twice.
+func (h *head) readBodyLength() error {
+	lengths, codings := h.fieldValues("Content-Length"), h.fieldValues("Transfer-Encoding")
 	switch {
 	case len(lengths) > 1 || len(codings) > 1:
 		return malformed("it says more than once how long it is")
 	case len(lengths) == 1 && len(codings) == 1:
 		return malformed("it has a Content-Length and a Transfer-Encoding")
-	case len(h.values("Host")) > 1:
+	case len(h.fieldValues("Host")) > 1:
 		return malformed("it has more than one Host")
 	case len(codings) == 1:
 		if h.old || !strings.EqualFold(codings[0], "chunked") {
@@ -144,7 +144,7 @@ func (h *head) frame() error {
 	return nil
 }
 
-func (h *head) values(name string) []string {
+func (h *head) fieldValues(name string) []string {
 	var out []string
 	for _, f := range h.fields {
 		if f.name == name {
@@ -154,12 +154,12 @@ func (h *head) values(name string) []string {
 	return out
 }
 
-// has tells whether a field that is a list has an element, in any case.
-func (h *head) has(name, element string) bool {
-	return hasElement(strings.Join(h.values(name), ","), element)
+// listHas tells whether a field that is a list has an element, in any case.
+func (h *head) listHas(name, element string) bool {
+	return listHasElement(strings.Join(h.fieldValues(name), ","), element)
 }
 
-func hasElement(list, element string) bool {
+func listHasElement(list, element string) bool {
 	for part := range strings.SplitSeq(list, ",") {
 		if strings.EqualFold(strings.Trim(part, " \t"), element) {
 			return true
@@ -172,12 +172,12 @@ func hasElement(list, element string) bool {
 // proxy writes itself.
 func (h *head) endToEnd() []field {
 	return slices.DeleteFunc(slices.Clone(h.fields), func(f field) bool {
-		return isHop(f.name) || h.has("Connection", f.name)
+		return isHopByHop(f.name) || h.listHas("Connection", f.name)
 	})
 }
 
-// isHop tells whether a field is for the next program on the way only.
-func isHop(name string) bool {
+// isHopByHop tells whether a field is for the next program on the way only.
+func isHopByHop(name string) bool {
 	switch name {
 	case "Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Content-Length", "Host", "Expect", "Http2-Settings":
 		return true

@@ -70,7 +70,7 @@ func TestARequestThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
 
 func TestATabInAValueIsPassedOn(t *testing.T) {
 	h, err := parse("GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nX: a\tb\r\n\r\n")
-	if got := h.values("X"); err != nil || len(got) != 1 || got[0] != "a\tb" {
+	if got := h.fieldValues("X"); err != nil || len(got) != 1 || got[0] != "a\tb" {
 		t.Errorf("X = %q, %v", got, err)
 	}
 }
@@ -117,7 +117,7 @@ func TestATargetNamesOneHost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := targetOf(&h); err != nil || got.path != want || got.name != "a.test" {
+		if got, err := parseTarget(&h); err != nil || got.path != want || got.name != "a.test" {
 			t.Errorf("%s asks %s for %q, %v, want %q", first, got.name, got.path, err, want)
 		}
 	}
@@ -159,7 +159,7 @@ func TestATargetNamesOneHost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = targetOf(&h)
+			_, err = parseTarget(&h)
 			d, _ := denialIn(err)
 			if string(d.Reason) != c.want || err != nil && c.want == "" {
 				t.Errorf("denied: %v, want %q", err, c.want)
@@ -174,7 +174,7 @@ func TestATunnelHasNoBody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := targetOf(&h); err == nil {
+		if _, err := parseTarget(&h); err == nil {
 			t.Errorf("a CONNECT with %s is taken", framing)
 		}
 	}
@@ -198,8 +198,8 @@ func FuzzHead(f *testing.F) {
 		if err == nil {
 			sameAs(t, h, theirs)
 		}
-		to, err := targetOf(&h)
-		if err != nil || to.tunnel {
+		to, err := parseTarget(&h)
+		if err != nil || to.isTunnel {
 			return
 		}
 		var sent strings.Builder
@@ -212,7 +212,7 @@ func FuzzHead(f *testing.F) {
 			t.Errorf("%+v was sent as %+v", h, again)
 		}
 		for _, field := range again.fields {
-			if isHop(field.name) && !strings.Contains("Connection Host Content-Length Transfer-Encoding", field.name) {
+			if isHopByHop(field.name) && !strings.Contains("Connection Host Content-Length Transfer-Encoding", field.name) {
 				t.Errorf("%s was sent on", field.name)
 			}
 		}

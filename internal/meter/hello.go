@@ -31,7 +31,7 @@ var (
 // readHello reads one ClientHello, which may be spread over records, and
 // returns the bytes that it read beside the message.
 func readHello(in io.Reader) (raw, message []byte, err error) {
-	for !complete(message) {
+	for !isComplete(message) {
 		var header [recordHeader]byte
 		if _, err := io.ReadFull(in, header[:]); err != nil {
 			return nil, nil, err
@@ -49,14 +49,14 @@ func readHello(in io.Reader) (raw, message []byte, err error) {
 		if message[0] != clientHello {
 			return nil, nil, errNotTLS
 		}
-		if len(raw) > 2*maxHello || complete(message) && len(message) > messageSize(message) {
+		if len(raw) > 2*maxHello || isComplete(message) && len(message) > messageSize(message) {
 			return nil, nil, errHello
 		}
 	}
 	return raw, message, nil
 }
 
-func complete(message []byte) bool {
+func isComplete(message []byte) bool {
 	return len(message) >= messageHeader && len(message) >= messageSize(message)
 }
 
@@ -68,17 +68,17 @@ func messageSize(message []byte) int {
 // empty if it asks for none.
 func serverName(message []byte) (string, error) {
 	c := cursor(message)
-	if !c.skip(1) {
+	if !c.skipBytes(1) {
 		return "", errHello
 	}
-	body, ok := c.vector(3)
+	body, ok := c.readVector(3)
 	if !ok || len(c) != 0 {
 		return "", errHello
 	}
 	// Version, random, session, ciphers, compression.
-	ok = body.skip(2 + 32)
+	ok = body.skipBytes(2 + 32)
 	for _, width := range []int{1, 2, 1} {
-		_, got := body.vector(width)
+		_, got := body.readVector(width)
 		ok = ok && got
 	}
 	if !ok {
@@ -87,20 +87,20 @@ func serverName(message []byte) (string, error) {
 	if len(body) == 0 {
 		return "", nil // from before there were extensions
 	}
-	list, ok := body.vector(2)
+	list, ok := body.readVector(2)
 	if !ok || len(body) != 0 {
 		return "", errHello
 	}
-	return nameIn(list)
+	return nameInExtensions(list)
 }
 
-// nameIn looks through the extensions. A second server name is an error: a
+// nameInExtensions looks through the extensions. A second server name is an error: a
 // server could take either.
-func nameIn(list cursor) (name string, err error) {
+func nameInExtensions(list cursor) (name string, err error) {
 	seen := false
 	for len(list) > 0 {
-		id, ok := list.number(2)
-		data, got := list.vector(2)
+		id, ok := list.readNumber(2)
+		data, got := list.readVector(2)
 		switch {
 		case !ok || !got:
 			return "", errHello
@@ -112,20 +112,20 @@ func nameIn(list cursor) (name string, err error) {
 			return "", errHello
 		}
 		seen = true
-		if name, err = onlyName(data); err != nil {
+		if name, err = soleName(data); err != nil {
 			return "", err
 		}
 	}
 	return name, nil
 }
 
-func onlyName(data cursor) (string, error) {
-	names, ok := data.vector(2)
+func soleName(data cursor) (string, error) {
+	names, ok := data.readVector(2)
 	if !ok || len(data) != 0 {
 		return "", errHello
 	}
-	kind, _ := names.number(1)
-	name, _ := names.vector(2) // nothing, if it is cut
+	kind, _ := names.readNumber(1)
+	name, _ := names.readVector(2) // nothing, if it is cut
 	if kind != 0 || len(names) != 0 || len(name) == 0 {
 		return "", errHello
 	}
@@ -139,14 +139,14 @@ func checkHello(message []byte, to place) error {
 	case err != nil:
 		return deny(to, ReasonServerName, err.Error())
 	case to.addr.IsValid() && name != "":
-		return deny(to, ReasonServerName, fmt.Sprintf("TLS asks for %q, CONNECT for an address", shown(name)))
+		return deny(to, ReasonServerName, fmt.Sprintf("TLS asks for %q, CONNECT for an address", shorten(name)))
 	case to.addr.IsValid():
 		return nil
 	case name == "":
 		return deny(to, ReasonServerName, "TLS names no host (no SNI)")
 	}
-	if spelled, _, err := nameOf(name); err != nil || spelled != to.name {
-		return deny(to, ReasonServerName, fmt.Sprintf("TLS asks for %q", shown(name)))
+	if spelled, _, err := parseName(name); err != nil || spelled != to.name {
+		return deny(to, ReasonServerName, fmt.Sprintf("TLS asks for %q", shorten(name)))
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func checkHello(message []byte, to place) error {
 // cursor is what is left to read.
 type cursor []byte
 
-func (c *cursor) skip(n int) bool {
+func (c *cursor) skipBytes(n int) bool {
 	if len(*c) < n {
 		return false
 	}
@@ -162,22 +162,22 @@ func (c *cursor) skip(n int) bool {
 	return true
 }
 
-func (c *cursor) number(width int) (n int, ok bool) {
+func (c *cursor) readNumber(width int) (n int, ok bool) {
 	if len(*c) < width {
 		return 0, false
 	}
 	for _, b := range (*c)[:width] {
 		n = n<<8 | int(b)
 	}
-	return n, c.skip(width)
+	return n, c.skipBytes(width)
 }
 
-// vector reads a length of so many bytes and then what it counts.
-func (c *cursor) vector(width int) (cursor, bool) {
-	n, ok := c.number(width)
+// readVector reads a length of so many bytes and then what it counts.
+func (c *cursor) readVector(width int) (cursor, bool) {
+	n, ok := c.readNumber(width)
 	if !ok || len(*c) < n {
 		return nil, false
 	}
 	v := (*c)[:n]
-	return v, c.skip(n)
+	return v, c.skipBytes(n)
 }

@@ -75,7 +75,7 @@ func split1(raw []byte) []byte {
 
 func placeFor(tb testing.TB, authority string) place {
 	tb.Helper()
-	p, err := placeOf(authority, 0)
+	p, err := parsePlace(authority, 0)
 	if err != nil {
 		tb.Fatal(err)
 	}

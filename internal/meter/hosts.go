@@ -53,68 +53,68 @@ func ParseHosts(list []string) (Hosts, error) {
 	return hosts, nil
 }
 
-// badEntry is why an entry is refused, and what to write.
-type badEntry struct {
+// entryError is why an entry is refused, and what to write.
+type entryError struct {
 	why error
 	fix string
 }
 
-func parseHost(entry string) (Host, *badEntry) {
+func parseHost(entry string) (Host, *entryError) {
 	if strings.Contains(entry, "/") {
 		_, rest, found := strings.Cut(entry, "://")
 		if !found {
 			rest = entry
 		}
 		host, _, _ := strings.Cut(rest, "/")
-		return Host{}, &badEntry{errors.New("it is a URL"), "write the host alone: " + cmp.Or(host, "registry.npmjs.org")}
+		return Host{}, &entryError{errors.New("it is a URL"), "write the host alone: " + cmp.Or(host, "registry.npmjs.org")}
 	}
 	if addr, err := netip.ParseAddr(entry); err == nil && addr.Is6() {
 		entry = "[" + entry + "]"
 	}
 	name, below := strings.CutPrefix(entry, "*.")
-	p, err := placeOf(name, portTLS)
+	p, err := parsePlace(name, portTLS)
 	if err != nil {
-		return Host{}, &badEntry{err, fixOf(name)}
+		return Host{}, &entryError{err, fixForName(name)}
 	}
 	h := Host{Name: p.name, Below: below}
 	if _, port, _ := splitPort(name); port != "" {
 		h.Ports = []uint16{p.port}
 	}
-	return h, h.senseless(p)
+	return h, h.checkSense(p)
 }
 
-// senseless says why an entry that is spelled well may not stand.
-func (h Host) senseless(p place) *badEntry {
+// checkSense says why an entry that is spelled well may not stand.
+func (h Host) checkSense(p place) *entryError {
 	single := !strings.Contains(h.Name, ".")
 	switch {
 	case p.addr.IsValid() && h.Below:
-		return &badEntry{errors.New("there are no names below an address"), "write the address alone: " + h.Name}
+		return &entryError{errors.New("there are no names below an address"), "write the address alone: " + h.Name}
 	case p.addr.IsValid():
 		if kind := kindOf(p.addr); kind != public && kind != private {
-			return &badEntry{fmt.Errorf("the address is %s, which is never reached from a sandbox", kind), "remove the entry"}
+			return &entryError{fmt.Errorf("the address is %s, which is never reached from a sandbox", kind), "remove the entry"}
 		}
 	case h.Name == "localhost" || strings.HasSuffix(h.Name, ".localhost"):
-		return &badEntry{errors.New("a sandbox has a localhost of its own"), "remove the entry: programs reach it without a proxy"}
+		return &entryError{errors.New("a sandbox has a localhost of its own"), "remove the entry: programs reach it without a proxy"}
 	case single && h.Below:
-		return &badEntry{errors.New("it is a whole top-level domain"), "write one domain: *.example" + "." + h.Name}
+		return &entryError{errors.New("it is a whole top-level domain"), "write one domain: *.example" + "." + h.Name}
 	case single:
-		return &badEntry{errors.New("it is a short name, which means another host elsewhere"), "write the full name, as in " + h.Name + ".example.org"}
+		return &entryError{errors.New("it is a short name, which means another host elsewhere"), "write the full name, as in " + h.Name + ".example.org"}
 	}
 	return nil
 }
 
-func fixOf(name string) string {
+func fixForName(name string) string {
 	if strings.Contains(name, "*") {
 		return "a star stands only at the beginning, before a dot: *.example.org"
 	}
 	return "write a name or an address, with a port if it is not 443 and 80: registry.npmjs.org, *.example.org, git.example.org:8443"
 }
 
-// find returns the entries for a place, or the reason why there are none.
-func (hosts Hosts) find(p place) (Hosts, loop.Reason) {
+// findEntries returns the entries for a place, or the reason why there are none.
+func (hosts Hosts) findEntries(p place) (Hosts, loop.Reason) {
 	var named, found Hosts
 	for _, h := range hosts {
-		if !h.names(p) {
+		if !h.matchesName(p) {
 			continue
 		}
 		named = append(named, h)
@@ -131,7 +131,7 @@ func (hosts Hosts) find(p place) (Hosts, loop.Reason) {
 	return found, ""
 }
 
-func (h Host) names(p place) bool {
+func (h Host) matchesName(p place) bool {
 	if h.Name == "" || p.addr.IsValid() && h.Below {
 		return false
 	}
@@ -155,7 +155,7 @@ func (hosts Hosts) allowCall(method, path string) bool {
 			return true
 		}
 		for _, c := range h.Calls {
-			if c.matches(method, path) {
+			if c.matchesCall(method, path) {
 				return true
 			}
 		}
@@ -163,14 +163,14 @@ func (hosts Hosts) allowCall(method, path string) bool {
 	return false
 }
 
-func (c Call) matches(method, path string) bool {
+func (c Call) matchesCall(method, path string) bool {
 	if c.Method != "" && c.Method != method {
 		return false
 	}
 	switch {
 	case c.Path == "":
 		return true
-	case !plainPath(path):
+	case !isPlainPath(path):
 		return false
 	case strings.HasSuffix(c.Path, "/"):
 		return strings.HasPrefix(path, c.Path)
@@ -178,10 +178,10 @@ func (c Call) matches(method, path string) bool {
 	return path == c.Path
 }
 
-// plainPath tells whether all servers read a path alike. Some decode a slash
+// isPlainPath tells whether all servers read a path alike. Some decode a slash
 // or a dot, join slashes or go up before they choose what to do, so that a
 // path below an allowed one would mean another.
-func plainPath(path string) bool {
+func isPlainPath(path string) bool {
 	lower := strings.ToLower(path)
 	for _, odd := range []string{"//", `\`, ";", "%2f", "%2e", "%5c", "%25", "%3b", "%00"} {
 		if strings.Contains(lower, odd) {

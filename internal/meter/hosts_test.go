@@ -115,11 +115,11 @@ func TestOnlyListedPlacesAreFound(t *testing.T) {
 		"an IPv6 address, spelled fully": {"[2606:2800:0:0:0:0:0:1]:443", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := placeOf(c.authority, 0)
+			p, err := parsePlace(c.authority, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, got := list.find(p); got != c.want {
+			if _, got := list.findEntries(p); got != c.want {
 				t.Errorf("find(%s) = %q, want %q", c.authority, got, c.want)
 			}
 		})
@@ -128,7 +128,7 @@ func TestOnlyListedPlacesAreFound(t *testing.T) {
 
 func TestTheZeroHostMatchesNothing(t *testing.T) {
 	for _, h := range []Host{{}, {Below: true}} {
-		if _, got := (Hosts{h}).find(place{port: 443}); got != ReasonHost {
+		if _, got := (Hosts{h}).findEntries(place{port: 443}); got != ReasonHost {
 			t.Errorf("%+v matches: %q", h, got)
 		}
 	}
@@ -197,12 +197,12 @@ func TestAnEntryAllowsItsNameAndNoNeighbour(t *testing.T) {
 			other + "." + name:        {false, true},
 			"x." + other + "." + name: {false, true},
 		} {
-			p, err := placeOf(asked, portTLS)
+			p, err := parsePlace(asked, portTLS)
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, exact := list.find(p)
-			_, under := below.find(p)
+			_, exact := list.findEntries(p)
+			_, under := below.findEntries(p)
 			if got := [2]bool{exact == "", under == ""}; got != want {
 				t.Errorf("%q by %q and the names below: %v, want %v", asked, name, got, want)
 			}
@@ -218,7 +218,7 @@ func FuzzName(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, host string) {
-		name, addr, err := nameOf(host)
+		name, addr, err := parseName(host)
 		if err != nil {
 			return
 		}
@@ -228,7 +228,7 @@ func FuzzName(f *testing.F) {
 			}
 			return
 		}
-		again, _, err := nameOf(name)
+		again, _, err := parseName(name)
 		if err != nil || again != name {
 			t.Errorf("nameOf(%q) = %q, of which it is %q, %v", host, name, again, err)
 		}
@@ -241,7 +241,7 @@ func FuzzName(f *testing.F) {
 		// inet_aton takes no host whose last part begins with something else
 		// than a digit, and every part of an address does.
 		last := name[strings.LastIndexByte(name, '.')+1:]
-		if numeric(last) {
+		if isNumeric(last) {
 			t.Errorf("nameOf(%q) = %q ends with a number", host, name)
 		}
 	})

@@ -24,7 +24,7 @@ type Limits struct {
 	Denials       int           // calls of Denied; 1000
 }
 
-func (l Limits) orDefault() Limits {
+func (l Limits) withDefaults() Limits {
 	l.Connections = cmp.Or(l.Connections, 256)
 	l.Head = cmp.Or(l.Head, 64<<10)
 	l.Sent = cmp.Or(l.Sent, 64<<20)
@@ -45,8 +45,8 @@ type quota struct {
 	cap   int64         // of total
 }
 
-// take returns how many of n bytes may flow, and counts them.
-func (q *quota) take(n int) int {
+// takeUpTo returns how many of n bytes may flow, and counts them.
+func (q *quota) takeUpTo(n int) int {
 	want := min(int64(n), q.left)
 	if over := q.total.Add(want) - q.cap; over > 0 {
 		back := min(over, want)
@@ -57,9 +57,9 @@ func (q *quota) take(n int) int {
 	return int(want)
 }
 
-// counted is a connection to a host. What flows through it is counted, capped,
+// countedConn is a connection to a host. What flows through it is counted, capped,
 // and keeps its watch awake.
-type counted struct {
+type countedConn struct {
 	net.Conn
 
 	to             place
@@ -68,9 +68,9 @@ type counted struct {
 	cut            error // the denial with which reading ended, if it did
 }
 
-func (e *Egress) count(conn net.Conn, to place, w *watch) *counted {
+func (e *Egress) newCountedConn(conn net.Conn, to place, w *watch) *countedConn {
 	l := e.limits()
-	return &counted{
+	return &countedConn{
 		Conn: conn, to: to, watch: w,
 		sent:     quota{left: l.Sent, total: &e.sent, cap: l.TotalSent},
 		received: quota{left: l.Received, total: &e.received, cap: l.TotalReceived},
@@ -79,36 +79,36 @@ func (e *Egress) count(conn net.Conn, to place, w *watch) *counted {
 
 // Read counts after the fact: how much comes is not known before, and what has
 // come and may not pass goes no further.
-func (c *counted) Read(p []byte) (int, error) {
+func (c *countedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n == 0 {
 		return 0, err
 	}
-	c.watch.touch()
-	if may := c.received.take(n); may < n {
-		c.cut = c.over(ReasonReceived, "more came back than may")
+	c.watch.noteActivity()
+	if may := c.received.takeUpTo(n); may < n {
+		c.cut = c.denyOver(ReasonReceived, "more came back than may")
 		return may, c.cut
 	}
 	return n, err
 }
 
-func (c *counted) Write(p []byte) (int, error) {
-	may := c.sent.take(len(p))
+func (c *countedConn) Write(p []byte) (int, error) {
+	may := c.sent.takeUpTo(len(p))
 	n, err := c.Conn.Write(p[:may])
-	c.watch.touch()
+	c.watch.noteActivity()
 	if err == nil && may < len(p) {
-		return n, c.over(ReasonSent, "more was sent than may leave")
+		return n, c.denyOver(ReasonSent, "more was sent than may leave")
 	}
 	return n, err
 }
 
-func (c *counted) over(reason loop.Reason, detail string) error {
+func (c *countedConn) denyOver(reason loop.Reason, detail string) error {
 	return deny(c.to, reason, detail)
 }
 
 // CloseWrite says that nothing more will be sent. Where a connection cannot
 // say that alone, it says nothing.
-func (c *counted) CloseWrite() error { return closeWrite(c.Conn) }
+func (c *countedConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 func closeWrite(conn net.Conn) error {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {

@@ -158,7 +158,7 @@ func TestNoQuotaGivesMoreThanThereIs(t *testing.T) {
 		var got [2]int64
 		for range 20 {
 			i, n := rapid.IntRange(0, 1).Draw(t, "connection"), rapid.IntRange(0, 60).Draw(t, "bytes")
-			may := quotas[i].take(n)
+			may := quotas[i].takeUpTo(n)
 			if may < n && got[i]+int64(may) != each && got[0]+got[1]+int64(may) != all {
 				t.Fatalf("%d of %d may pass, though there is room: %v of %d and %d", may, n, got, each, all)
 			}
@@ -230,7 +230,7 @@ func TestAClientThatHasItsAnswerAndStaysIsClosedSoon(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	end := time.Now().Add(Limits{}.orDefault().Opening / 2)
+	end := time.Now().Add(Limits{}.withDefaults().Opening / 2)
 	for name, conn := range map[string]net.Conn{"denied": denied, "answered": answered, "another name in TLS": tunnel} {
 		all(t, conn)
 		for {
@@ -333,7 +333,7 @@ func TestAnEndThatCannotBeSaidIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = conn.Close()
-	for name, closed := range map[string]net.Conn{"a connection": conn, "one that is counted": &counted{Conn: conn}, "one that was read ahead": &buffered{Conn: conn}} {
+	for name, closed := range map[string]net.Conn{"a connection": conn, "one that is counted": &countedConn{Conn: conn}, "one that was read ahead": &bufferedConn{Conn: conn}} {
 		if err := closeWrite(closed); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("closeWrite of %s = %v, want that it is closed", name, err)
 		}
@@ -344,9 +344,9 @@ func TestWhatDoesNotReachTheHostIsAnError(t *testing.T) {
 	conn, host := net.Pipe()
 	_ = host.Close()
 	e := &Egress{}
-	_, w := watched(t.Context(), e.limits())
+	_, w := watchConn(t.Context(), e.limits())
 	defer w.end()
-	if n, err := e.count(conn, place{}, w).Write([]byte("x")); n != 0 || err == nil {
+	if n, err := e.newCountedConn(conn, place{}, w).Write([]byte("x")); n != 0 || err == nil {
 		t.Errorf("Write = %d, %v with nobody at the other end", n, err)
 	}
 }
@@ -469,11 +469,11 @@ func TestALimitThatIsNotSetIsTheOneThatIsDocumented(t *testing.T) {
 		Connections: 256, Head: 64 << 10, Sent: 64 << 20, Received: 4 << 30, TotalSent: 256 << 20, TotalReceived: 16 << 30,
 		Opening: 30 * time.Second, Idle: 5 * time.Minute, Age: time.Hour, Denials: 1000,
 	}
-	if d := cmp.Diff(want, Limits{}.orDefault()); d != "" {
+	if d := cmp.Diff(want, Limits{}.withDefaults()); d != "" {
 		t.Errorf("defaults (-want +got):\n%s", d)
 	}
 	want = Limits{Connections: 1, Head: 2, Sent: 3, Received: 4, TotalSent: 5, TotalReceived: 6, Opening: 7, Idle: 8, Age: 9, Denials: 10}
-	if d := cmp.Diff(want, want.orDefault()); d != "" {
+	if d := cmp.Diff(want, want.withDefaults()); d != "" {
 		t.Errorf("what is set is changed (-want +got):\n%s", d)
 	}
 }

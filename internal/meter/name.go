@@ -28,8 +28,8 @@ func (p place) authority() string {
 	return p.name + ":" + strconv.Itoa(int(p.port))
 }
 
-// placeOf reads host:port. A fallback of 0 means that the port has to be said.
-func placeOf(authority string, fallback uint16) (place, error) {
+// parsePlace reads host:port. A fallback of 0 means that the port has to be said.
+func parsePlace(authority string, fallback uint16) (place, error) {
 	host, port, err := splitPort(authority)
 	if err != nil {
 		return place{}, err
@@ -37,13 +37,13 @@ func placeOf(authority string, fallback uint16) (place, error) {
 	p := place{port: fallback}
 	switch {
 	case port != "":
-		if p.port, err = portOf(port); err != nil {
+		if p.port, err = parsePort(port); err != nil {
 			return place{}, err
 		}
 	case fallback == 0:
 		return place{}, errors.New("it has no port")
 	}
-	p.name, p.addr, err = nameOf(host)
+	p.name, p.addr, err = parseName(host)
 	return p, err
 }
 
@@ -61,8 +61,8 @@ func splitPort(authority string) (host, port string, err error) {
 	return authority[:at], authority[at+1:], nil
 }
 
-// portOf takes digits only: strconv also takes signs.
-func portOf(text string) (uint16, error) {
+// parsePort takes digits only: strconv also takes signs.
+func parsePort(text string) (uint16, error) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 || text[0] == '0' {
 		return 0, errors.New("the port is not a number from 1 to 65535")
@@ -70,12 +70,12 @@ func portOf(text string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// nameOf returns the one spelling of a host: lower case, without a last dot.
+// parseName returns the one spelling of a host: lower case, without a last dot.
 // What programs could read as an address without it being one of the two usual
 // notations is an error and not a name.
-func nameOf(host string) (string, netip.Addr, error) {
+func parseName(host string) (string, netip.Addr, error) {
 	if inner, ok := strings.CutPrefix(host, "["); ok {
-		return bracketed(inner)
+		return parseBracketed(inner)
 	}
 	for _, c := range []byte(host) {
 		switch {
@@ -95,7 +95,7 @@ func nameOf(host string) (string, netip.Addr, error) {
 	if len(name) > maxName {
 		return "", netip.Addr{}, errors.New("it is longer than a name can be")
 	}
-	if !numeric(labels[len(labels)-1]) {
+	if !isNumeric(labels[len(labels)-1]) {
 		return name, netip.Addr{}, nil
 	}
 	addr, err := netip.ParseAddr(host)
@@ -105,7 +105,7 @@ func nameOf(host string) (string, netip.Addr, error) {
 	return name, addr, nil
 }
 
-func bracketed(inner string) (string, netip.Addr, error) {
+func parseBracketed(inner string) (string, netip.Addr, error) {
 	text, ok := strings.CutSuffix(inner, "]")
 	addr, err := netip.ParseAddr(text)
 	switch {
@@ -140,9 +140,9 @@ func isNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
-// numeric tells whether a last label makes a host an address for programs that
+// isNumeric tells whether a last label makes a host an address for programs that
 // take decimal, octal and hexadecimal numbers, as inet_aton does.
-func numeric(label string) bool {
+func isNumeric(label string) bool {
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {
 		return strings.Trim(hex, "0123456789abcdef") == ""
 	}

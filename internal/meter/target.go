@@ -9,35 +9,35 @@ import (
 type target struct {
 	place
 
-	tunnel bool
-	path   string // of a plain request, byte for byte, with its query
+	isTunnel bool
+	path     string // of a plain request, byte for byte, with its query
 }
 
 const (
-	connect     = "CONNECT"
-	schemePlain = "http://"
-	schemeTLS   = "https://"
+	methodConnect = "CONNECT"
+	schemePlain   = "http://"
+	schemeTLS     = "https://"
 )
 
-// targetOf reads the target of a request for a proxy. Its errors are denials.
-func targetOf(h *head) (target, error) {
-	t, authority, err := split(h)
+// parseTarget reads the target of a request for a proxy. Its errors are denials.
+func parseTarget(h *head) (target, error) {
+	t, authority, err := splitTarget(h)
 	if err != nil {
 		return target{}, deny(place{}, ReasonRequest, err.Error())
 	}
 	fallback := uint16(portPlain)
-	if t.tunnel {
+	if t.isTunnel {
 		fallback = 0
 	}
-	if t.place, err = placeOf(authority, fallback); err != nil {
-		return target{}, deny(place{name: shown(authority)}, ReasonSpelling, err.Error())
+	if t.place, err = parsePlace(authority, fallback); err != nil {
+		return target{}, deny(place{name: shorten(authority)}, ReasonSpelling, err.Error())
 	}
-	return t, t.check(h)
+	return t, t.checkRequest(h)
 }
 
-func split(h *head) (t target, authority string, err error) {
-	if h.method == connect {
-		return target{tunnel: true}, h.target, nil
+func splitTarget(h *head) (t target, authority string, err error) {
+	if h.method == methodConnect {
+		return target{isTunnel: true}, h.target, nil
 	}
 	if len(h.target) >= len(schemeTLS) && strings.EqualFold(h.target[:len(schemeTLS)], schemeTLS) {
 		return target{}, "", errors.New("an https URL goes through CONNECT")
@@ -60,31 +60,31 @@ func split(h *head) (t target, authority string, err error) {
 	return t, rest[:end], nil
 }
 
-// check refuses what names two hosts or means two things.
-func (t target) check(h *head) error {
+// checkRequest refuses what names two hosts or means two things.
+func (t target) checkRequest(h *head) error {
 	bodied := h.chunked || h.length > 0
-	switch hosts := h.values("Host"); {
+	switch hosts := h.fieldValues("Host"); {
 	case len(hosts) == 0 && !h.old:
 		return deny(t.place, ReasonRequest, "it has no Host")
-	case len(hosts) == 1 && !t.named(hosts[0]):
+	case len(hosts) == 1 && !t.matchesHost(hosts[0]):
 		return deny(t.place, ReasonRequest, "its Host is another one than its target's")
-	case t.tunnel && bodied:
+	case t.isTunnel && bodied:
 		return deny(t.place, ReasonRequest, "a CONNECT has no body")
-	case t.tunnel && t.port == portPlain:
+	case t.isTunnel && t.port == portPlain:
 		return deny(t.place, ReasonPlainTunnel, "port 80 is plain HTTP and needs no CONNECT")
-	case !t.tunnel && h.has("Upgrade", "websocket"):
+	case !t.isTunnel && h.listHas("Upgrade", "websocket"):
 		return deny(t.place, ReasonRequest, "a WebSocket goes through CONNECT, with TLS")
 	}
 	return nil
 }
 
-// named tells whether a Host field means the same host. Its port may be left
+// matchesHost tells whether a Host field means the same host. Its port may be left
 // out in a CONNECT, as some clients do.
-func (t target) named(host string) bool {
+func (t target) matchesHost(host string) bool {
 	fallback := uint16(portPlain)
-	if t.tunnel {
+	if t.isTunnel {
 		fallback = t.port
 	}
-	p, err := placeOf(host, fallback)
+	p, err := parsePlace(host, fallback)
 	return err == nil && p.name == t.name && p.port == t.port
 }

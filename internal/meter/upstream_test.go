@@ -182,7 +182,7 @@ func TestAProxyIsReachedAtThePortOfItsScheme(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if conn, err := (&Egress{}).dial(ctx, netip.MustParseAddrPort("93.184.216.34:81")); err == nil || !strings.Contains(err.Error(), "93.184.216.34:81:") {
+		if conn, err := (&Egress{}).dialAddr(ctx, netip.MustParseAddrPort("93.184.216.34:81")); err == nil || !strings.Contains(err.Error(), "93.184.216.34:81:") {
 			t.Errorf("without a proxy: %v, %v", conn, err)
 		}
 		if conn, err := dialProxy(ctx, u); err == nil || !strings.Contains(err.Error(), want+":") {
@@ -196,7 +196,7 @@ func TestAProxyThatCannotBeAskedIsAnError(t *testing.T) {
 	if err := theirs.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if conn, err := ask(ours, &url.URL{}, place{name: "allowed.test", port: 80}, 1000); !errors.Is(err, io.ErrClosedPipe) {
+	if conn, err := requestTunnel(ours, &url.URL{}, place{name: "allowed.test", port: 80}, 1000); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("ask = %v, %v, want that the connection is closed", conn, err)
 	}
 }
@@ -215,7 +215,7 @@ func TestTheEndOfATunnelIsSaidToAProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer theirs.Close()
-	if err := (&counted{Conn: &buffered{Conn: ours, in: bufio.NewReader(ours)}}).CloseWrite(); err != nil {
+	if err := (&countedConn{Conn: &bufferedConn{Conn: ours, in: bufio.NewReader(ours)}}).CloseWrite(); err != nil {
 		t.Error(err)
 	}
 	if got := all(t, theirs); got != "" {

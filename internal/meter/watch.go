@@ -18,9 +18,9 @@ type watch struct {
 	end   func()
 }
 
-// watched returns a context for one connection. Until the first touch it ends
+// watchConn returns a context for one connection. Until the first touch it ends
 // after the limit for opening.
-func watched(ctx context.Context, l Limits) (context.Context, *watch) {
+func watchConn(ctx context.Context, l Limits) (context.Context, *watch) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	quiet := time.AfterFunc(l.Opening, func() { cancel(errQuiet) })
 	old := time.AfterFunc(l.Age, func() { cancel(errOld) })
@@ -31,8 +31,8 @@ func watched(ctx context.Context, l Limits) (context.Context, *watch) {
 	}}
 }
 
-// touch says that something has happened.
-func (w *watch) touch() { w.quiet.Reset(w.idle) }
+// noteActivity says that something has happened.
+func (w *watch) noteActivity() { w.quiet.Reset(w.idle) }
 
-// last leaves the connection this much time if nothing more happens.
-func (w *watch) last(d time.Duration) { w.quiet.Reset(d) }
+// endAfter leaves the connection this much time if nothing more happens.
+func (w *watch) endAfter(d time.Duration) { w.quiet.Reset(d) }
