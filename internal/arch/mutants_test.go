@@ -319,17 +319,17 @@ var listedMutants = []mutant{
 	},
 	{
 		"what a program sends as a key goes to the vendor", "internal/meter/model/headers.go",
-		[][2]string{{"|| !listed(list, name):", "|| !listed(list, name) && name == \"\":"}},
+		[][2]string{{"|| !isListed(list, name):", "|| !isListed(list, name) && name == \"\":"}},
 		"meter/model.TestAttack077NoKeyIsInsideAndAReflectedKeyIsHidden",
 	},
 	{
 		"any header of a program goes to the vendor", "internal/meter/model/headers.go",
-		[][2]string{{"|| !listed(list, name):", "|| !listed(list, name) && (strings.Contains(name, \"Auth\") || strings.Contains(name, \"Key\")):"}},
+		[][2]string{{"|| !isListed(list, name):", "|| !isListed(list, name) && (strings.Contains(name, \"Auth\") || strings.Contains(name, \"Key\")):"}},
 		"meter/model.TestOnlyHeadersOfTheListReachAVendor",
 	},
 	{
 		"any feature of a vendor is switched on", "internal/meter/model/headers.go",
-		[][2]string{{"case modeltool.IsFeatureHeader(name):", "case modeltool.IsFeatureHeader(name) && value(values) == \"\":"}, {"func listed(", "func value(v []string) string { return v[0] }\n\nfunc listed("}},
+		[][2]string{{"case modeltool.IsFeatureHeader(name):", "case modeltool.IsFeatureHeader(name) && value(values) == \"\":"}, {"func isListed(", "func value(v []string) string { return v[0] }\n\nfunc isListed("}},
 		"meter/model.TestFeaturesAreSwitchedOnByTheListAndVendorsToolsByTheDefinition",
 	},
 	{

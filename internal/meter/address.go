@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// addrKind is what an address is, in the words of a denial.
+// addrKind is the kind of an address, in the words of a denial.
 type addrKind string
 
 const (
@@ -26,8 +26,8 @@ const (
 	ours       addrKind = "an address of this machine"
 )
 
-// kindRanges are read from the top: the first that holds an address says its kind.
-// The address is without the forms that an IPv4 address takes inside of IPv6.
+// kindRanges are read from the top: the first one that contains an address gives
+// its kind. IPv4 addresses inside of IPv6 ones are unwrapped before.
 var kindRanges = []struct {
 	kind addrKind
 	in   []netip.Prefix
@@ -44,7 +44,7 @@ var kindRanges = []struct {
 	{public, parsePrefixes("0.0.0.0/0 2000::/3")},
 }
 
-// nat64 is the prefix under which networks without IPv4 reach IPv4 addresses.
+// nat64 is the prefix with which networks without IPv4 reach IPv4 addresses.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 func parsePrefixes(list string) []netip.Prefix {
@@ -55,8 +55,8 @@ func parsePrefixes(list string) []netip.Prefix {
 	return out
 }
 
-// reachedAddr returns the address that is reached: the IPv4 address inside of an
-// IPv6 one where the latter is only a way to write or to route it.
+// reachedAddr returns the address that is really reached: the IPv4 address inside
+// of an IPv6 one if the latter is only a way to write or to route it.
 func reachedAddr(a netip.Addr) netip.Addr {
 	a = a.Unmap()
 	if nat64.Contains(a) {
@@ -66,8 +66,8 @@ func reachedAddr(a netip.Addr) netip.Addr {
 	return a
 }
 
-// kindOf says what an address is. What is in no list is reserved: nothing
-// passes because somebody forgot it here.
+// kindOf returns the kind of an address. An address in no range is reserved, so
+// that nothing passes only because it is missing here.
 func kindOf(a netip.Addr) addrKind {
 	if !a.IsValid() || a.Zone() != "" {
 		return reserved
@@ -84,14 +84,16 @@ func kindOf(a netip.Addr) addrKind {
 	return reserved
 }
 
-// isISATAP finds 0:5efe and 200:5efe before the last four bytes, under any
-// prefix: those bytes are an IPv4 address, to which a tunnel would lead.
+// isISATAP reports whether a has 0:5efe or 200:5efe before its last four bytes,
+// under any prefix. Those last bytes are an IPv4 address, to which a tunnel would
+// lead.
 func isISATAP(a netip.Addr) bool {
 	b := a.As16()
 	return a.Is6() && b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
 }
 
-// dialableAddrs looks a place up, once, and returns what of it may be dialled.
+// dialableAddrs looks a place up once and returns those of its addresses that may
+// be dialed.
 func (e *Egress) dialableAddrs(ctx context.Context, p place) ([]netip.AddrPort, error) {
 	found := []netip.Addr{p.addr}
 	if !p.addr.IsValid() {
@@ -123,8 +125,8 @@ func (e *Egress) dialableAddrs(ctx context.Context, p place) ([]netip.AddrPort, 
 	return good, nil
 }
 
-// explainResolved says what a name leads to. Only private addresses can be opened, by
-// listing them beside the name.
+// explainResolved says what a name resolves to. Only private addresses can be
+// allowed, by an entry for each beside the name's.
 func explainResolved(p place, bad, entries []string) string {
 	text := "it is " + strings.Join(firstOf(bad, 4), ", ")
 	if len(bad) == 0 {
@@ -136,7 +138,7 @@ func explainResolved(p place, bad, entries []string) string {
 	return text
 }
 
-// firstOf bounds what is written about an answer that others made.
+// firstOf bounds what is written of a list that others chose.
 func firstOf(list []string, n int) []string {
 	if len(list) > n {
 		return append(list[:n:n], "...")
@@ -144,7 +146,8 @@ func firstOf(list []string, n int) []string {
 	return list
 }
 
-// classify is kindOf, with what only this machine and its owner know.
+// classify returns the kind of an address, with what depends on this machine and
+// its settings.
 func (e *Egress) classify(a netip.Addr, port uint16, own []netip.Addr) addrKind {
 	k := kindOf(a)
 	if k != public && k != private {
@@ -160,7 +163,7 @@ func (e *Egress) classify(a netip.Addr, port uint16, own []netip.Addr) addrKind 
 	return k
 }
 
-// isOpened tells whether a private address is one that somebody has asked for.
+// isOpened reports whether the settings allow a private address.
 func (e *Egress) isOpened(a netip.Addr, port uint16) bool {
 	if slices.ContainsFunc(e.Private, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return true
@@ -173,7 +176,7 @@ func (e *Egress) lookUpName(ctx context.Context, name string) ([]netip.Addr, err
 	if e.Resolve != nil {
 		return e.Resolve(ctx, name)
 	}
-	// The dot at the end keeps the search domains of this machine away.
+	// With a dot at the end, the search domains of this machine do not apply.
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		// A sandbox need not know which name server this machine asks.

@@ -13,31 +13,32 @@ import (
 const (
 	ReasonHost        loop.Reason = "host_not_listed"
 	ReasonPort        loop.Reason = "port_not_listed"
-	ReasonSpelling    loop.Reason = "host_spelling"    // a host that programs read in different ways
-	ReasonAddress     loop.Reason = "resolved_address" // the name leads to this machine or its network
+	ReasonSpelling    loop.Reason = "host_spelling"    // programs read the host in different ways
+	ReasonAddress     loop.Reason = "resolved_address" // the name resolves to this machine or its network
 	ReasonCall        loop.Reason = "request_not_listed"
-	ReasonRequest     loop.Reason = "bad_request" // it can be read in two ways, or is none for a proxy
+	ReasonRequest     loop.Reason = "bad_request" // it is ambiguous, or not a request to a proxy
 	ReasonPlainTunnel loop.Reason = "plain_tunnel"
 	ReasonNoTLS       loop.Reason = "not_tls"
-	ReasonServerName  loop.Reason = "server_name"    // TLS asks for another host than CONNECT, or hides which
-	ReasonSent        loop.Reason = "sent_cap"       // of the connection, or of all
-	ReasonReceived    loop.Reason = "received_cap"   // of the connection, or of all
+	ReasonServerName  loop.Reason = "server_name"    // TLS asks for another host than CONNECT, or hides its name
+	ReasonSent        loop.Reason = "sent_cap"       // of the connection, or of all together
+	ReasonReceived    loop.Reason = "received_cap"   // of the connection, or of all together
 	ReasonTime        loop.Reason = "connection_age" // it was open for too long
 	ReasonConnections loop.Reason = "connection_cap"
 )
 
-const maxShortened = 120 // bytes of what a program sent, in what is said about it
+const maxShortened = 120 // bytes of a program's input that a message repeats
 
-// Denial is a request that did not pass, or a connection that was cut.
+// Denial is a request that was refused, or a connection that was cut.
 type Denial struct {
 	At     time.Time
-	Host   string // as in Host.Name; as it was written if it is not a host; empty if none was read
-	Port   uint16 // 0 if none was read
+	Host   string // as in Host.Name; as it was written if it is not a host; empty if unknown
+	Port   uint16 // 0 if unknown
 	Reason loop.Reason
-	Detail string // what a person needs to know beside the reason; no more than one line
+	Detail string // what a person needs to know beyond the reason; at most one line
 }
 
-// String is one line of ASCII: what was denied, and what to write to allow it.
+// String returns one line of ASCII: what was denied, and what to write to allow
+// it.
 func (d Denial) String() string {
 	where := "a request"
 	if d.Host != "" {
@@ -63,7 +64,8 @@ func (d Denial) hostPort() string {
 	return fmt.Sprintf("%s:%d", d.Host, d.Port)
 }
 
-// howToAllow is what the definition has to say. What no definition can allow has none.
+// howToAllow says what to change in the definition. It is empty if no definition
+// can allow the request.
 func (d Denial) howToAllow() string {
 	if d.Reason == ReasonHost || d.Reason == ReasonPort {
 		return allowAdvice(entryOf(d.Host, d.Port))
@@ -78,7 +80,7 @@ func allowAdvice(entries ...string) string {
 	return "to allow it, write in the loop's definition: network: [" + strings.Join(entries, ", ") + "]"
 }
 
-// entryOf is what ParseHosts reads, in quotes where YAML needs them.
+// entryOf returns an entry that ParseHosts reads, in quotes if YAML needs them.
 func entryOf(host string, port uint16) string {
 	six := strings.Contains(host, ":")
 	usual := port == portTLS || port == portPlain
@@ -93,8 +95,8 @@ func entryOf(host string, port uint16) string {
 	return fmt.Sprintf("%s:%d", host, port)
 }
 
-// oneLine keeps what a program sent from looking like something else where it
-// is shown.
+// oneLine replaces control and non-ASCII characters, so that a program's input
+// cannot disturb the place where it is shown.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -111,7 +113,7 @@ func shorten(text string) string {
 	return oneLine(text)
 }
 
-// deniedError is a denial on its way to where it is told. Its time is not set.
+// deniedError is a denial as an error. Its time is not set yet.
 type deniedError struct{ Denial }
 
 func (e *deniedError) Error() string { return e.String() }
@@ -120,7 +122,7 @@ func deny(p place, reason loop.Reason, detail string) *deniedError {
 	return &deniedError{Denial{Host: p.name, Port: p.port, Reason: reason, Detail: detail}}
 }
 
-// unreachableError is a host that may be reached and was not.
+// unreachableError means that an allowed host could not be reached.
 type unreachableError struct {
 	place place
 	err   error
@@ -132,8 +134,8 @@ func (e *unreachableError) Error() string {
 
 func (e *unreachableError) Unwrap() error { return e.err }
 
-// reportDenial reports a denial. A program can be denied as often as it likes, so the
-// number of reports is capped.
+// reportDenial reports a denial. A program can cause any number of denials, so
+// the number of reports is capped.
 func (e *Egress) reportDenial(d Denial) {
 	if e.Denied == nil || e.told.Add(1) > int64(e.limits().Denials) {
 		return
@@ -142,7 +144,7 @@ func (e *Egress) reportDenial(d Denial) {
 	e.Denied(d)
 }
 
-// denialIn returns the denial in an error, and whether it is one.
+// denialIn returns the denial in an error, if there is one.
 func denialIn(err error) (Denial, bool) {
 	d, ok := errors.AsType[*deniedError](err)
 	if !ok {

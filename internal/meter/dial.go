@@ -17,13 +17,14 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 )
 
-// perAddress bounds one attempt, so that an address that swallows packets
-// leaves time for the next.
+// perAddress bounds one attempt, so that an address that never answers leaves
+// time for the next.
 const perAddress = 5 * time.Second
 
 var beforeDial = fault.New("meter.dial.before")
 
-// connectTo connects to a listed place, or returns why that cannot or may not be.
+// connectTo connects to an allowed place, or returns why it cannot or may not be
+// reached.
 func (e *Egress) connectTo(ctx context.Context, w *watch, to place) (*countedConn, error) {
 	if err := beforeDial.Hit(ctx); err != nil {
 		return nil, &unreachableError{to, err}
@@ -53,7 +54,7 @@ func (e *Egress) connectTo(ctx context.Context, w *watch, to place) (*countedCon
 	return nil, &unreachableError{to, err}
 }
 
-// dialAddr takes an address and no name, so that there is nothing to look up again.
+// dialAddr takes an address, not a name, so that nothing is looked up again.
 func (e *Egress) dialAddr(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, perAddress)
 	defer cancel()
@@ -64,22 +65,22 @@ func (e *Egress) dialAddr(ctx context.Context, to netip.AddrPort) (net.Conn, err
 	return d.DialContext(ctx, "tcp", to.String())
 }
 
-// upstreamProxy is the proxy by which a place is reached; nil: none.
+// upstreamProxy returns the proxy for a place; nil if there is none.
 func (e *Egress) upstreamProxy(to place) (*url.URL, error) {
 	if e.Upstream == nil {
 		return nil, nil
 	}
 	proxy, err := e.Upstream(&url.URL{Scheme: "https", Host: to.authority()})
 	if err != nil {
-		return nil, errors.New("the proxy of this machine is invalid: check HTTPS_PROXY") // It may hold a password.
+		return nil, errors.New("the proxy of this machine is invalid: check HTTPS_PROXY") // The error may contain a password.
 	}
 	return proxy, nil
 }
 
-// dialThrough asks a proxy for a tunnel.
+// dialThrough opens a tunnel through a proxy.
 func (e *Egress) dialThrough(ctx context.Context, proxy *url.URL, to place) (net.Conn, error) {
 	if to.addr.IsValid() {
-		// An address can be checked here as well as there.
+		// An address needs no lookup, so it can be checked here.
 		if _, err := e.dialableAddrs(ctx, to); err != nil {
 			return nil, err
 		}
@@ -114,7 +115,7 @@ func dialProxy(ctx context.Context, proxy *url.URL) (net.Conn, error) {
 	return nil, fmt.Errorf("its scheme is %q: write http or https", proxy.Scheme)
 }
 
-// requestTunnel sends CONNECT and returns the connection behind the answer.
+// requestTunnel sends CONNECT and returns the tunnel.
 func requestTunnel(conn net.Conn, proxy *url.URL, to place, limit int) (net.Conn, error) {
 	text := "CONNECT " + to.authority() + " HTTP/1.1\r\nHost: " + to.authority() + "\r\n"
 	if u := proxy.User; u != nil {
@@ -139,14 +140,14 @@ func requestTunnel(conn net.Conn, proxy *url.URL, to place, limit int) (net.Conn
 	return &bufferedConn{Conn: conn, in: in}, nil
 }
 
-// bufferedConn is a connection of which some bytes were read already.
+// bufferedConn is a connection of which a buffer has already read some bytes.
 type bufferedConn struct {
 	net.Conn
 
 	in *bufio.Reader
 }
 
-// Read reads what was read already first.
+// Read reads the buffered bytes first.
 func (b *bufferedConn) Read(p []byte) (int, error) { return b.in.Read(p) }
 
 // CloseWrite says that nothing more will be sent.

@@ -17,52 +17,54 @@ import (
 )
 
 const (
-	linger      = time.Second // after the last byte for a client, so that it can be read
+	linger      = time.Second // after the last byte for a client, so that it can read the answer
 	acceptPause = 5 * time.Millisecond
 	acceptTries = 12 // pauses double, which makes about 20 seconds
 )
 
-// Clock says when something was denied. clock.System is one.
+// Clock tells the time of denials. clock.System implements it.
 type Clock interface {
 	Now() time.Time
 }
 
-// Egress is a forward proxy that lets requests to declared hosts pass. The zero
-// value lets nothing pass. Its fields must not change once Serve was called; it
-// must not be copied then.
+// Egress is a forward proxy that passes requests to allowed hosts. The zero value
+// passes nothing. Its fields must not change, and it must not be copied, after
+// Serve was called.
 //
-// It speaks CONNECT and plain HTTP with an absolute URL, one request for each
-// connection. What does not pass is answered with status 403 and one line of
-// text, which is also the status line's reason.
+// It speaks CONNECT and plain HTTP with an absolute URL, one request per
+// connection. A refused request is answered with status 403 and one line of text,
+// which is also the reason phrase of the status line.
 type Egress struct {
 	Allow Hosts
 
-	// Private are ranges of this machine's networks that listed names may lead
-	// to. A private address that Allow lists is open as well. Nothing opens
-	// loopback, link-local and metadata addresses and those of this machine.
+	// Private are ranges of this machine's networks that allowed names may
+	// resolve to. A private address that Allow lists is allowed as well. Loopback,
+	// link-local and metadata addresses and those of this machine never are.
 	Private []netip.Prefix
 
-	// Upstream says by which proxy this machine reaches an address, as
-	// http://[user:password@]host:port, or https; nil, or a nil URL, if it needs
-	// none. All goes through it by CONNECT, also plain HTTP, and it is asked for
-	// the way of https. It looks the names up, so that nothing can be said here
-	// about their addresses: names alone are checked.
+	// Upstream returns the proxy through which this machine reaches an address,
+	// as http://[user:password@]host:port, or https. Nil, or a nil URL, means no
+	// proxy. All traffic goes through it by CONNECT, also plain HTTP; Upstream is
+	// called with an https URL. The proxy looks names up, so that their addresses
+	// cannot be checked here: only names are.
 	Upstream func(to *url.URL) (*url.URL, error)
 
 	Limits Limits
 
-	// Denied is told what did not pass, up to Limits.Denials times. Several
-	// goroutines may call it at once, and the connection waits for it. May be nil.
+	// Denied is called with what was refused, at most Limits.Denials times.
+	// Several goroutines may call it at once, and the connection waits for it. May
+	// be nil.
 	Denied func(Denial)
 
-	// Answered is told the name of a host that goes on answering in a tunnel after
-	// the client has answered its first message: the handshake has come through on
-	// both sides. It is told once for each tunnel, by several goroutines; nil: nobody.
+	// Answered is called with the name of a host once the TLS handshake of a tunnel
+	// has completed, as far as can be seen: the host has answered after the client
+	// replied to its first message. It is called once per tunnel, possibly by
+	// several goroutines at once. May be nil.
 	Answered func(host string)
 
-	Clock Clock // nil means the machine's
+	Clock Clock // nil means the machine's clock
 
-	// What a test replaces; nil means the machine's own.
+	// Tests replace these; nil means the machine's own.
 	Resolve    func(ctx context.Context, name string) ([]netip.Addr, error)
 	Dial       func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	Interfaces func() ([]net.Addr, error)
@@ -70,14 +72,15 @@ type Egress struct {
 	sent, received, told atomic.Int64
 }
 
-// Traffic returns the bytes that have gone to hosts and come from them so far.
+// Traffic returns the bytes that were sent to hosts and received from them so
+// far.
 func (e *Egress) Traffic() (sent, received int64) {
 	return e.sent.Load(), e.received.Load()
 }
 
-// Serve answers the connections of l until ctx ends or l is closed; both give
-// nil. It closes l, cuts the connections that are left, and returns when they
-// are gone. An error means that l accepts nothing any more.
+// Serve answers the connections of l until ctx ends or l is closed, and returns
+// nil in both cases. It closes l, cuts the remaining connections, and returns
+// when they have ended. An error means that l no longer accepts connections.
 func (e *Egress) Serve(ctx context.Context, l net.Listener) error {
 	var open sync.WaitGroup
 	defer open.Wait()
@@ -123,7 +126,8 @@ func (e *Egress) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// acceptRetrying waits out what passes, such as a process without free descriptors.
+// acceptRetrying accepts a connection. It retries after temporary errors, such as
+// too many open files.
 func acceptRetrying(ctx context.Context, l net.Listener) (net.Conn, error) {
 	pause := acceptPause
 	for try := 1; ; try++ {
@@ -148,7 +152,7 @@ type client struct {
 	answered bool  // a status line was written
 }
 
-// serveConn answers one connection and tells why it did not pass.
+// serveConn handles one connection, and reports a denial.
 func (e *Egress) serveConn(ctx context.Context, conn net.Conn) {
 	ctx, w := watchConn(ctx, e.limits())
 	defer w.end()
@@ -171,8 +175,8 @@ func (e *Egress) serveConn(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// isForClient tells whether an error is one to answer: a client that went away
-// hears nothing.
+// isForClient reports whether to answer with an error. A client that has gone
+// gets no answer.
 func isForClient(err error) bool {
 	_, unreachable := errors.AsType[*unreachableError](err)
 	_, denied := denialIn(err)
@@ -189,8 +193,8 @@ func (e *Egress) turnAway(ctx context.Context, conn net.Conn) {
 	c.sendRefusal(w, 403, d.Error())
 }
 
-// closeAtEnd closes a connection when ctx ends, or when the function is called
-// that it returns.
+// closeAtEnd closes a connection when ctx ends, or when the returned function is
+// called.
 func closeAtEnd(ctx context.Context, conn net.Conn) func() {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	return func() {
@@ -199,7 +203,7 @@ func closeAtEnd(ctx context.Context, conn net.Conn) func() {
 	}
 }
 
-// handleRequest reads the request and lets it pass, or returns why not.
+// handleRequest reads the request and passes it on, or returns why not.
 func (e *Egress) handleRequest(ctx context.Context, w *watch, c *client) error {
 	h, err := readHead(c.in, e.limits().Head)
 	if bad, ok := errors.AsType[*malformedError](err); ok {
@@ -223,8 +227,8 @@ func (e *Egress) handleRequest(ctx context.Context, w *watch, c *client) error {
 	return e.forward(ctx, w, c, request{head: &h, target: t, allowed: listed})
 }
 
-// sendRefusal answers with one line, and waits until the client can have read it:
-// closing with unread bytes makes the kernel throw the answer away.
+// sendRefusal answers with one line, and waits so that the client can read it: if
+// a connection is closed with unread bytes, the kernel drops the answer.
 func (c *client) sendRefusal(w *watch, status int, line string) {
 	phrase := line
 	if len(phrase) > maxPhrase {
@@ -239,8 +243,8 @@ func (c *client) sendRefusal(w *watch, status int, line string) {
 }
 
 const (
-	maxPhrase = 400     // bytes of a status line's reason
-	maxDrain  = 1 << 20 // bytes that are read and thrown away
+	maxPhrase = 400     // bytes of a reason phrase
+	maxDrain  = 1 << 20 // bytes that are read and dropped
 )
 
 func (c *client) drainInput() {

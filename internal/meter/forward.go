@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// request is a plain HTTP request that may go to its host.
+// request is a plain HTTP request that may be sent to its host.
 type request struct {
 	head    *head
 	target  target
-	allowed Hosts // the entries that list the host
+	allowed Hosts // the entries that allow the host
 }
 
-// forward sends one plain request and returns the one response to it.
+// forward sends one plain request and passes on its response.
 func (e *Egress) forward(ctx context.Context, w *watch, c *client, r request) error {
 	path, _, _ := strings.Cut(r.target.path, "?")
 	if !r.allowed.allowCall(r.head.method, path) {
@@ -41,7 +41,7 @@ func (e *Egress) forward(ctx context.Context, w *watch, c *client, r request) er
 	go func() {
 		err := r.sendTo(up, c.in)
 		if err != nil {
-			// Without all of the request there is no answer to wait for.
+			// The request is incomplete, so that no answer will come.
 			_ = up.Close()
 		}
 		sent <- err
@@ -51,8 +51,8 @@ func (e *Egress) forward(ctx context.Context, w *watch, c *client, r request) er
 	return c.finishForward(w, err, sent)
 }
 
-// finishForward waits for the sender and decides which of two errors was the cause of
-// the other.
+// finishForward waits for the sender and decides which of two errors caused the
+// other.
 func (c *client) finishForward(w *watch, err error, sent <-chan error) error {
 	w.endAfter(linger)
 	// The sender may wait for the rest of a body that the host did not want.
@@ -70,7 +70,8 @@ func (c *client) finishForward(w *watch, err error, sent <-chan error) error {
 
 var pastDeadline = time.Unix(1, 0)
 
-// sendTo writes the request anew: what the host reads is what was checked.
+// sendTo writes the request anew, so that the host reads exactly what was
+// checked.
 func (r request) sendTo(up *countedConn, body io.Reader) error {
 	var text strings.Builder
 	writeHead(&text, r)
@@ -98,7 +99,7 @@ func writeHead(text *strings.Builder, r request) {
 	text.WriteString("\r\n")
 }
 
-// sendChunks takes the chunks apart and makes new ones.
+// sendChunks decodes the chunks of the body and encodes them anew.
 func (r request) sendChunks(up *countedConn, body io.Reader) error {
 	in := &errorKeeper{r: body}
 	out := httputil.NewChunkedWriter(up)
@@ -121,13 +122,14 @@ func isNetError(err error) bool {
 	return ok
 }
 
-// errorKeeper keeps the error of a reader apart from those of who reads from it.
+// errorKeeper keeps the error of a reader, so that it can be told from errors of
+// the code that reads it.
 type errorKeeper struct {
 	r   io.Reader
 	err error
 }
 
-// Read reads.
+// Read implements io.Reader.
 func (n *errorKeeper) Read(p []byte) (int, error) {
 	got, err := n.r.Read(p)
 	if err != nil {
@@ -136,7 +138,7 @@ func (n *errorKeeper) Read(p []byte) (int, error) {
 	return got, err
 }
 
-// hostField is the Host field: without the port that is usual.
+// hostField returns the Host field, without the default port.
 func (r request) hostField() string {
 	if r.target.port == portPlain {
 		return strings.TrimSuffix(r.target.authority(), ":80")
@@ -149,7 +151,7 @@ func (c *client) passResponse(up *countedConn, r request, limit int) error {
 	resp, err := readResponse(up, r.head.method, limit)
 	if err != nil {
 		if up.cut != nil {
-			return up.cut // Half a head that was cut reads as a malformed one.
+			return up.cut // A head that was cut would look malformed.
 		}
 		return &unreachableError{c.to, fmt.Errorf("read its answer: %w", err)}
 	}
@@ -165,15 +167,15 @@ func (c *client) passResponse(up *countedConn, r request, limit int) error {
 	resp.Proto, resp.ProtoMajor, resp.ProtoMinor = "HTTP/1.1", 1, 1
 	resp.TransferEncoding = nil
 	if resp.ContentLength < 0 && !r.head.old {
-		// The end of a body that has no length shows in its last chunk: a body
-		// that was cut must not look whole.
+		// Without a length, only a last chunk shows that the body is complete: a
+		// body that was cut must not look complete.
 		resp.TransferEncoding = []string{"chunked"}
 	}
 	return resp.Write(c.Conn)
 }
 
-// readResponse reads the head of a response, with a limit that does not hold
-// for its body.
+// readResponse reads the head of a response. The limit applies to the head only,
+// not to the body.
 func readResponse(up *countedConn, method string, limit int) (*http.Response, error) {
 	bounded := &io.LimitedReader{R: up, N: int64(limit)}
 	in := bufio.NewReader(bounded)

@@ -11,25 +11,25 @@ import (
 
 const (
 	maxFields  = 128
-	maxLengths = 18 // digits of a Content-Length, so that it is an int64
+	maxLengths = 18 // digits of a Content-Length, so that it fits into an int64
 )
 
 var errHeadSize = errors.New("its head is larger than may be")
 
-// head is the head of one request, read so that it cannot be read in two ways.
+// head is the head of one request, read so strictly that it has only one meaning.
 type head struct {
 	method  string
 	target  string
 	old     bool // HTTP/1.0
 	fields  []field
-	length  int64 // of the body; 0 with chunked
+	length  int64 // of the body; 0 if chunked
 	chunked bool
 }
 
 type field struct{ name, value string }
 
 // readHead reads up to the empty line. It is stricter than net/http, which
-// takes a line feed alone for a line end, joins folded lines, and drops a
+// accepts a lone line feed as a line end, joins folded lines, and drops a
 // Content-Length beside Transfer-Encoding.
 func readHead(in *bufio.Reader, limit int) (head, error) {
 	left := limit
@@ -59,8 +59,8 @@ func readHead(in *bufio.Reader, limit int) (head, error) {
 	}
 }
 
-// readLine returns a line without its CR LF. Errors of the reader itself are a
-// client that went away; the others are in malformedError.
+// readLine returns a line without its CR LF. A malformedError is the client's
+// mistake; any other error means that the client has gone.
 func readLine(in *bufio.Reader, left *int) (string, error) {
 	var line []byte
 	for {
@@ -83,7 +83,7 @@ func readLine(in *bufio.Reader, left *int) (string, error) {
 	return text, nil
 }
 
-// malformedError is a request that is none, or could be read in two ways.
+// malformedError means that a request is invalid or ambiguous.
 type malformedError struct{ err error }
 
 func (e *malformedError) Error() string { return e.err.Error() }
@@ -118,7 +118,8 @@ func parseField(line string) (field, error) {
 	return field{textproto.CanonicalMIMEHeaderKey(name), value}, nil
 }
 
-// readBodyLength finds how long the body is, and refuses what says it twice.
+// readBodyLength reads how long the body is, and refuses a request that says it
+// twice.
 func (h *head) readBodyLength() error {
 	lengths, codings := h.fieldValues("Content-Length"), h.fieldValues("Transfer-Encoding")
 	switch {
@@ -154,7 +155,7 @@ func (h *head) fieldValues(name string) []string {
 	return out
 }
 
-// listHas tells whether a field that is a list has an element, in any case.
+// listHas reports whether a field that is a list has an element, in any case.
 func (h *head) listHas(name, element string) bool {
 	return listHasElement(strings.Join(h.fieldValues(name), ","), element)
 }
@@ -168,15 +169,15 @@ func listHasElement(list, element string) bool {
 	return false
 }
 
-// endToEnd returns the fields that are for the host, without those that the
-// proxy writes itself.
+// endToEnd returns the fields for the host, without those that the proxy writes
+// itself.
 func (h *head) endToEnd() []field {
 	return slices.DeleteFunc(slices.Clone(h.fields), func(f field) bool {
 		return isHopByHop(f.name) || h.listHas("Connection", f.name)
 	})
 }
 
-// isHopByHop tells whether a field is for the next program on the way only.
+// isHopByHop reports whether a field is only for the next program on the way.
 func isHopByHop(name string) bool {
 	switch name {
 	case "Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Content-Length", "Host", "Expect", "Http2-Settings":

@@ -10,7 +10,7 @@ const (
 	recordHeader    = 5
 	recordHandshake = 22
 	maxRecord       = 1 << 14
-	maxHello        = 1 << 16 // bytes of a ClientHello; those with post-quantum keys have 2,000
+	maxHello        = 1 << 16 // bytes of a ClientHello; one with post-quantum keys has about 2,000
 	messageHeader   = 4
 	clientHello     = 1
 
@@ -18,8 +18,8 @@ const (
 	extensionECH        = 0xfe0d
 )
 
-// unrecognizedName is the alert with which a server refuses a name. Clients
-// say it to their users, where they would only speak of a lost connection.
+// unrecognizedName is the alert with which a server refuses a name. Clients show
+// it to their users, instead of only reporting a lost connection.
 var unrecognizedName = []byte{21, 3, 3, 0, 2, 2, 112}
 
 var (
@@ -28,8 +28,8 @@ var (
 	errHidden = errors.New("its ClientHello hides the name that it asks for (ECH): switch that off in the program")
 )
 
-// readHello reads one ClientHello, which may be spread over records, and
-// returns the bytes that it read beside the message.
+// readHello reads one ClientHello, which may be spread over several records. It
+// returns all bytes that it read, and the message in them.
 func readHello(in io.Reader) (raw, message []byte, err error) {
 	for !isComplete(message) {
 		var header [recordHeader]byte
@@ -65,7 +65,7 @@ func messageSize(message []byte) int {
 }
 
 // serverName returns the name that a ClientHello asks for, as it was written;
-// empty if it asks for none.
+// empty if there is none.
 func serverName(message []byte) (string, error) {
 	c := cursor(message)
 	if !c.skipBytes(1) {
@@ -85,7 +85,7 @@ func serverName(message []byte) (string, error) {
 		return "", errHello
 	}
 	if len(body) == 0 {
-		return "", nil // from before there were extensions
+		return "", nil // TLS without extensions
 	}
 	list, ok := body.readVector(2)
 	if !ok || len(body) != 0 {
@@ -94,8 +94,8 @@ func serverName(message []byte) (string, error) {
 	return nameInExtensions(list)
 }
 
-// nameInExtensions looks through the extensions. A second server name is an error: a
-// server could take either.
+// nameInExtensions reads the extensions. A second server name is an error,
+// because a server could use either.
 func nameInExtensions(list cursor) (name string, err error) {
 	seen := false
 	for len(list) > 0 {
@@ -125,14 +125,14 @@ func soleName(data cursor) (string, error) {
 		return "", errHello
 	}
 	kind, _ := names.readNumber(1)
-	name, _ := names.readVector(2) // nothing, if it is cut
+	name, _ := names.readVector(2) // empty if it is cut
 	if kind != 0 || len(names) != 0 || len(name) == 0 {
 		return "", errHello
 	}
 	return string(name), nil
 }
 
-// checkHello says why a ClientHello may not go to a place.
+// checkHello returns why a ClientHello may not be sent to a place.
 func checkHello(message []byte, to place) error {
 	name, err := serverName(message)
 	switch {
@@ -151,7 +151,7 @@ func checkHello(message []byte, to place) error {
 	return nil
 }
 
-// cursor is what is left to read.
+// cursor is the rest of a message that is being read.
 type cursor []byte
 
 func (c *cursor) skipBytes(n int) bool {
@@ -172,7 +172,7 @@ func (c *cursor) readNumber(width int) (n int, ok bool) {
 	return n, c.skipBytes(width)
 }
 
-// readVector reads a length of so many bytes and then what it counts.
+// readVector reads a length of width bytes, and as many bytes as it says.
 func (c *cursor) readVector(width int) (cursor, bool) {
 	n, ok := c.readNumber(width)
 	if !ok || len(*c) < n {

@@ -16,15 +16,15 @@ const (
 	portTLS   = 443
 )
 
-// Hosts are the hosts to which requests may pass. None lets nothing pass.
+// Hosts are the hosts to which requests may pass. The empty list passes nothing.
 type Hosts []Host
 
 // Host is one host, or all names below one. The zero value matches nothing.
 type Host struct {
-	Name  string   // lower case, ASCII, no last dot; or an IP address, without brackets
-	Below bool     // the names below Name, at any depth, and not Name itself
-	Ports []uint16 // none means 443 and 80
-	Calls []Call   // the plain HTTP requests that may pass; none means all. Tunnels are not limited by it.
+	Name  string   // lower case, ASCII, without a last dot; or an IP address without brackets
+	Below bool     // the names below Name, at any depth, but not Name itself
+	Ports []uint16 // empty means 443 and 80
+	Calls []Call   // the plain HTTP requests that may pass; empty means all. Tunnels are not limited by it.
 }
 
 // Call is a kind of plain HTTP request. The zero value matches every request.
@@ -34,10 +34,10 @@ type Call struct {
 }
 
 // ParseHosts reads the entries of a definition's key network: a name or an IP
-// address, with a port after a colon if it is not 443 and 80, and with "*."
-// before a name for all names below it (one label or more, and not the name
-// itself). An error is a *loop.Fault that names the first bad entry and what to
-// write instead.
+// address, with a port after a colon if it is not 443 or 80, and with "*." before
+// a name for all names below it (at least one label more, not the name itself).
+// The error is a *loop.Fault that names the first invalid entry and what to write
+// instead.
 func ParseHosts(list []string) (Hosts, error) {
 	var hosts Hosts
 	for _, entry := range list {
@@ -53,7 +53,7 @@ func ParseHosts(list []string) (Hosts, error) {
 	return hosts, nil
 }
 
-// entryError is why an entry is refused, and what to write.
+// entryError says why an entry is refused, and what to write.
 type entryError struct {
 	why error
 	fix string
@@ -83,7 +83,7 @@ func parseHost(entry string) (Host, *entryError) {
 	return h, h.checkSense(p)
 }
 
-// checkSense says why an entry that is spelled well may not stand.
+// checkSense says why a well-formed entry makes no sense.
 func (h Host) checkSense(p place) *entryError {
 	single := !strings.Contains(h.Name, ".")
 	switch {
@@ -148,7 +148,7 @@ func (h Host) hasPort(port uint16) bool {
 	return slices.Contains(h.Ports, port)
 }
 
-// allowCall tells whether one of the entries lets a plain request pass.
+// allowCall reports whether one of the entries allows a plain request.
 func (hosts Hosts) allowCall(method, path string) bool {
 	for _, h := range hosts {
 		if len(h.Calls) == 0 {
@@ -178,9 +178,9 @@ func (c Call) matchesCall(method, path string) bool {
 	return path == c.Path
 }
 
-// isPlainPath tells whether all servers read a path alike. Some decode a slash
-// or a dot, join slashes or go up before they choose what to do, so that a
-// path below an allowed one would mean another.
+// isPlainPath reports whether all servers read a path alike. Some servers decode
+// a slash or a dot, join slashes or resolve ".." before they choose a handler, so
+// that a path below an allowed one could mean another.
 func isPlainPath(path string) bool {
 	lower := strings.ToLower(path)
 	for _, odd := range []string{"//", `\`, ";", "%2f", "%2e", "%5c", "%25", "%3b", "%00"} {

@@ -9,15 +9,15 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Limits are caps. A zero field means its default, which stands beside it; none
-// may be negative.
+// Limits are caps. A zero field means its default, which its comment names. No
+// field may be negative.
 type Limits struct {
 	Connections   int           // open at once; 256
 	Head          int           // bytes of the head of a request or a response; 64 KiB
-	Sent          int64         // bytes that leave, per connection; 64 MiB
-	Received      int64         // bytes that come in, per connection; 4 GiB
-	TotalSent     int64         // bytes that leave, of all connections of the Egress; 256 MiB
-	TotalReceived int64         // bytes that come in, of all; 16 GiB
+	Sent          int64         // bytes sent to hosts, per connection; 64 MiB
+	Received      int64         // bytes received from hosts, per connection; 4 GiB
+	TotalSent     int64         // bytes sent by all connections of the Egress; 256 MiB
+	TotalReceived int64         // bytes received by all connections; 16 GiB
 	Opening       time.Duration // from accept to the first byte for the host; 30s
 	Idle          time.Duration // without a byte in either direction; 5m
 	Age           time.Duration // of one connection; 1h
@@ -38,10 +38,10 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// quota is what may flow in one direction: of one connection, and of all.
+// quota is what may flow in one direction, of one connection and of all.
 type quota struct {
-	left  int64         // of the connection; one goroutine uses it
-	total *atomic.Int64 // what has flowed, of all
+	left  int64         // bytes of the connection; only one goroutine uses it
+	total *atomic.Int64 // bytes of all connections so far
 	cap   int64         // of total
 }
 
@@ -57,15 +57,15 @@ func (q *quota) takeUpTo(n int) int {
 	return int(want)
 }
 
-// countedConn is a connection to a host. What flows through it is counted, capped,
-// and keeps its watch awake.
+// countedConn is a connection to a host. It counts and caps its bytes, and tells
+// its watch about activity.
 type countedConn struct {
 	net.Conn
 
 	to             place
 	watch          *watch
 	sent, received quota
-	cut            error // the denial with which reading ended, if it did
+	cut            error // the denial that ended reading; nil if none did
 }
 
 func (e *Egress) newCountedConn(conn net.Conn, to place, w *watch) *countedConn {
@@ -77,8 +77,8 @@ func (e *Egress) newCountedConn(conn net.Conn, to place, w *watch) *countedConn 
 	}
 }
 
-// Read counts after the fact: how much comes is not known before, and what has
-// come and may not pass goes no further.
+// Read counts after reading, since the number of bytes is not known before. Bytes
+// beyond the quota are dropped.
 func (c *countedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n == 0 {
@@ -106,8 +106,8 @@ func (c *countedConn) denyOver(reason loop.Reason, detail string) error {
 	return deny(c.to, reason, detail)
 }
 
-// CloseWrite says that nothing more will be sent. Where a connection cannot
-// say that alone, it says nothing.
+// CloseWrite says that nothing more will be sent, if the connection can be closed
+// in one direction.
 func (c *countedConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 func closeWrite(conn net.Conn) error {

@@ -12,15 +12,14 @@ const (
 	maxLabel = 63
 )
 
-// place is where a request wants to go: a name, or the address that stands in
-// its stead.
+// place is the destination of a request: a name or an address, and a port.
 type place struct {
 	name string     // as in Host.Name
 	addr netip.Addr // valid if the name is an address
 	port uint16
 }
 
-// authority writes the place as requests do.
+// authority returns the place as requests write it.
 func (p place) authority() string {
 	if p.addr.Is6() {
 		return "[" + p.name + "]:" + strconv.Itoa(int(p.port))
@@ -28,7 +27,7 @@ func (p place) authority() string {
 	return p.name + ":" + strconv.Itoa(int(p.port))
 }
 
-// parsePlace reads host:port. A fallback of 0 means that the port has to be said.
+// parsePlace parses host:port. A fallback of 0 means that the port is required.
 func parsePlace(authority string, fallback uint16) (place, error) {
 	host, port, err := splitPort(authority)
 	if err != nil {
@@ -61,7 +60,7 @@ func splitPort(authority string) (host, port string, err error) {
 	return authority[:at], authority[at+1:], nil
 }
 
-// parsePort takes digits only: strconv also takes signs.
+// parsePort accepts digits only: strconv also accepts signs.
 func parsePort(text string) (uint16, error) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 || text[0] == '0' {
@@ -70,9 +69,9 @@ func parsePort(text string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// parseName returns the one spelling of a host: lower case, without a last dot.
-// What programs could read as an address without it being one of the two usual
-// notations is an error and not a name.
+// parseName returns the canonical spelling of a host: lower case, without a last
+// dot. A name that programs could read as an address in an unusual notation is an
+// error.
 func parseName(host string) (string, netip.Addr, error) {
 	if inner, ok := strings.CutPrefix(host, "["); ok {
 		return parseBracketed(inner)
@@ -140,8 +139,8 @@ func isNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
-// isNumeric tells whether a last label makes a host an address for programs that
-// take decimal, octal and hexadecimal numbers, as inet_aton does.
+// isNumeric reports whether programs that accept decimal, octal and hexadecimal
+// numbers, like inet_aton, would read a host with this last label as an address.
 func isNumeric(label string) bool {
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {
 		return strings.Trim(hex, "0123456789abcdef") == ""

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// target is where a request goes and what it asks for there.
+// target is the destination of a request, and what it asks for there.
 type target struct {
 	place
 
@@ -19,7 +19,7 @@ const (
 	schemeTLS     = "https://"
 )
 
-// parseTarget reads the target of a request for a proxy. Its errors are denials.
+// parseTarget parses the target of a request to a proxy. Its errors are denials.
 func parseTarget(h *head) (target, error) {
 	t, authority, err := splitTarget(h)
 	if err != nil {
@@ -60,7 +60,7 @@ func splitTarget(h *head) (t target, authority string, err error) {
 	return t, rest[:end], nil
 }
 
-// checkRequest refuses what names two hosts or means two things.
+// checkRequest refuses a request that names two hosts or is ambiguous.
 func (t target) checkRequest(h *head) error {
 	bodied := h.chunked || h.length > 0
 	switch hosts := h.fieldValues("Host"); {
@@ -78,8 +78,8 @@ func (t target) checkRequest(h *head) error {
 	return nil
 }
 
-// matchesHost tells whether a Host field means the same host. Its port may be left
-// out in a CONNECT, as some clients do.
+// matchesHost reports whether a Host field means the same host. In a CONNECT its
+// port may be missing, as some clients omit it.
 func (t target) matchesHost(host string) bool {
 	fallback := uint16(portPlain)
 	if t.isTunnel {

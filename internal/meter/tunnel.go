@@ -11,8 +11,8 @@ import (
 
 const established = "HTTP/1.1 200 Connection established\r\n\r\n"
 
-// tunnel passes bytes between a client and a host, once the client has shown
-// that it wants to speak TLS with that host.
+// tunnel passes bytes between a client and a host, after the client has begun TLS
+// with that host.
 func (e *Egress) tunnel(ctx context.Context, w *watch, c *client) error {
 	up, err := e.connectTo(ctx, w, c.to)
 	if err != nil {
@@ -33,7 +33,7 @@ func (e *Egress) tunnel(ctx context.Context, w *watch, c *client) error {
 	return relayTunnel(c, up, e.newHandshake(c.to))
 }
 
-// readHello reads the ClientHello and refuses the wrong one.
+// readHello reads the ClientHello and refuses an invalid one.
 func (c *client) readHello(w *watch) ([]byte, error) {
 	raw, message, err := readHello(c.in)
 	if errors.Is(err, errNotTLS) || errors.Is(err, errHello) {
@@ -52,7 +52,8 @@ func (c *client) readHello(w *watch) ([]byte, error) {
 	return raw, nil
 }
 
-// relayTunnel returns when both directions have ended. Whoever fails ends the other.
+// relayTunnel returns when both directions have ended. An error in one direction
+// ends the other.
 func relayTunnel(c *client, up *countedConn, talk *handshake) error {
 	back := make(chan error, 1)
 	go func() { back <- copyUntilEnd(c.Conn, notifyingReader{up, talk.noteAnswer}, up) }()
@@ -61,8 +62,8 @@ func relayTunnel(c *client, up *countedConn, talk *handshake) error {
 	return errors.Join(err, <-back)
 }
 
-// handshake follows who speaks in a tunnel: the host greets, the client replies, the
-// host answers. Nothing that is said can be read.
+// handshake follows a TLS handshake by who speaks: the host greets, the client
+// replies, the host answers. The content is encrypted.
 type handshake struct {
 	greeted, replied atomic.Bool
 	answered         sync.Once
@@ -90,14 +91,14 @@ func (t *handshake) noteAnswer() {
 	t.greeted.Store(true)
 }
 
-// notifyingReader is a reader that tells of each piece that was read.
+// notifyingReader is a reader that calls onRead after each read.
 type notifyingReader struct {
 	io.Reader
 
 	onRead func()
 }
 
-// Read reads.
+// Read implements io.Reader.
 func (h notifyingReader) Read(p []byte) (int, error) {
 	n, err := h.Reader.Read(p)
 	if n > 0 {
@@ -108,12 +109,12 @@ func (h notifyingReader) Read(p []byte) (int, error) {
 
 var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
-// copyUntilEnd copies until in ends and says so to out. After an error nothing can
-// pass in the other direction either.
+// copyUntilEnd copies until in ends, and then closes out for writing. An error
+// ends the other direction as well.
 func copyUntilEnd(out net.Conn, in io.Reader, from net.Conn) error {
 	b, _ := buffers.Get().(*[64 << 10]byte)
 	defer buffers.Put(b)
-	// The wrapping keeps io from choosing ways of its own past the counting.
+	// The wrapping hides ReadFrom and WriteTo, which would bypass the counting.
 	_, err := io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{in}, b[:])
 	if err == nil {
 		err = closeWrite(out)

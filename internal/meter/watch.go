@@ -11,15 +11,15 @@ var (
 	errOld   = errors.New("the connection was open for too long")
 )
 
-// watch ends the context of a connection that is quiet or old.
+// watch ends the context of a connection that is idle for too long or too old.
 type watch struct {
 	quiet *time.Timer
 	idle  time.Duration
 	end   func()
 }
 
-// watchConn returns a context for one connection. Until the first touch it ends
-// after the limit for opening.
+// watchConn returns a context for one connection. Until the first activity, the
+// limit for opening applies.
 func watchConn(ctx context.Context, l Limits) (context.Context, *watch) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	quiet := time.AfterFunc(l.Opening, func() { cancel(errQuiet) })
@@ -31,8 +31,8 @@ func watchConn(ctx context.Context, l Limits) (context.Context, *watch) {
 	}}
 }
 
-// noteActivity says that something has happened.
+// noteActivity restarts the limit for idle time.
 func (w *watch) noteActivity() { w.quiet.Reset(w.idle) }
 
-// endAfter leaves the connection this much time if nothing more happens.
+// endAfter ends the connection after d unless there is activity.
 func (w *watch) endAfter(d time.Duration) { w.quiet.Reset(d) }

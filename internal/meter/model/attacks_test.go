@@ -242,11 +242,11 @@ func TestOnlyTheKeyIsTakenOutOfWhatAModelWrote(t *testing.T) {
 	answer := chatStream(`{"prompt_tokens":9,"completion_tokens":50}`, "token = "+other+"; key = "+secret)
 	r := start(t, modelapi.OpenAI, says(answer))
 	got := r.post("/v1/chat/completions", askChat)
-	if want := strings.ReplaceAll(answer, secret, hidden); got.body != want {
+	if want := strings.ReplaceAll(answer, secret, hiddenKey); got.body != want {
 		t.Errorf("got %q, want %q", got.body, want)
 	}
-	for key, want := range map[string]string{"keyless": "a keyless one", "k3yl3ss!": "a " + hidden + " one"} {
-		if got := string(newHider(key).content([]byte("a " + key + " one"))); got != want {
+	for key, want := range map[string]string{"keyless": "a keyless one", "k3yl3ss!": "a " + hiddenKey + " one"} {
+		if got := string(newHider(key).hideKey([]byte("a " + key + " one"))); got != want {
 			t.Errorf("with the key %s the text is %q, want %q", key, got, want)
 		}
 	}

@@ -24,21 +24,21 @@ import (
 	"github.com/pawl-run/pawl/internal/spend"
 )
 
-// Limits are caps. A zero field means its default, which stands beside it; none
-// may be negative.
+// Limits are caps. A zero field means its default, which its comment names. No
+// field may be negative.
 type Limits struct {
-	Connections int           // open at once; more wait; 64
+	Connections int           // open at once, further ones wait; 64
 	Request     int64         // bytes of the body of a request; 64 MiB
-	Response    int64         // bytes of the body of a response, unpacked; 256 MiB, and 64 MiB for what is not a stream
-	Idle        time.Duration // without a byte from the provider; 10m: a model may think
+	Response    int64         // bytes of the body of a response, decompressed; 256 MiB, and 64 MiB if it is not a stream
+	Idle        time.Duration // without a byte from the provider; 10m, since a model may think
 	Age         time.Duration // of one call; 1h
-	Rest        time.Duration // for which an answer is still counted whose client is gone; 500ms
+	Rest        time.Duration // how long an answer is still counted after the client has gone; 500ms
 	Denials     int           // calls of Denied; 1000
 }
 
-const mostWhole = 64 << 20 // bytes of a response that is read before it passes
+const maxWholeBytes = 64 << 20 // bytes of a response that is read before it is passed on
 
-func (l Limits) orDefault() Limits {
+func (l Limits) withDefaults() Limits {
 	l.Connections = cmp.Or(l.Connections, 64)
 	l.Request = cmp.Or(l.Request, 64<<20)
 	l.Response = cmp.Or(l.Response, 256<<20)
@@ -51,43 +51,43 @@ func (l Limits) orDefault() Limits {
 
 // Endpoint forwards the model calls of one sandbox to one provider. It is an
 // http.Handler. Base, Provider and Account must be set. Its fields must not
-// change once it is used; it must not be copied then.
+// change, and it must not be copied, once it is used.
 //
-// What does not pass is answered in the provider's shape of errors with one
-// sentence that begins with "pawl": 404 for what is not a model call, 403 for a
-// budget that is used up (400 for Responses), 413 for too large a body, 502 for a provider that
-// cannot be reached.
+// A refused call is answered in the provider's form of errors, with one sentence
+// that begins with "pawl": 404 for anything but a model call, 403 if the budget
+// is used up (400 for Responses), 413 if the body is too large, 502 if the
+// provider cannot be reached.
 type Endpoint struct {
-	// Base is where the provider is, with or without the version at the end of its
+	// Base is the provider's URL, with or without the version at the end of its
 	// path. It comes from the definition and may be any address, also this machine.
 	Base     *url.URL
 	Provider string // modelapi.Anthropic, OpenAI or Gemini: the shape of calls
 
-	Key    string // the real credential; empty: the provider wants none
-	Bearer bool   // Key is a token, for Authorization, where Anthropic or Gemini would get a key
+	Key    string // the real credential; empty if the provider needs none
+	Bearer bool   // Key is a token for Authorization, also for Anthropic and Gemini, which take keys elsewhere
 
 	Account *spend.Account
 
-	// Tools are what the vendor may do by itself for a request. Nil allows nothing:
-	// then requests for the vendor's own tools, for content by its address and for
-	// what is stored at the vendor are refused.
+	// Tools are the vendor's own tools that requests may use. Nil allows none: then
+	// requests for such tools, for content by URL and for data stored at the vendor
+	// are refused.
 	Tools []loop.ModelTool
 
-	// Upstream says by which proxy this machine reaches an address, as
-	// http://[user:password@]host:port, or https; nil, or a nil URL, if it needs
-	// none. A Base on this machine is reached without it.
+	// Upstream returns the proxy through which this machine reaches an address, as
+	// http://[user:password@]host:port, or https. Nil, or a nil URL, means no proxy.
+	// A Base on this machine is reached without it.
 	Upstream func(to *url.URL) (*url.URL, error)
 
 	Limits Limits
 
-	// Denied is told what did not pass, was cut, or reported a usage that is none,
-	// up to Limits.Denials times. Several goroutines may call it at once, and the
-	// call waits for it. May be nil.
+	// Denied is called with what was refused, was cut, or reported an implausible
+	// usage, at most Limits.Denials times. Several goroutines may call it at once,
+	// and the call waits for it. May be nil.
 	Denied func(meter.Denial)
 
-	Clock meter.Clock // nil means the machine's
+	Clock meter.Clock // nil means the machine's clock
 
-	// What a test replaces; nil means the machine's own.
+	// Tests replace these; nil means the machine's own.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Roots *x509.CertPool
 
@@ -102,30 +102,31 @@ type Endpoint struct {
 	recovered  bool
 	rejections rejections
 	stuck      bool
-	omitted    map[string]bool // what was told of that is not forwarded
+	omitted    map[string]bool // what was reported as not forwarded
 }
 
-// LastFailure is the last error that the provider answered with, or zero, and
-// whether a call went well after it.
+// LastFailure returns the last error that the provider answered with, or zero,
+// and whether a call succeeded after it.
 func (e *Endpoint) LastFailure() (f loop.Failure, recovered bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.failure, e.recovered
 }
 
-// Asked reports whether a call came that spends, also one that was refused or
-// failed: then the account says what was used, if that is nothing too.
+// Asked reports whether the program has made a call that spends, also one that
+// was refused or failed. Then the account knows what was used, even if it is
+// nothing.
 func (e *Endpoint) Asked() bool { return e.used.Load() }
 
-// Stuck reports whether the last call that offered tools failed. That is how an
-// agent acts: no turn that ends well ends with such a call.
+// Stuck reports whether the last call that offered tools failed. An agent acts by
+// such calls, so a turn that ends well never ends with a failed one.
 func (e *Endpoint) Stuck() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.stuck
 }
 
-// clientWaits reports whether there still is somebody for whom an answer matters.
+// clientWaits reports whether the client is still waiting for the answer.
 func (x *exchange) clientWaits() bool { return x.in.Context().Err() == nil }
 
 func (x *exchange) recordFailure(f loop.Failure) {
@@ -136,9 +137,9 @@ func (x *exchange) recordFailure(f loop.Failure) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stuck = e.stuck || x.offersTools()
-	f.Text = modelapi.OneLine(e.hide.words(f.Text))
+	f.Text = modelapi.OneLine(e.hide.redactText(f.Text))
 	e.failure, e.recovered = f, false
-	e.rejections.add(f, e.now())
+	e.rejections.addFailure(f, e.now())
 	e.giveUpUnlessLifted(f)
 }
 
@@ -154,19 +155,18 @@ func (x *exchange) recordSuccess() {
 	e.stuck = e.stuck && !x.offersTools()
 }
 
-// offersTools reports whether the call offers tools.
 func (x *exchange) offersTools() bool { return x.q != nil && x.q.OffersTools() }
 
-// Serve answers the connections of l until ctx ends or l is closed; both give
-// nil. It closes l, cuts the calls that are left, and returns when they are
-// charged. An error means that l accepts nothing any more.
+// Serve answers the connections of l until ctx ends or l is closed, and returns
+// nil in both cases. It closes l, cuts the remaining calls, and returns when they
+// are charged. An error means that l no longer accepts connections.
 func (e *Endpoint) Serve(ctx context.Context, l net.Listener) error {
 	e.prepare()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	d := &door{}
+	d := &callGuard{}
 	s := &http.Server{
-		Handler:           d.guard(e),
+		Handler:           d.wrap(e),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: time.Minute,
 		IdleTimeout:       e.limits().Idle,
@@ -178,11 +178,11 @@ func (e *Endpoint) Serve(ctx context.Context, l net.Listener) error {
 		defer close(closed)
 		_ = s.Close()
 	})
-	err := s.Serve(bounded(l, e.limits().Connections))
+	err := s.Serve(limitConns(l, e.limits().Connections))
 	asked := ctx.Err() != nil || errors.Is(err, net.ErrClosed)
 	cancel()
 	<-closed
-	d.close()
+	d.closeAndWait()
 	e.via.CloseIdleConnections()
 	if asked {
 		return nil
@@ -190,15 +190,15 @@ func (e *Endpoint) Serve(ctx context.Context, l net.Listener) error {
 	return fmt.Errorf("accept on %s: %w", l.Addr(), err)
 }
 
-// door waits for the calls that are under way. A server that is closed may
-// still begin one.
-type door struct {
+// callGuard waits for the calls under way. A server that is closed may still
+// begin one.
+type callGuard struct {
 	mu   sync.Mutex
 	shut bool
 	open sync.WaitGroup
 }
 
-func (d *door) enter() bool {
+func (d *callGuard) tryBegin() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.shut {
@@ -207,28 +207,28 @@ func (d *door) enter() bool {
 	return !d.shut
 }
 
-func (d *door) guard(h http.Handler) http.Handler {
+func (d *callGuard) wrap(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if d.enter() {
+		if d.tryBegin() {
 			defer d.open.Done()
 			h.ServeHTTP(w, r)
 		}
 	})
 }
 
-func (d *door) close() {
+func (d *callGuard) closeAndWait() {
 	d.mu.Lock()
 	d.shut = true
 	d.mu.Unlock()
 	d.open.Wait()
 }
 
-// prepare makes what is needed for the first call.
+// prepare makes what the first call needs.
 func (e *Endpoint) prepare() {
 	e.once.Do(func() {
 		e.hide = newHider(e.Key)
 		e.via = &http.Transport{
-			Proxy:                  e.proxy,
+			Proxy:                  e.proxyFor,
 			DialContext:            e.Dial,
 			TLSClientConfig:        &tls.Config{RootCAs: e.Roots, MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout:    30 * time.Second,
@@ -244,8 +244,9 @@ func (e *Endpoint) prepare() {
 	})
 }
 
-// proxy is the one for everything but this machine, whatever the environment says.
-func (e *Endpoint) proxy(r *http.Request) (*url.URL, error) {
+// proxyFor returns the proxy for all addresses except this machine's. It ignores
+// the environment.
+func (e *Endpoint) proxyFor(r *http.Request) (*url.URL, error) {
 	host := strings.ToLower(r.URL.Hostname())
 	addr, err := netip.ParseAddr(host)
 	if host == "localhost" || err == nil && addr.Unmap().IsLoopback() {
@@ -256,12 +257,12 @@ func (e *Endpoint) proxy(r *http.Request) (*url.URL, error) {
 	}
 	proxy, err := e.Upstream(r.URL)
 	if err != nil {
-		return nil, errors.New("the proxy of this machine is invalid: check HTTPS_PROXY and HTTP_PROXY") // They may hold a password.
+		return nil, errors.New("the proxy of this machine is invalid: check HTTPS_PROXY and HTTP_PROXY") // The error may contain a password.
 	}
 	return proxy, nil
 }
 
-func (e *Endpoint) limits() Limits { return e.Limits.orDefault() }
+func (e *Endpoint) limits() Limits { return e.Limits.withDefaults() }
 
 func (e *Endpoint) now() time.Time {
 	if e.Clock == nil {

@@ -463,7 +463,7 @@ func TestTheProxyOfTheMachineIsUsedForOthersThanTheMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := e.proxy(&http.Request{URL: u}); err != nil || got != want {
+		if got, err := e.proxyFor(&http.Request{URL: u}); err != nil || got != want {
 			t.Errorf("%s goes by %v, %v", address, got, err)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 // project of the key's owner, another method, or a feature that is not known here.
 // A name that ends with a star stands for all that begin so.
 var (
-	everyHeader = []string{"Accept", "Accept-Language", "User-Agent", "X-Stainless-*", "X-Client-Request-Id"}
-	perVendor   = map[string][]string{
+	anyVendorHeaders = []string{"Accept", "Accept-Language", "User-Agent", "X-Stainless-*", "X-Client-Request-Id"}
+	vendorHeaders    = map[string][]string{
 		modelapi.Anthropic: {"Anthropic-Version", "Anthropic-Beta", "X-App", "X-Claude-Code-Session-Id"},
 		modelapi.OpenAI: {
 			"Openai-Beta", "Originator", "Version", "Session_id", "Session-Id", "Conversation_id", "Thread-Id",
@@ -30,14 +30,14 @@ var (
 	}
 )
 
-// headers are those that leave with a request, without the credential. The body is
-// JSON, whatever the program calls it: another reader is not to be chosen.
-func (e *Endpoint) headers(from http.Header) http.Header {
+// headersToSend returns the headers to forward, without the credential. The
+// content type is always JSON, so that a program cannot choose another parser.
+func (e *Endpoint) headersToSend(from http.Header) http.Header {
 	to := http.Header{}
-	list := slices.Concat(everyHeader, perVendor[e.Provider])
+	list := slices.Concat(anyVendorHeaders, vendorHeaders[e.Provider])
 	for name, values := range from {
 		switch {
-		case hop(name, from) || !listed(list, name):
+		case isHopByHop(name, from) || !isListed(list, name):
 		case modeltool.IsFeatureHeader(name):
 			if kept := e.allowedFeatures(name, values); kept != "" {
 				to.Set(name, kept)
@@ -50,14 +50,14 @@ func (e *Endpoint) headers(from http.Header) http.Header {
 	return to
 }
 
-func listed(list []string, name string) bool {
+func isListed(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(entry string) bool {
 		start, open := strings.CutSuffix(entry, "*")
 		return name == entry || open && strings.HasPrefix(name, start)
 	})
 }
 
-// allowedFeatures are the values of a header that pass.
+// allowedFeatures returns the values of a feature header that may be forwarded.
 func (e *Endpoint) allowedFeatures(name string, values []string) string {
 	var kept []string
 	for value := range strings.SplitSeq(strings.Join(values, ","), ",") {
@@ -68,9 +68,9 @@ func (e *Endpoint) allowedFeatures(name string, values []string) string {
 		case known && (tool == "" || slices.Contains(e.Tools, tool)):
 			kept = append(kept, value)
 		case known:
-			e.leftOut(fmt.Sprintf("%s: %.80q is for the vendor's %s, which model_tools does not name: it is not forwarded", name, value, tool))
+			e.reportLeftOut(fmt.Sprintf("%s: %.80q is for the vendor's %s, which model_tools does not name: it is not forwarded", name, value, tool))
 		default:
-			e.leftOut(fmt.Sprintf("%s: %.80q is not a feature that pawl knows: it is not forwarded", name, value))
+			e.reportLeftOut(fmt.Sprintf("%s: %.80q is not a feature that pawl knows: it is not forwarded", name, value))
 		}
 	}
 	return strings.Join(kept, ",")

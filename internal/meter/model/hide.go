@@ -13,17 +13,17 @@ import (
 	"github.com/pawl-run/pawl/internal/redact"
 )
 
-// hidden stands in place of the key. It is one word, so that a header with it is
-// still one.
-const hidden = "[redacted:model-key]"
+// hiddenKey is written in place of the key. It is one word, so that a header that
+// contains it stays valid.
+const hiddenKey = "[redacted:model-key]"
 
-// shortest is how long a key is that is worth hiding: local servers take words
-// such as "none", which also stand in ordinary text.
-const shortest = 8
+// minKey is the least length of a key that is hidden: local servers accept words
+// such as "none", which are also part of ordinary text.
+const minKey = 8
 
-// hider takes the key out of what goes back to the sandbox. What a model wrote
-// keeps everything else; in the words of a vendor whatever looks like a secret
-// goes.
+// hider removes the key from what is sent back to the sandbox. In a model's
+// answer it changes nothing else; in a vendor's messages it removes everything
+// that looks like a secret.
 type hider struct {
 	spellings [][]byte
 	all       *redact.Redactor
@@ -31,7 +31,7 @@ type hider struct {
 
 func newHider(key string) *hider {
 	h := &hider{all: redact.New()}
-	if len(key) < shortest {
+	if len(key) < minKey {
 		return h
 	}
 	h.all = redact.New(redact.Secret{Name: "model-key", Value: key})
@@ -49,32 +49,32 @@ func newHider(key string) *hider {
 	return h
 }
 
-// content is what a model wrote, without the key.
-func (h *hider) content(text []byte) []byte {
+// hideKey removes the key from what a model wrote.
+func (h *hider) hideKey(text []byte) []byte {
 	for _, s := range h.spellings {
 		if bytes.Contains(text, s) {
-			text = bytes.ReplaceAll(text, s, []byte(hidden))
+			text = bytes.ReplaceAll(text, s, []byte(hiddenKey))
 		}
 	}
 	return text
 }
 
-// words are what a vendor says, without secrets.
-func (h *hider) words(text string) string {
-	return h.all.String(string(h.content([]byte(text))))
+// redactText removes all secrets from a vendor's message.
+func (h *hider) redactText(text string) string {
+	return h.all.String(string(h.hideKey([]byte(text))))
 }
 
-// header copies what may go back to the client.
-func (h *hider) header(to, from http.Header) {
+// copyHeaders copies the headers that may be sent back to the client.
+func (h *hider) copyHeaders(to, from http.Header) {
 	for name, values := range from {
-		if hop(name, from) || name == "Set-Cookie" || name == "Content-Length" {
+		if isHopByHop(name, from) || name == "Set-Cookie" || name == "Content-Length" {
 			continue
 		}
-		if name = h.words(name); strings.Contains(name, "[") {
+		if name = h.redactText(name); strings.Contains(name, "[") {
 			continue
 		}
 		for _, v := range values {
-			to.Add(name, h.words(v))
+			to.Add(name, h.redactText(v))
 		}
 	}
 }
@@ -83,8 +83,8 @@ var hops = []string{
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// hop tells whether a field is for the next machine only.
-func hop(name string, header http.Header) bool {
+// isHopByHop reports whether a field is only for the next program on the way.
+func isHopByHop(name string, header http.Header) bool {
 	if slices.Contains(hops, name) {
 		return true
 	}

@@ -24,11 +24,11 @@ func TestALimitThatIsNotSetIsTheOneThatIsDocumented(t *testing.T) {
 	want := Limits{
 		Connections: 64, Request: 64 << 20, Response: 256 << 20, Idle: 10 * time.Minute, Age: time.Hour, Rest: 500 * time.Millisecond, Denials: 1000,
 	}
-	if d := cmp.Diff(want, Limits{}.orDefault()); d != "" {
+	if d := cmp.Diff(want, Limits{}.withDefaults()); d != "" {
 		t.Errorf("defaults (-want +got):\n%s", d)
 	}
 	want = Limits{Connections: 1, Request: 2, Response: 3, Idle: 4, Age: 5, Rest: 6, Denials: 7}
-	if d := cmp.Diff(want, want.orDefault()); d != "" {
+	if d := cmp.Diff(want, want.withDefaults()); d != "" {
 		t.Errorf("what is set is changed (-want +got):\n%s", d)
 	}
 }
@@ -40,7 +40,7 @@ func TestDenialsOfAnEndpointNameItsProviderAndAreToldUpToALimit(t *testing.T) {
 	r.Denied = func(d meter.Denial) { told = append(told, d) }
 	r.Base.Host = "provider.test:8443"
 	for range 4 {
-		r.deny(ReasonNoCall, "detail")
+		r.reportDenial(ReasonNoCall, "detail")
 	}
 	d := meter.Denial{At: noon, Host: "provider.test", Port: 8443, Reason: ReasonNoCall, Detail: "detail"}
 	if diff := cmp.Diff([]meter.Denial{d, d}, told); diff != "" {
@@ -72,7 +72,7 @@ func TestARefusalHasTheShapeOfItsVendorsErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := &Endpoint{Provider: c.provider}
 			got := httptest.NewRecorder()
-			e.refuse(got, refusal{c.status, c.reason, "no"})
+			e.sendRefusal(got, refusal{c.status, c.reason, "no"})
 			var body any
 			if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil {
 				t.Fatal(err)
@@ -96,7 +96,7 @@ func TestAListenerThatIsClosedEndsTheWaitForAFreeSlot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := bounded(inner, 1)
+	l := limitConns(inner, 1)
 	var d net.Dialer
 	out, err := d.DialContext(t.Context(), "tcp", inner.Addr().String())
 	if err != nil {
@@ -148,9 +148,9 @@ func TestAnEndpointWhoseListenerBreaksSaysSo(t *testing.T) {
 func TestWhatComesKeepsACallAwake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &Endpoint{Limits: Limits{Idle: time.Minute}}
-		ctx, w := e.watched(t.Context())
+		ctx, w := e.watchCall(t.Context())
 		defer w.end()
-		r := &reader{Reader: strings.NewReader("hello"), watch: w, left: 4}
+		r := &cappedReader{Reader: strings.NewReader("hello"), watch: w, left: 4}
 		for i := range 5 {
 			time.Sleep(59 * time.Second)
 			n, err := r.Read(make([]byte, 1))

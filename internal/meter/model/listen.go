@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// bounded lets no more than n connections be open at once.
-func bounded(l net.Listener, n int) net.Listener {
+// limitConns returns a listener with at most n open connections.
+func limitConns(l net.Listener, n int) net.Listener {
 	return &boundedListener{Listener: l, slots: make(chan struct{}, n), closed: make(chan struct{})}
 }
 
@@ -33,7 +33,7 @@ func (b *boundedListener) Accept() (net.Conn, error) {
 	return &boundedConn{Conn: conn, slots: b.slots}, nil
 }
 
-// Close ends a wait for a slot, too.
+// Close also ends a wait for a slot.
 func (b *boundedListener) Close() error {
 	b.once.Do(func() { close(b.closed) })
 	return b.Listener.Close()

@@ -113,11 +113,11 @@ func TestTheUsageOfAChatIsAskedForAndNotShown(t *testing.T) {
 
 func TestFieldsForThisMachineAndCookiesStayHere(t *testing.T) {
 	to := http.Header{}
-	newHider(secret).header(to, http.Header{
+	newHider(secret).copyHeaders(to, http.Header{
 		"Connection": {"close, x-mine"}, "X-Mine": {"a"}, "Keep-Alive": {"a"}, "Set-Cookie": {"a"}, "Content-Length": {"9"},
 		"X-" + secret: {"a"}, "Content-Type": {"text/plain"}, "X-Two": {"a", "b " + secret},
 	})
-	want := http.Header{"Content-Type": {"text/plain"}, "X-Two": {"a", "b " + hidden}}
+	want := http.Header{"Content-Type": {"text/plain"}, "X-Two": {"a", "b " + hiddenKey}}
 	if d := cmp.Diff(want, to); d != "" {
 		t.Errorf("header (-want +got):\n%s", d)
 	}

@@ -12,29 +12,29 @@ import (
 	"github.com/pawl-run/pawl/internal/modeltool"
 )
 
-// Reasons of denials, beside those of package meter.
+// Reasons of denials, in addition to those of package meter.
 const (
-	ReasonNoCall   loop.Reason = "no_model_call"    // telemetry, files, whatever else a program sends to its vendor
+	ReasonNoCall   loop.Reason = "no_model_call"    // telemetry, files, or any other request to the vendor
 	ReasonBudget   loop.Reason = "budget_exhausted" // a call was refused or a stream cut
-	ReasonUnpriced loop.Reason = "model_unpriced"   // money has a cap, and nobody knows what the model costs
-	ReasonBadUsage loop.Reason = "bad_usage"        // what the provider says it used cannot be
+	ReasonUnpriced loop.Reason = "model_unpriced"   // money has a cap, and the model's price is unknown
+	ReasonBadUsage loop.Reason = "bad_usage"        // the usage that the provider reports is implausible
 
-	ReasonModelTool loop.Reason = "model_tool" // a request asks for what the vendor does itself, and model_tools does not name it
-	ReasonLeftOut   loop.Reason = "left_out"   // a part of a request that is not forwarded; the rest is
+	ReasonModelTool loop.Reason = "model_tool" // a request uses a vendor's tool that model_tools does not name
+	ReasonLeftOut   loop.Reason = "left_out"   // a part of a request is not forwarded, but the rest is
 )
 
-// refusal is an answer of pawl itself.
+// refusal is an answer that pawl gives itself.
 type refusal struct {
 	status int
-	reason loop.Reason // empty: nothing was denied
+	reason loop.Reason // empty if nothing was denied
 	text   string
 }
 
-// refuse answers in the shape in which the provider's clients read errors, and
-// asks them not to try again.
-func (e *Endpoint) refuse(w http.ResponseWriter, r refusal) {
+// sendRefusal answers in the form in which the provider's clients read errors,
+// and asks them not to try again.
+func (e *Endpoint) sendRefusal(w http.ResponseWriter, r refusal) {
 	if r.reason != "" {
-		e.deny(r.reason, r.text)
+		e.reportDenial(r.reason, r.text)
 	}
 	r.text = "pawl: " + r.text
 	h := w.Header()
@@ -42,13 +42,13 @@ func (e *Endpoint) refuse(w http.ResponseWriter, r refusal) {
 	if r.status < http.StatusInternalServerError {
 		h.Set("X-Should-Retry", "false")
 	}
-	body, _ := json.Marshal(shaped(e.Provider, r)) // It is made of texts and numbers.
+	body, _ := json.Marshal(errorBody(e.Provider, r)) // It consists of text and numbers.
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(r.status)
-	_, _ = w.Write(body) // A client that went away does not hear why.
+	_, _ = w.Write(body) // The client may have gone.
 }
 
-func shaped(provider string, r refusal) any {
+func errorBody(provider string, r refusal) any {
 	type words map[string]any
 	switch provider {
 	case modelapi.Anthropic:
@@ -80,23 +80,23 @@ func shaped(provider string, r refusal) any {
 	return words{"error": words{"message": r.text, "type": kind, "param": nil, "code": code}}
 }
 
-// deny reports what did not pass. A program can be denied as often as it likes,
-// so the number of reports is capped.
-func (e *Endpoint) deny(reason loop.Reason, detail string) {
+// reportDenial reports a denial. A program can cause any number of denials, so
+// the number of reports is capped.
+func (e *Endpoint) reportDenial(reason loop.Reason, detail string) {
 	if e.Denied == nil || e.told.Add(1) > int64(e.limits().Denials) {
 		return
 	}
-	port, _ := strconv.ParseUint(e.Base.Port(), 10, 16) // Without one it is the scheme's, which is 0 here.
+	port, _ := strconv.ParseUint(e.Base.Port(), 10, 16) // An empty port, the scheme's default, becomes 0.
 	e.Denied(meter.Denial{
-		At: e.now(), Host: e.Base.Hostname(), Port: uint16(port), Reason: reason, Detail: e.hide.words(detail),
+		At: e.now(), Host: e.Base.Hostname(), Port: uint16(port), Reason: reason, Detail: e.hide.redactText(detail),
 	})
 }
 
-// refuseDenied answers a request that may not be forwarded. Its failure is one of its
-// own: neither the vendor nor the account has to do with it.
+// refuseDenied answers a request that may not be forwarded. It is recorded as a
+// failure of its own kind: neither the vendor nor the account caused it.
 func (x *exchange) refuseDenied(err error, body []byte) {
 	if errors.Is(err, modeltool.ErrNoObject) {
-		x.refuse(x.w, refusal{http.StatusBadRequest, "", "the request cannot be read: " + err.Error()})
+		x.sendRefusal(x.w, refusal{http.StatusBadRequest, "", "the request cannot be read: " + err.Error()})
 		return
 	}
 	reason, text := ReasonModelTool, err.Error()
@@ -104,14 +104,14 @@ func (x *exchange) refuseDenied(err error, body []byte) {
 		reason, text = meter.ReasonRequest, "the request cannot be forwarded: "+text
 	}
 	if x.to.shape != nil {
-		x.q, _ = modelapi.ReadRequest(x.to.shape, x.to.model, x.to.stream, body) // Only to tell whether it offers tools.
+		x.q, _ = modelapi.ReadRequest(x.to.shape, x.to.model, x.to.stream, body) // Only to find out whether it offers tools.
 	}
 	x.recordFailure(loop.Failure{Class: loop.FailureDenied, Text: text, Typed: true})
-	x.refuse(x.w, refusal{x.finalStatus(), reason, text})
+	x.sendRefusal(x.w, refusal{x.finalStatus(), reason, text})
 }
 
-// leftOut tells once of something that is not forwarded.
-func (e *Endpoint) leftOut(what string) {
+// reportLeftOut reports once that something is not forwarded.
+func (e *Endpoint) reportLeftOut(what string) {
 	const most = 100
 	e.mu.Lock()
 	first := !e.omitted[what] && len(e.omitted) < most
@@ -123,6 +123,6 @@ func (e *Endpoint) leftOut(what string) {
 	}
 	e.mu.Unlock()
 	if first {
-		e.deny(ReasonLeftOut, what)
+		e.reportDenial(ReasonLeftOut, what)
 	}
 }

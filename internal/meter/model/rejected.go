@@ -6,82 +6,82 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// A provider that turned down enough calls in a row will not take the next one.
+// A provider that has rejected several calls in a row will not accept the next one.
 const (
-	enough  = 3
-	patient = 5 * time.Second  // of failures that may pass by themselves, from the first to the last
-	soon    = 30 * time.Second // a limit that is lifted within it may be waited for
+	enoughRejections = 3
+	transientWait    = 5 * time.Second  // of failures that may pass by themselves, from the first to the last
+	soonLifted       = 30 * time.Second // a limit that is lifted within it may be waited for
 )
 
-// rejections are the calls in a row that the provider turned down.
+// rejections counts the calls in a row that the provider rejected.
 type rejections struct {
 	n     int
 	first time.Time
-	timer *time.Timer   // of a limit that lasts
-	none  bool          // nothing more is to be expected
-	gone  chan struct{} // closed with none
+	timer *time.Timer   // started by a long limit
+	none  bool          // the provider is given up
+	gone  chan struct{} // closed when none is set
 }
 
-// Rejected is closed when the provider has turned down three calls in a row and
-// none went well since: at once for a credential, an account that is used up or
-// a limit that lasts, after five seconds for what may pass by itself. A limit that
-// lasts is also enough when nothing went well for five seconds: some programs
-// sleep until it is lifted. Others try again for minutes without a word.
+// Rejected returns a channel that is closed when the provider has rejected three
+// calls in a row: at once if the credential is invalid, the account is used up or
+// a limit lasts long, and after five seconds for temporary failures. It is also
+// closed when a long limit was followed by no success for five seconds, because
+// some programs sleep until it is lifted, and others retry silently for minutes.
 func (e *Endpoint) Rejected() <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.rejections.channel()
+	return e.rejections.goneChannel()
 }
 
-func (r *rejections) channel() chan struct{} {
+func (r *rejections) goneChannel() chan struct{} {
 	if r.gone == nil {
 		r.gone = make(chan struct{})
 	}
 	return r.gone
 }
 
-// add counts a call that failed.
-func (r *rejections) add(f loop.Failure, now time.Time) {
-	r.timer = stopped(r.timer)
+// addFailure counts a failed call.
+func (r *rejections) addFailure(f loop.Failure, now time.Time) {
+	r.timer = stopTimer(r.timer)
 	var lasts bool
 	switch f.Class {
 	case loop.FailureAuth, loop.FailureQuota:
 		lasts = true
 	case loop.FailureRateLimit:
-		lasts = f.Reset.Sub(now) > soon
+		lasts = f.Reset.Sub(now) > soonLifted
 	case loop.FailureServer:
 	default:
-		r.n = 0 // It is about this request, and the next one may be another.
+		r.n = 0 // The failure is about this request only.
 		return
 	}
 	if r.n++; r.n == 1 {
 		r.first = now
 	}
-	if r.n >= enough && (lasts || now.Sub(r.first) >= patient) {
+	if r.n >= enoughRejections && (lasts || now.Sub(r.first) >= transientWait) {
 		r.giveUp()
 	}
 }
 
-// reset starts anew after a call that went well.
+// reset starts over after a successful call.
 func (r *rejections) reset() {
-	r.n, r.timer = 0, stopped(r.timer)
+	r.n, r.timer = 0, stopTimer(r.timer)
 }
 
 func (r *rejections) giveUp() {
 	if !r.none {
 		r.none = true
-		close(r.channel())
+		close(r.goneChannel())
 	}
 }
 
-// giveUpUnlessLifted gives up on a limit that lasts unless a call goes well before long;
-// e.mu is held.
+// giveUpUnlessLifted gives up on a limit that lasts long, unless a call succeeds
+// soon; e.mu is held.
 func (e *Endpoint) giveUpUnlessLifted(f loop.Failure) {
-	if f.Class != loop.FailureRateLimit || f.Reset.Sub(e.now()) <= soon {
+	if f.Class != loop.FailureRateLimit || f.Reset.Sub(e.now()) <= soonLifted {
 		return
 	}
 	var timer *time.Timer
-	timer = time.AfterFunc(patient, func() {
+	timer = time.AfterFunc(transientWait, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.rejections.timer == timer {
@@ -91,8 +91,8 @@ func (e *Endpoint) giveUpUnlessLifted(f loop.Failure) {
 	e.rejections.timer = timer
 }
 
-// stopped stops a timer, if there is one.
-func stopped(t *time.Timer) *time.Timer {
+// stopTimer stops a timer, which may be nil, and returns nil.
+func stopTimer(t *time.Timer) *time.Timer {
 	if t != nil {
 		t.Stop()
 	}

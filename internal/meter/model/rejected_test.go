@@ -93,8 +93,8 @@ func TestALimitThatLastsIsSleptThroughByNobody(t *testing.T) {
 		e.mu.Unlock()
 		began := time.Now()
 		<-e.Rejected()
-		if took := time.Since(began); took != patient {
-			t.Errorf("it was given up after %v, want %v", took, patient)
+		if took := time.Since(began); took != transientWait {
+			t.Errorf("it was given up after %v, want %v", took, transientWait)
 		}
 		e.LastFailure() // Whoever is told asks why.
 	})

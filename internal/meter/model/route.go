@@ -10,26 +10,27 @@ import (
 	"github.com/pawl-run/pawl/internal/modeltool"
 )
 
-// route is what is called: where it lies below the base, and how it is read. A
-// route without a shape spends nothing.
+// route is what a request calls, and how to read it. A route without a shape
+// spends nothing.
 type route struct {
 	version string // as the client wrote it, for Gemini
-	path    string // below the version
-	model   string // if the path names one
-	stream  bool   // if the path says so
+	path    string // after the version
+	model   string // empty unless the path names one
+	stream  bool   // the path asks for a stream
 	shape   *modelapi.Shape
 	tools   *modeltool.API
 }
 
-// The paths that pass, for each provider. What stands before them is dropped:
-// the path that leaves is made here and not by the client.
+// The paths that are forwarded, for each provider. Anything before them is dropped:
+// upstreamURL builds the path that is sent.
 var (
 	anthropicPath = regexp.MustCompile(`(?:^|/)v1/(messages|messages/count_tokens|models|models/[\w.:@-]+)$`)
 	openAIPath    = regexp.MustCompile(`(?:^|/)(chat/completions|responses|responses/input_tokens|models|models/[\w.:@/-]+)$`)
 	geminiPath    = regexp.MustCompile(`(?:^|/)(v1|v1beta|v1alpha)/(models(?:/[\w.@-]+)?|(?:models|tunedModels)/([\w.@-]+):(\w+))$`)
 )
 
-// routeOf finds out what a request calls. It returns false for what does not pass.
+// routeOf finds out what a request calls. It returns false if that is not
+// forwarded.
 func routeOf(provider, method, path string) (route, bool) {
 	var r route
 	switch provider {
@@ -73,12 +74,12 @@ func routeOf(provider, method, path string) (route, bool) {
 	return r, method == http.MethodPost
 }
 
-// passed are the parameters that mean something to a provider. All others are
-// dropped, a key among them.
-var passed = []string{"alt", "beta", "limit", "after_id", "before_id", "pageSize", "pageToken"}
+// passedParams are the parameters that mean something to a provider. All others
+// are dropped, including keys.
+var passedParams = []string{"alt", "beta", "limit", "after_id", "before_id", "pageSize", "pageToken"}
 
-// address is where a route lies at the provider.
-func address(base *url.URL, provider string, r route, query url.Values) *url.URL {
+// upstreamURL returns the URL of a route at the provider.
+func upstreamURL(base *url.URL, provider string, r route, query url.Values) *url.URL {
 	u := *base
 	path := strings.TrimRight(u.Path, "/")
 	switch provider {
@@ -93,7 +94,7 @@ func address(base *url.URL, provider string, r route, query url.Values) *url.URL
 	}
 	u.Path, u.RawPath, u.Fragment, u.User = path+"/"+r.path, "", "", nil
 	keep := u.Query()
-	for _, name := range passed {
+	for _, name := range passedParams {
 		if query.Has(name) {
 			keep.Set(name, query.Get(name))
 		}

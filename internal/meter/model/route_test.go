@@ -61,7 +61,7 @@ func TestOnlyModelCallsPass(t *testing.T) {
 			}
 			got := ""
 			if r, ok := routeOf(c.provider, c.method, c.path); ok {
-				got = address(base, c.provider, r, query).String()
+				got = upstreamURL(base, c.provider, r, query).String()
 			}
 			if got != c.want {
 				t.Errorf("it leads to %q, want %q", got, c.want)

@@ -26,28 +26,28 @@ var (
 	errGone  = errors.New("nobody listens any more")
 )
 
-var longAgo = time.Unix(1, 0)
+var pastDeadline = time.Unix(1, 0)
 
 var beforeSend = fault.New("meter.model.send.before")
 
-// ServeHTTP answers one call. It returns when the call is charged.
+// ServeHTTP answers one call. It returns after the call is charged.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.prepare()
 	to, ok := routeOf(e.Provider, r.Method, r.URL.Path)
 	if !ok {
-		e.refuse(w, refusal{http.StatusNotFound, ReasonNoCall, fmt.Sprintf(
+		e.sendRefusal(w, refusal{http.StatusNotFound, ReasonNoCall, fmt.Sprintf(
 			"%.120q is not a model call, count of tokens or list of models, and nothing else is forwarded", r.Method+" "+r.URL.Path,
 		)})
 		return
 	}
-	// A stream that is not a stream of events is read whole.
+	// A stream other than one of events is read as a whole.
 	to.stream = to.stream && r.URL.Query().Get("alt") == "sse"
 	body, no := e.readBody(w, r)
 	if no != nil {
-		e.refuse(w, *no)
+		e.sendRefusal(w, *no)
 		return
 	}
-	ctx, watch := e.watched(r.Context())
+	ctx, watch := e.watchCall(r.Context())
 	defer watch.end()
 	x := &exchange{Endpoint: e, w: w, in: r, to: to, watch: watch, control: http.NewResponseController(w)}
 	if r.Method != http.MethodGet {
@@ -58,7 +58,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		x.body, x.hosted = checked.Body, checked.Tools
 		for _, name := range checked.LeftOut {
-			e.leftOut(fmt.Sprintf("the field %.80q of requests is not one that pawl knows: it is not forwarded", name))
+			e.reportLeftOut(fmt.Sprintf("the field %.80q of requests is not one that pawl knows: it is not forwarded", name))
 		}
 	}
 	if to.shape == nil {
@@ -68,14 +68,14 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.forwardFunded(r.Context(), ctx)
 }
 
-// readBody reads the body of a request, or says why it is not taken.
+// readBody reads the body of a request, or returns why it is refused.
 func (e *Endpoint) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
 	most := e.limits().Request
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return nil, &refusal{http.StatusUnsupportedMediaType, "", fmt.Sprintf("the request is packed as %.20q; send it as it is", coding)}
 	}
 	control := http.NewResponseController(w)
-	slow := time.AfterFunc(e.limits().Idle, func() { _ = control.SetReadDeadline(longAgo) })
+	slow := time.AfterFunc(e.limits().Idle, func() { _ = control.SetReadDeadline(pastDeadline) })
 	defer slow.Stop()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
@@ -87,23 +87,23 @@ func (e *Endpoint) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *re
 	return body, nil
 }
 
-// watch ends the context of a call that is quiet or old, or to which nobody
-// listens any more. A provider may have sent by then what the call has used: it
-// is waited for, for a moment.
+// watch ends the context of a call that is idle for too long or too old, or whose
+// client has gone. In the last case it waits a moment, because the provider may
+// be about to send the call's usage.
 type watch struct {
 	quiet, late *time.Timer
 	idle, rest  time.Duration
 	end         func()
 }
 
-func (e *Endpoint) watched(client context.Context) (context.Context, *watch) {
+func (e *Endpoint) watchCall(client context.Context) (context.Context, *watch) {
 	l := e.limits()
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(client))
 	quiet := time.AfterFunc(l.Idle, func() { cancel(errQuiet) })
 	old := time.AfterFunc(l.Age, func() { cancel(errOld) })
 	w := &watch{quiet: quiet, idle: l.Idle, rest: l.Rest}
 	w.late = time.AfterFunc(l.Age, func() { cancel(errGone) })
-	here := context.AfterFunc(client, w.left)
+	here := context.AfterFunc(client, w.clientGone)
 	w.end = func() {
 		here()
 		quiet.Stop()
@@ -114,19 +114,19 @@ func (e *Endpoint) watched(client context.Context) (context.Context, *watch) {
 	return ctx, w
 }
 
-// left says that the client is gone.
-func (w *watch) left() { w.late.Reset(w.rest) }
+func (w *watch) clientGone() { w.late.Reset(w.rest) }
 
-// reader is the body of a response, with its cap; what comes keeps the watch awake.
-type reader struct {
+// cappedReader reads the body of a response up to a cap, and tells the watch
+// about activity.
+type cappedReader struct {
 	io.Reader
 
 	watch *watch
 	left  int64
 }
 
-// Read reads.
-func (r *reader) Read(p []byte) (int, error) {
+// Read implements io.Reader.
+func (r *cappedReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
 	if n > 0 {
 		r.watch.quiet.Reset(r.watch.idle)
@@ -149,16 +149,16 @@ type exchange struct {
 	hosted  []loop.ModelTool // the vendor's tools that the body asks for
 	watch   *watch
 
-	q       *modelapi.Request // of a call that spends, as what follows
+	q       *modelapi.Request // this and the following only for a call that spends
 	outline spend.Outline
 	c       *spend.Charge
 	t       modelapi.Tally
-	reached atomic.Bool // there was a connection to the provider, which may have the request
+	reached atomic.Bool // there was a connection to the provider, so it may have the request
 }
 
-// forwardUncounted forwards what spends nothing.
+// forwardUncounted forwards a call that spends nothing.
 func (x *exchange) forwardUncounted(ctx context.Context) {
-	resp, err := x.send(ctx)
+	resp, err := x.sendUpstream(ctx)
 	if err != nil {
 		x.failUnreachable(ctx, err)
 		return
@@ -171,16 +171,16 @@ func (x *exchange) forwardUncounted(ctx context.Context) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	x.reply(resp, x.hide.content(text))
+	x.sendReply(resp, x.hide.hideKey(text))
 }
 
-// forwardFunded forwards a call that the account has to fund. The client's context may
-// end before that of the call.
+// forwardFunded forwards a call after the account has funded it. The client's
+// context may end before that of the call.
 func (x *exchange) forwardFunded(client, ctx context.Context) {
 	x.used.Store(true)
 	var err error
 	if x.q, err = modelapi.ReadRequest(x.to.shape, x.to.model, x.to.stream, x.body); err != nil {
-		x.refuse(x.w, refusal{http.StatusBadRequest, "", "the request cannot be read: " + err.Error()})
+		x.sendRefusal(x.w, refusal{http.StatusBadRequest, "", "the request cannot be read: " + err.Error()})
 		return
 	}
 	x.q.Searches = slices.Contains(x.hosted, loop.ToolWebSearch)
@@ -198,12 +198,12 @@ func (x *exchange) forwardFunded(client, ctx context.Context) {
 		return
 	}
 	if !x.clientWaits() {
-		panic(http.ErrAbortHandler) // It has not left yet.
+		panic(http.ErrAbortHandler) // The call has not been sent yet.
 	}
 	x.body = x.q.Body
 	least, _ := x.t.Usage(x.q)
 	x.c.Begin(least)
-	resp, err := x.send(ctx)
+	resp, err := x.sendUpstream(ctx)
 	if err != nil {
 		x.failUnanswered(ctx, err)
 		return
@@ -228,16 +228,16 @@ func (x *exchange) refuseUnfunded(err error) {
 		panic(http.ErrAbortHandler)
 	case unpriced:
 		x.recordFailure(loop.Failure{Class: loop.ReasonBudget, Text: err.Error(), Typed: true})
-		x.refuse(x.w, refusal{x.finalStatus(), ReasonUnpriced, err.Error()})
+		x.sendRefusal(x.w, refusal{x.finalStatus(), ReasonUnpriced, err.Error()})
 	case exhausted:
-		x.refuse(x.w, refusal{x.finalStatus(), ReasonBudget, err.Error()})
+		x.sendRefusal(x.w, refusal{x.finalStatus(), ReasonBudget, err.Error()})
 	default:
-		x.refuse(x.w, refusal{http.StatusServiceUnavailable, "", err.Error()})
+		x.sendRefusal(x.w, refusal{http.StatusServiceUnavailable, "", err.Error()})
 	}
 }
 
-// finalStatus is the status after which no program tries again: Claude Code repeats a
-// 400, and Codex, which alone speaks Responses, a 403.
+// finalStatus is the status after which no program retries: Claude Code retries
+// after a 400, and Codex, the only one that speaks Responses, after a 403.
 func (x *exchange) finalStatus() int {
 	if x.to.shape == modelapi.Responses {
 		return http.StatusBadRequest
@@ -245,29 +245,30 @@ func (x *exchange) finalStatus() int {
 	return http.StatusForbidden
 }
 
-// send makes the request that leaves: its address, its credential and every
-// field are put together here.
-func (x *exchange) send(ctx context.Context) (*http.Response, error) {
+// sendUpstream sends the request. Its address, its credential and all of its
+// headers are built here.
+func (x *exchange) sendUpstream(ctx context.Context) (*http.Response, error) {
 	if err := beforeSend.Hit(ctx); err != nil {
 		return nil, err
 	}
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { x.reached.Store(true) },
 	})
-	to := address(x.Base, x.Provider, x.to, x.in.URL.Query())
+	to := upstreamURL(x.Base, x.Provider, x.to, x.in.URL.Query())
 	out, err := http.NewRequestWithContext(ctx, x.in.Method, to.String(), bytes.NewReader(x.body))
 	if err != nil {
 		return nil, err
 	}
-	out.Header = x.headers(x.in.Header)
+	out.Header = x.headersToSend(x.in.Header)
 	if x.Key != "" {
-		out.Header.Set(x.credential())
+		out.Header.Set(x.credentialField())
 	}
 	return x.via.RoundTrip(out)
 }
 
-// credential is the field that the provider wants.
-func (e *Endpoint) credential() (name, value string) {
+// credentialField returns the header with the credential that the provider
+// expects.
+func (e *Endpoint) credentialField() (name, value string) {
 	switch {
 	case e.Provider == modelapi.Anthropic && !e.Bearer:
 		return "X-Api-Key", e.Key
@@ -277,11 +278,11 @@ func (e *Endpoint) credential() (name, value string) {
 	return "Authorization", "Bearer " + e.Key
 }
 
-// failUnanswered charges a call to which no answer came. A provider that failed
-// wants no money; one that was still at work when nobody listened any more does.
+// failUnanswered charges a call without an answer. A provider that failed charges
+// nothing, but one that was still working when the call was ended does.
 func (x *exchange) failUnanswered(ctx context.Context, err error) {
 	if ctx.Err() != nil && x.reached.Load() {
-		x.charge()
+		x.settleCall()
 	}
 	x.failUnreachable(ctx, err)
 }
@@ -295,5 +296,5 @@ func (x *exchange) failUnreachable(ctx context.Context, err error) {
 	}
 	text := fmt.Sprintf("%s cannot be reached: %s", x.Base.Host, err)
 	x.recordFailure(loop.Failure{Class: loop.FailureServer, Text: text})
-	x.refuse(x.w, refusal{status: http.StatusBadGateway, text: modelapi.OneLine(x.hide.words(text))})
+	x.sendRefusal(x.w, refusal{status: http.StatusBadGateway, text: modelapi.OneLine(x.hide.redactText(text))})
 }
