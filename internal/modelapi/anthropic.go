@@ -21,7 +21,7 @@ var Messages = &Shape{
 	readWhole: readMessage,
 }
 
-// contentBlock is a part of an answer, or what is added to one.
+// contentBlock is a part of an answer, or an addition to one.
 type contentBlock struct {
 	Text        length `json:"text"`
 	Thinking    length `json:"thinking"`
@@ -29,8 +29,8 @@ type contentBlock struct {
 	Input       length `json:"input"`
 }
 
-// size is how many bytes the model wrote. An empty input is a placeholder for one
-// that follows.
+// size returns how many bytes the model wrote. An empty input is a placeholder
+// for the input that follows.
 func (b contentBlock) size() int64 {
 	n := b.Text + b.Thinking + b.PartialJSON
 	if b.Input > length(len("{}")) {
@@ -96,9 +96,9 @@ type messageTokens struct {
 	} `json:"cache_creation"`
 }
 
-// addMessagesUsage adds a report. If a request took several passes, for example to
-// compact a conversation that became too long, the numbers at the top leave some
-// out, and the bill is the sum of all.
+// addMessagesUsage adds a report of usage. If a request took several passes, for
+// example to compact a conversation that became too long, the numbers at the top
+// level are incomplete, and the sum of all passes is billed.
 func (t *Tally) addMessagesUsage(raw json.RawMessage) {
 	var u struct {
 		messageTokens
@@ -132,7 +132,8 @@ func sumCounts(a, b loop.Count) loop.Count {
 	return loop.Count{N: a.N + b.N, Set: a.Set || b.Set, Bad: a.Bad || b.Bad || a.N+b.N > loop.MostTokens}
 }
 
-// largerCount is the larger of two reports of one count. If either is bad, so is it.
+// largerCount returns the larger of two reports of one count. It is bad if either
+// is.
 func largerCount(a, b loop.Count) loop.Count {
 	return loop.Count{N: max(a.N, b.N), Set: a.Set || b.Set, Bad: a.Bad || b.Bad}
 }

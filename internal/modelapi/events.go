@@ -7,14 +7,14 @@ import (
 	"io"
 )
 
-// mostEvent bounds one event of a stream. The last of a Responses stream holds
-// the whole answer once more.
+// mostEvent is the size in bytes of the largest event. The last event of a
+// Responses stream repeats the whole answer.
 const mostEvent = 16 << 20
 
 // ErrHugeEvent means that an event has more than 16 MiB.
 var ErrHugeEvent = errors.New("an event of the stream is too large")
 
-// EventReader takes a stream of server-sent events apart, without losing a byte.
+// EventReader splits a stream of server-sent events, without losing a byte.
 type EventReader struct {
 	in        *bufio.Reader
 	raw, data []byte
@@ -25,9 +25,10 @@ func NewEventReader(r io.Reader) *EventReader {
 	return &EventReader{in: bufio.NewReaderSize(r, 32<<10)}
 }
 
-// Next returns the bytes of the next event and its data, both valid until the next
-// call. The end of the stream may come with an event, which then may be cut. An
-// event of more than 16 MiB is ErrHugeEvent.
+// Next returns the bytes of the next event and its data, both valid until the
+// next call. At the end of the stream it returns io.EOF, possibly together with
+// an event, which may be incomplete. An event of more than 16 MiB is
+// ErrHugeEvent.
 func (e *EventReader) Next() (raw, data []byte, err error) {
 	e.raw, e.data = e.raw[:0], e.data[:0]
 	for {
@@ -49,7 +50,7 @@ func (e *EventReader) Next() (raw, data []byte, err error) {
 	}
 }
 
-// readLine appends a line with its end.
+// readLine appends a line and its line end.
 func (e *EventReader) readLine() error {
 	for {
 		piece, err := e.in.ReadSlice('\n')
@@ -58,7 +59,7 @@ func (e *EventReader) readLine() error {
 			return err
 		}
 		if len(e.raw) > mostEvent {
-			return nil // An event that is too large, which Next finds.
+			return nil // Next returns the error.
 		}
 	}
 }

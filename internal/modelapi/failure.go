@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-const maxSaid = 500 // bytes of what a vendor says that are kept
+const maxSaid = 500 // bytes of a vendor's message that are kept
 
-// VendorError is what a vendor says about a call that failed, in any of the shapes.
-// The zero VendorError says nothing.
+// VendorError is what a vendor says about a failed call, in any of the APIs. The
+// zero VendorError says nothing.
 type VendorError struct {
 	Type    string  `json:"type"`
 	Code    anyText `json:"code"`   // a word at OpenAI, the HTTP status at Gemini
@@ -38,8 +38,8 @@ func (a *anyText) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ReadError reads the body of an error response. If its shape is unknown, the
-// body is the message.
+// ReadError reads the body of an error response. If its form is unknown, the
+// whole body is the message.
 func ReadError(body []byte) VendorError {
 	var e struct {
 		Error   json.RawMessage `json:"error"`
@@ -49,7 +49,7 @@ func ReadError(body []byte) VendorError {
 	raw := body
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
-		raw = list[0] // Gemini answers so where a list was to be streamed.
+		raw = list[0] // Gemini's answer if a list was to be streamed.
 	}
 	if !decode(raw, &e) {
 		return VendorError{Message: string(body)}
@@ -57,13 +57,13 @@ func ReadError(body []byte) VendorError {
 	var said VendorError
 	if !decode(e.Error, &said) || said.Message == "" {
 		var text string
-		_ = json.Unmarshal(e.Error, &text) // Some servers only have a text there.
+		_ = json.Unmarshal(e.Error, &text) // Some servers have only a string there.
 		said.Message = cmp.Or(text, e.Message, e.Detail, said.Message)
 	}
 	return said
 }
 
-// Is reports whether the error has one of these names for its kind.
+// Is reports whether the error is of one of these kinds.
 func (e VendorError) Is(names ...string) bool {
 	for _, name := range names {
 		if e.Type == name || string(e.Code) == name || e.Status == name {
@@ -78,14 +78,15 @@ func (e VendorError) Is(names ...string) bool {
 	return false
 }
 
-// overflows are how vendors say that a request does not fit their model.
+// overflows are parts of the messages with which vendors say that a request is
+// too long for the model.
 var overflows = []string{
 	"prompt is too long", "exceed context limit", "context window", "maximum context length", "context length", "context size",
 	"input token count", "maximum number of tokens allowed", "too many tokens", "input is too long", "reduce the length",
 }
 
-// FailureOf says what an error response means. Status is 0 for an error within an
-// answer. Only the fields in which a vendor speaks are read.
+// FailureOf returns what an error response means. Status is 0 for an error inside
+// of an answer. It reads only fields that the vendor writes.
 func FailureOf(status int, header http.Header, e VendorError, now time.Time) loop.Failure {
 	f := loop.Failure{Text: OneLine(e.Message), Status: status, Typed: true}
 	if f.Text == "" {
@@ -118,7 +119,7 @@ func FailureOf(status int, header http.Header, e VendorError, now time.Time) loo
 	return f
 }
 
-// OneLine is a text of a vendor as one line of at most 500 bytes.
+// OneLine returns a vendor's text as one line of at most 500 bytes.
 func OneLine(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
 	if len(text) > maxSaid {

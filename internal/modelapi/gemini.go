@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Names of one field in the two spellings that Gemini takes.
+// The names of fields, in the two spellings that Gemini accepts.
 var (
 	configNames    = []string{"generationConfig", "generation_config"}
 	outputNames    = []string{"maxOutputTokens", "max_output_tokens"}
@@ -38,7 +38,7 @@ var Generate = &Shape{
 		return false
 	},
 	readWhole: func(t *Tally, data []byte) {
-		// A stream that was not asked for as events is a list of pieces.
+		// A stream that was not requested as events is a list of pieces.
 		var list []json.RawMessage
 		if json.Unmarshal(data, &list) != nil {
 			t.addGenerated(data)
@@ -50,7 +50,7 @@ var Generate = &Shape{
 	},
 }
 
-// addGenerated adds one answer, or a piece of one.
+// addGenerated adds an answer or a piece of one.
 func (t *Tally) addGenerated(data []byte) {
 	var g struct {
 		Version    string `json:"modelVersion"`
@@ -103,7 +103,7 @@ func (t *Tally) addGeneratedUsage(raw json.RawMessage) {
 	r := reported{input: u.Prompt, cacheRead: u.Cached}.withoutCachedInput()
 	r.input.N += u.Tools.N
 	r.input.Bad = r.input.Bad || u.Tools.Bad
-	// A zero is left out, so one of the two is enough.
+	// Zero counts are omitted, so one of the two is enough.
 	r.output = loop.Count{
 		N: u.Candidates.N + u.Thoughts.N, Set: u.Candidates.Set || u.Thoughts.Set, Bad: u.Candidates.Bad || u.Thoughts.Bad,
 	}

@@ -8,15 +8,15 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Chat is POST /v1/chat/completions of OpenAI and of all that speak like it.
+// Chat is POST /v1/chat/completions of OpenAI and of compatible servers.
 var Chat = &Shape{
 	maxOutput: func(top fields) int64 {
 		answers, _ := top.count("n")
 		return outputCap(top, "max_completion_tokens", "max_tokens") * max(min(answers, 128), 1)
 	},
 	lowerOutput: func(top fields, most int64) bool {
-		// Some servers know only the old name and some models refuse it: what the
-		// client uses is right.
+		// Some servers know only the old name, and some models refuse it: the client
+		// uses the right one.
 		_, name := top.count("max_completion_tokens", "max_tokens")
 		if name == "" {
 			name = "max_completion_tokens"
@@ -31,7 +31,7 @@ var Chat = &Shape{
 	readWhole: func(t *Tally, data []byte) { t.addCompletion(data) },
 }
 
-// chatMessage is what a model wrote, or what is added to it. Vendors have two
+// chatMessage is a message of a model, or an addition to one. Vendors use two
 // names for reasoning.
 type chatMessage struct {
 	Content          length `json:"content"`
@@ -57,8 +57,8 @@ func (s chatMessage) size() int64 {
 	return int64(n)
 }
 
-// addCompletion adds an event or a whole answer. It reports whether the event is
-// the one that is only sent because usage was asked for.
+// addCompletion adds an event or a whole answer. It reports whether the event was
+// sent only because usage was requested.
 func (t *Tally) addCompletion(data []byte) (usageOnly bool) {
 	var c struct {
 		Model   string `json:"model"`
@@ -101,7 +101,7 @@ type outputDetails struct {
 }
 
 // addOpenAIUsage adds a report in the fields of Chat or of Responses. It returns
-// false if there is none.
+// false if there is no report.
 func (t *Tally) addOpenAIUsage(raw json.RawMessage) bool {
 	var u struct {
 		Prompt        loop.Count    `json:"prompt_tokens"`
@@ -138,8 +138,8 @@ func (t *Tally) addOpenAIUsage(raw json.RawMessage) bool {
 	return true
 }
 
-// uncountedOutput is how many tokens of output are missing from a report's count
-// of output: some servers count reasoning only in their total, or only by itself,
+// uncountedOutput returns how many tokens are missing from a report's count of
+// output: some servers count reasoning only in their total, or only separately,
 // and bill it like any other output.
 func uncountedOutput(r reported, total loop.Count) int64 {
 	rest := total.N - r.input.N - r.output.N
@@ -158,7 +158,7 @@ func uncountedOutput(r reported, total loop.Count) int64 {
 var Responses = &Shape{
 	maxOutput: func(top fields) int64 { return outputCap(top, "max_output_tokens") },
 	lowerOutput: func(top fields, most int64) bool {
-		// The API takes no less than 16.
+		// The API's minimum is 16.
 		const least = 16
 		top.set("max_output_tokens", max(most, least))
 		return most >= least
@@ -196,8 +196,8 @@ func (i outputItem) size() int64 {
 	return int64(n)
 }
 
-// searches are the searches of the item that have a fee. A call that only opens a
-// page that was found has none.
+// searches counts the searches of the item that have a fee. Opening a page that
+// was found has no fee.
 func (i outputItem) searches() (s searches) {
 	switch {
 	case i.Type == "file_search_call":
@@ -256,7 +256,7 @@ func readResponsesEvent(t *Tally, data []byte) bool {
 		t.found = t.found.plus(e.Item.searches())
 		t.addSearches(t.found)
 	case strings.HasSuffix(e.Type, ".delta") && !strings.Contains(e.Type, "summary") && !strings.Contains(e.Type, "audio"):
-		// A summary of reasoning is not written by the model that is paid for it.
+		// Summaries of reasoning are written by another model and are not billed.
 		t.text += int64(e.Delta)
 	}
 	t.ended = t.ended || slices.Contains([]string{"response.completed", "response.incomplete", "response.failed"}, e.Type)

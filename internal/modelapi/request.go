@@ -9,17 +9,18 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// BytesPerToken is how few bytes a token has: for input and output alike an
-// estimate should rather be too high.
+// BytesPerToken is a low estimate of the bytes in a token, so that estimates of
+// input and output are rather too high.
 const BytesPerToken = 3
 
-// EstimateTokens estimates how many tokens a text of so many bytes has.
+// EstimateTokens estimates the number of tokens in a text of size bytes.
 func EstimateTokens(size int64) int64 { return (size + BytesPerToken - 1) / BytesPerToken }
 
-// fields are those of a JSON object. Names match exactly, as they do there.
+// fields are the fields of a JSON object. Their names are case-sensitive.
 type fields map[string]json.RawMessage
 
-// count is the first of the named fields that is a valid count, and its name.
+// count returns the first of the named fields that is a valid count, and its
+// name.
 func (f fields) count(names ...string) (int64, string) {
 	for _, name := range names {
 		var c loop.Count
@@ -30,7 +31,7 @@ func (f fields) count(names ...string) (int64, string) {
 	return 0, ""
 }
 
-// object is the first of the named fields that is an object, and its name.
+// object returns the first of the named fields that is an object, and its name.
 func (f fields) object(names ...string) (fields, string) {
 	for _, name := range names {
 		var below fields
@@ -53,31 +54,31 @@ type Request struct {
 	Shape  *Shape
 	Model  string
 	Stream bool
-	Body   []byte // to forward: Fit may change it
+	Body   []byte // to forward; Fit may change it
 
 	Input  int64 // tokens, estimated
-	Cached int64 // of them, those that the provider should have in its cache; set by the caller
+	Cached int64 // those of Input that the provider probably has in its cache; set by the caller
 	Output int64 // tokens, at most
 
-	Searches bool // the vendor may search the web for it; set by the caller
+	Searches bool // the vendor may search the web; set by the caller
 
-	// UsageOnly says that Fit asked for the event that holds nothing but the usage:
-	// the client did not.
+	// UsageOnly says that Fit requested an event with the usage only, which the
+	// client did not request.
 	UsageOnly bool
 
 	top   fields
-	plain int64 // bytes of the body without pictures and files
+	plain int64 // bytes of the body without images and files
 }
 
-// ReadRequest reads the body of a call. The model and whether it streams are those
-// that the path names; if it names none, the body does.
+// ReadRequest reads the body of a call. Model and stream are what the path says;
+// if it does not say, the body does.
 func ReadRequest(s *Shape, model string, stream bool, body []byte) (*Request, error) {
 	q := &Request{Shape: s, Model: model, Body: body}
 	if err := json.Unmarshal(body, &q.top); err != nil || q.top == nil {
 		return nil, errors.New("its body is not a JSON object")
 	}
 	if q.Model == "" {
-		_ = json.Unmarshal(q.top["model"], &q.Model) // A value that is not a string names nothing.
+		_ = json.Unmarshal(q.top["model"], &q.Model) // Left empty if it is not a string.
 	}
 	if q.Model == "" {
 		return nil, errors.New("it names no model")
@@ -93,14 +94,15 @@ func ReadRequest(s *Shape, model string, stream bool, body []byte) (*Request, er
 // OffersTools reports whether the call offers the model tools.
 func (q *Request) OffersTools() bool { return len(q.top["tools"]) > len("[]") }
 
-// CacheWrite reports whether the vendor is to cache the input at a higher price,
-// and whether it is to do so for an hour.
+// CacheWrite reports whether the request asks the vendor to cache the input at a
+// higher price, and whether to keep it for an hour.
 func (q *Request) CacheWrite() (asked, hour bool) {
 	return q.Shape == Messages && bytes.Contains(q.Body, []byte(`"cache_control"`)), bytes.Contains(q.Body, []byte(`"1h"`))
 }
 
-// Fit changes the request so that its answer is counted and has at most so many
-// tokens. A stream is not made shorter: it is cut if it has to be.
+// Fit changes the request so that its usage is reported and its answer has at
+// most so many tokens. It does not limit a stream, which can be cut while it
+// passes.
 func (q *Request) Fit(output int64) error {
 	changed := false
 	if !q.Stream && output < q.Output {
@@ -121,7 +123,7 @@ func (q *Request) Fit(output int64) error {
 		}
 	}
 	if changed {
-		// What is inside the fields stays as it was.
+		// The contents of the fields do not change.
 		var out bytes.Buffer
 		enc := json.NewEncoder(&out)
 		enc.SetEscapeHTML(false)
@@ -132,13 +134,13 @@ func (q *Request) Fit(output int64) error {
 }
 
 const (
-	longRun      = 8 << 10 // bytes of base64 in a row that are a file and no text
-	bytesPerFile = 100     // of base64, for each token that a picture or a document has
-	leastFile    = 3000    // tokens of one
+	longRun      = 8 << 10 // bytes of base64 in a row that are a file, not text
+	bytesPerFile = 100     // bytes of base64 for each token of an image or a document
+	leastFile    = 3000    // tokens of the smallest file
 )
 
-// measureText tells files in base64 from text, which they would outweigh by far: it
-// returns the bytes of the text and the tokens of the files.
+// measureText tells files in base64, which would dominate the estimate, from
+// text. It returns the bytes of the text and the tokens of the files.
 func measureText(body []byte) (plain, files int64) {
 	plain = int64(len(body))
 	for rest := body; len(rest) > 0; {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// longestLimit is how far away the end of a limit can plausibly be.
+// longestLimit is how far in the future a limit can plausibly end.
 const longestLimit = 40 * 24 * time.Hour
 
-// resetTime says when a limit is lifted, by the first of these places that says so;
-// zero if none does.
+// resetTime returns when a limit is lifted, from the first of these places that
+// says so; zero if none does.
 func resetTime(header http.Header, e VendorError, now time.Time) time.Time {
 	for _, found := range []time.Time{
 		retryAfter(header, now),
@@ -26,8 +26,8 @@ func resetTime(header http.Header, e VendorError, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// RetryAfter is how long the vendor asks to wait before the call is made again; 0
-// if it does not say.
+// RetryAfter returns how long the vendor asks to wait before a retry; 0 if it
+// does not say.
 func (e VendorError) RetryAfter(header http.Header, now time.Time) time.Duration {
 	for _, at := range []time.Time{retryAfter(header, now), resetInBody(e, now)} {
 		if isPlausible(at, now) {
@@ -41,7 +41,7 @@ func isPlausible(at, now time.Time) bool {
 	return !at.IsZero() && at.Sub(now) <= longestLimit && now.Sub(at) < time.Minute
 }
 
-// retryAfter reads Retry-After, in its three forms.
+// retryAfter reads Retry-After in its three forms.
 func retryAfter(header http.Header, now time.Time) time.Time {
 	if ms, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil {
 		return fromNow(ms/1000, now)
@@ -57,7 +57,7 @@ func retryAfter(header http.Header, now time.Time) time.Time {
 	return at
 }
 
-// fromNow is so many seconds from now; zero if that is not a time.
+// fromNow returns the time in so many seconds; zero if that is not plausible.
 func fromNow(seconds float64, now time.Time) time.Time {
 	if !(seconds >= 0 && seconds <= longestLimit.Seconds()) {
 		return time.Time{}
@@ -80,8 +80,8 @@ func resetInBody(e VendorError, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// windowReset reads the limits that a vendor keeps, of requests and of tokens. The
-// last to be lifted counts, of those with nothing left if any says so.
+// windowReset reads a vendor's limits, of requests and of tokens. It returns the
+// last reset of the limits that are exhausted, or of all if none says that it is.
 func windowReset(header http.Header, prefix, remaining, reset string, now time.Time) time.Time {
 	var last, empty time.Time
 	for name, values := range header {

@@ -8,35 +8,35 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// A token has four bytes of text or a few more, in prose and in code; eight is
-// already much. A report that leaves more than four times that to each token of
-// an answer is not believed. A vendor may drop parts of a request before the model
-// reads it, so the bound there is eight times as high.
+// A token is about four bytes of text, in prose and in code; eight are many. A
+// report with more than four times that for each token of an answer is implausible.
+// A vendor may drop parts of a request before the model reads it, so the bound for
+// input is eight times as high.
 const (
 	mostPerOutput = 8 * 4
 	mostPerInput  = mostPerOutput * 8
-	trifle        = 256 // bytes of text that prove nothing
+	trifle        = 256 // bytes of text that are too few to judge by
 )
 
-// tooFew reports whether a count of tokens cannot be that of so much text.
+// tooFew reports whether a count of tokens is too low for so much text.
 func tooFew(counted, text, most int64) bool {
 	return text > trifle && counted < text/most || text > 0 && counted == 0
 }
 
-// Tally is what one answer has said about its usage so far, and how much text it
-// had. The zero Tally is of an answer that has not begun.
+// Tally is the usage that one answer has reported so far, and how much text it
+// has. The zero Tally is for an answer that has not begun.
 type Tally struct {
-	Model   string       // that answered; empty: the answer did not say yet
-	Failure *VendorError // that the answer ended with; nil: none
+	Model   string       // that answered; empty if not known yet
+	Failure *VendorError // that ended the answer; nil if none did
 
-	counts  loop.Usage // the largest that was reported: these counters never go back
+	counts  loop.Usage // the largest reported ones: these counters never decrease
 	inSaid  bool
 	outSaid bool
 	bad     bool // a number was invalid
-	ended   bool // the event came that ends a stream, or the answer was whole
+	ended   bool // the stream's last event has come, or the answer was a whole one
 
 	text   int64    // bytes that the model wrote
-	items  int64    // the same once more, as finished parts of the answer
+	items  int64    // the same bytes once more, in finished parts of the answer
 	found  searches // in finished parts of the answer
 	before int64    // bytes of text when output was last reported
 }
@@ -70,9 +70,9 @@ func (r reported) withoutCachedInput() reported {
 // endOfChat is the data of the event that ends a stream of Chat.
 var endOfChat = []byte("[DONE]")
 
-// AddEvent adds the data of one event of a stream. Cut says that the stream broke
-// off behind it, so that it may be half an event. AddEvent reports whether the
-// event holds nothing but the usage that Request.Fit may have asked for.
+// AddEvent adds the data of one event of a stream. Cut means that the stream
+// broke off after it, so that the event may be incomplete. AddEvent reports
+// whether the event contains only the usage that Request.Fit may have requested.
 func (t *Tally) AddEvent(s *Shape, data []byte, cut bool) (usageOnly bool) {
 	switch {
 	case len(data) == 0:
@@ -93,11 +93,12 @@ func (t *Tally) AddWhole(s *Shape, data []byte) {
 	s.readWhole(t, data)
 }
 
-// AddLost adds so many bytes of an answer that broke off: all of it may be text.
+// AddLost adds so many bytes of an answer that broke off. All of them may be
+// text.
 func (t *Tally) AddLost(size int) { t.text += int64(size) }
 
-// addUnreadable adds data that is not JSON: all of it may be text, and what it
-// said of usage is lost.
+// addUnreadable adds data that is not JSON. All of it may be text, and its report
+// of usage is lost.
 func (t *Tally) addUnreadable(data []byte) {
 	t.text += int64(len(data))
 	t.bad = true
@@ -128,23 +129,23 @@ func (t *Tally) add(r reported) {
 	}
 }
 
-// addSearches adds the searches among the finished parts of an answer: those so
-// far, or all of them once more.
+// addSearches adds the searches in the finished parts of an answer: either the
+// sum so far, or the sum of all at the end.
 func (t *Tally) addSearches(s searches) {
 	t.counts.WebSearches = max(t.counts.WebSearches, s.web)
 	t.counts.FileSearches = max(t.counts.FileSearches, s.file)
 }
 
-// Rejected reports whether the provider said in its answer that it did not take
-// the call, before the model wrote anything: some answer 200 first. Like any other
-// error that costs nothing.
+// Rejected reports whether the provider refused the call inside of its answer,
+// before the model wrote anything: some answer with status 200 first. Like other
+// errors, this costs nothing.
 func (t *Tally) Rejected() bool {
 	return t.Failure != nil && !t.inSaid && !t.outSaid && !t.bad && t.written() == 0
 }
 
 func (t *Tally) written() int64 { return max(t.text, t.items) }
 
-// Oddity is what is wrong with the numbers of a provider; empty: nothing.
+// Oddity says what is wrong with a provider's numbers. It is empty if nothing is.
 type Oddity string
 
 const (
@@ -154,8 +155,8 @@ const (
 	oddOutput Oddity = "it counts far fewer tokens than the answer has: they are estimated"
 )
 
-// Usage is what the call has used so far. It is never zero: if numbers are missing
-// or implausible, it is an estimate.
+// Usage returns what the call has used so far. It is never zero: if numbers are
+// missing or implausible, it is an estimate.
 func (t *Tally) Usage(q *Request) (u loop.Usage, odd Oddity) {
 	text := t.written()
 	if t.bad {
@@ -165,7 +166,8 @@ func (t *Tally) Usage(q *Request) (u loop.Usage, odd Oddity) {
 			WebSearches: t.counts.WebSearches, FileSearches: t.counts.FileSearches,
 		}
 		if !t.ended {
-			// It was cut: what was sent and what came is known, and no vendor bills more.
+			// The stream was cut: what was sent and received is known, and no vendor
+			// bills more.
 			return u, oddCut
 		}
 		u.Output = max(u.Output, q.Output)
@@ -173,7 +175,7 @@ func (t *Tally) Usage(q *Request) (u loop.Usage, odd Oddity) {
 	}
 	u = t.counts
 	if q.Shape == Chat && q.Searches {
-		u.WebSearches = max(u.WebSearches, 1) // Chat counts no searches: the fee is one for each call.
+		u.WebSearches = max(u.WebSearches, 1) // Chat does not count searches; each call has one fee.
 	}
 	u.Source = loop.UsageMetered
 	switch in := u.Input + u.CacheRead + u.CacheWrite; {
@@ -198,8 +200,8 @@ func (t *Tally) Usage(q *Request) (u loop.Usage, odd Oddity) {
 	return u, odd
 }
 
-// length is a JSON value of which only the size matters: of a string the bytes
-// that it stands for, of anything else those that it is written with.
+// length is the size of a JSON value: of a string its bytes without escapes, of
+// any other value the bytes that it is written with.
 type length int64
 
 // UnmarshalJSON never fails.
@@ -214,7 +216,7 @@ func (l *length) UnmarshalJSON(data []byte) error {
 	n := len(data) - 2
 	for i := 1; i < len(data)-1; i++ {
 		if data[i] == '\\' {
-			// An escape is never longer than what it stands for by more than this.
+			// An escape is at most this much longer than the text that it means.
 			skip := 1
 			if data[i+1] == 'u' {
 				skip = 3
@@ -227,15 +229,15 @@ func (l *length) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decode reads what it can: a field of another kind than expected is left out,
-// like one that is missing. It returns false if data is not JSON.
+// decode reads what it can: a field of an unexpected type is left out, as if it
+// were missing. It returns false if data is not JSON.
 func decode(data []byte, into any) bool {
 	err := json.Unmarshal(data, into)
 	_, kind := errors.AsType[*json.UnmarshalTypeError](err)
 	return err == nil || kind
 }
 
-// decodeUsage reads a report of usage into the fields of its shape. A report that
+// decodeUsage reads a report of usage into the fields of its API. A report that
 // is not an object is bad.
 func decodeUsage(raw json.RawMessage, into any) (found, bad bool) {
 	if len(raw) == 0 || string(raw) == "null" {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// addWords adds the words of a list, which are all taken alike, to a table.
+// addWords adds words to a table, all with the same tool.
 func addWords(table map[string]loop.ModelTool, tool loop.ModelTool, words string) map[string]loop.ModelTool {
 	if table == nil {
 		table = map[string]loop.ModelTool{}
@@ -18,8 +18,9 @@ func addWords(table map[string]loop.ModelTool, tool loop.ModelTool, words string
 	return table
 }
 
-// toolByType reads a tool that names its type. Known are the types that have a name here;
-// a tool without a type is one of the program's own if it has one of these fields.
+// toolByType returns a function that reads a tool with a type. Known returns the
+// tool of a type. A tool without a type is one of the program's own if it has one
+// of the fields in own.
 func toolByType(known func(kind string) (loop.ModelTool, bool), own ...string) func(n node) (loop.ModelTool, string) {
 	return func(n node) (loop.ModelTool, string) {
 		kinds := typesOf(n)
@@ -42,7 +43,7 @@ func toolByType(known func(kind string) (loop.ModelTool, bool), own ...string) f
 	}
 }
 
-// dated is a type of Anthropic's with its date: each release has a new one.
+// dated matches a type of Anthropic's with its date: each release has a new date.
 var dated = regexp.MustCompile(`^([a-z_]+?)(?:_\d{8})?$`)
 
 var messagesTools = map[string]loop.ModelTool{
@@ -52,8 +53,9 @@ var messagesTools = map[string]loop.ModelTool{
 	"mcp_toolset": loop.ToolMCP, "mcp": loop.ToolMCP, "advisor": loop.ToolAdvisor,
 }
 
-// Messages is Anthropic's. Fields that change the price or the model of an
-// answer behind the meter's back, such as speed and fallbacks, are not listed.
+// Messages is Anthropic's API. Fields that change the price or the model of an
+// answer without a trace in its usage, such as speed and fallbacks, are not
+// listed.
 var Messages = &API{
 	fields: addWords(map[string]loop.ModelTool{"mcp_servers": loop.ToolMCP, "mcpservers": loop.ToolMCP, "container": loop.ToolCode}, clientSide,
 		`model messages max_tokens system tools tool_choice metadata stop_sequences stream temperature top_p top_k thinking
@@ -75,11 +77,11 @@ var Messages = &API{
 	}, "name"),
 }
 
-// openAITools are those of OpenAI, of xAI, and of others that speak like OpenAI.
+// openAITools are the tools of OpenAI, of xAI, and of other compatible vendors.
 var openAITools = map[string]loop.ModelTool{
 	"function": clientSide, "custom": clientSide, "local_shell": clientSide, "apply_patch": clientSide,
 	"computer": clientSide, "computer_use": clientSide, "computer_use_preview": clientSide,
-	"namespace": clientSide, "tool_search": clientSide, // What they hold is judged by itself.
+	"namespace": clientSide, "tool_search": clientSide, // The tools in them are judged one by one.
 	"web_search": loop.ToolWebSearch, "web_search_preview": loop.ToolWebSearch, "x_search": loop.ToolWebSearch,
 	"browser_search": loop.ToolWebSearch, "builtin_function": loop.ToolWebSearch, "openrouter:web_search": loop.ToolWebSearch,
 	"web_extractor": loop.ToolWebFetch, "openrouter:web_fetch": loop.ToolWebFetch,
@@ -88,7 +90,8 @@ var openAITools = map[string]loop.ModelTool{
 	"image_generation": loop.ToolImages, "mcp": loop.ToolMCP,
 }
 
-// datedOpenAI is a type with its date, as web_search_preview_2025_03_11.
+// datedOpenAI matches a type with its date, such as
+// web_search_preview_2025_03_11.
 var datedOpenAI = regexp.MustCompile(`^(.+?)(?:_\d{4}_\d\d_\d\d)?$`)
 
 func openAITool(n node) (loop.ModelTool, string) {
@@ -101,7 +104,7 @@ func openAITool(n node) (loop.ModelTool, string) {
 		return tool, ok
 	}, "function")(n)
 	if kind == "shell" && n.field("environment").field("type").text() == "local" {
-		return clientSide, "" // The program runs its commands, and no container of the vendor's.
+		return clientSide, "" // The program runs the commands, not a container of the vendor.
 	}
 	return tool, kind
 }
@@ -145,10 +148,9 @@ var Responses = &API{
 	toolOf: openAITool,
 }
 
-// features are headers that switch features on, with the values that pass. A value
-// that belongs to one of the vendor's own tools passes if the definition allows
-// that. Of a value that ends with a star only the beginning counts: the rest is
-// its date.
+// features are the headers that enable features, with the values that are
+// allowed. A value for one of the vendor's own tools is allowed if the definition
+// allows the tool. A star at the end of a value matches any rest: its date.
 var features = map[string]map[string]loop.ModelTool{
 	"Anthropic-Beta": addWords(map[string]loop.ModelTool{
 		"web-search-*": loop.ToolWebSearch, "web-fetch-*": loop.ToolWebFetch, "code-execution-*": loop.ToolCode, "skills-*": loop.ToolCode,

@@ -6,13 +6,13 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Generate is Gemini's. Its names are those that foldName makes of both spellings.
+// Generate is Gemini's API. foldName makes the names from both spellings.
 var Generate = &API{
 	fields: addWords(map[string]loop.ModelTool{"cachedcontent": loop.ToolStored}, clientSide,
 		`contents tools toolconfig safetysettings systeminstruction generationconfig labels model generatecontentrequest servicetier`),
 	blocks: addWords(map[string]loop.ModelTool{"executablecode": loop.ToolCode, "codeexecutionresult": loop.ToolCode}, clientSide,
 		`text thought thoughtsignature inlinedata functioncall functionresponse filedata videometadata mediaresolution partmetadata`),
-	toolOf: func(node) (loop.ModelTool, string) { return clientSide, "" }, // It has as many as it has fields; see geminiTool.
+	toolOf: func(node) (loop.ModelTool, string) { return clientSide, "" }, // Each field is a tool; see readGeminiTool.
 }
 
 var geminiTools = map[string]loop.ModelTool{
@@ -23,7 +23,7 @@ var geminiTools = map[string]loop.ModelTool{
 	"mcpServers": loop.ToolMCP,
 }
 
-// foldedTools are Gemini's by what foldName makes of their names.
+// foldedTools are Gemini's tools by their folded names.
 var foldedTools = func() map[string]loop.ModelTool {
 	all := map[string]loop.ModelTool{}
 	for name, tool := range geminiTools {
@@ -32,8 +32,8 @@ var foldedTools = func() map[string]loop.ModelTool {
 	return all
 }()
 
-// readGenerate reads a request of Gemini, or the one that lies within a count of
-// tokens, from which nothing can be left out.
+// readGenerate reads a request of Gemini, or the request inside of a token count,
+// from which nothing can be left out.
 func (r *reading) readGenerate(body node, outer bool) {
 	for name, v := range body.fields() {
 		tool, known := r.fields[foldName(name)]
@@ -57,7 +57,7 @@ func (r *reading) readGenerate(body node, outer bool) {
 	}
 }
 
-// eachValue calls f for the values of a list, or for the one that stands in its place.
+// eachValue calls f for each value of a list, or for a single value.
 func eachValue(v node, f func(node)) {
 	if !v.isList() {
 		f(v)
@@ -105,7 +105,8 @@ func (r *reading) readGeminiPart(p node) {
 	}
 }
 
-// geminiFile is media by its address: that of a file at the vendor, or any other.
+// readGeminiFile reads media that is given by its URL: that of a file at the
+// vendor, or any other.
 func (r *reading) readGeminiFile(f node) {
 	for name, v := range f.fields() {
 		switch {

@@ -1,12 +1,13 @@
-// Package modeltool finds what a request asks of its model's vendor beside an
-// answer: to search, fetch, run code, call servers or read what is stored there. A
-// sandbox without a network still has its model, and vendors do all of this for
-// whoever asks.
+// Package modeltool finds what a request asks of its model's vendor in addition
+// to an answer: to search, fetch, run code, call servers or read data that is
+// stored there. A sandbox without a network still has its model, and vendors do
+// all of this on request.
 //
-// A request may hold what is listed for its API and nothing else. What needs the
-// vendor's help, and every tool or content of an unknown kind, is refused unless
-// the loop's definition names it. An unknown field at the top is left out: servers
-// have many of their own, most of them harmless. The package forwards nothing.
+// A request may contain only what is listed for its API. What needs the vendor's
+// help, and every tool or content of an unknown kind, is refused unless the
+// loop's definition names it. An unknown field at the top level is left out:
+// servers have many of their own, and most are harmless. The package forwards
+// nothing.
 package modeltool
 
 import (
@@ -23,10 +24,10 @@ import (
 // clientSide marks what the program does by itself, or what is only data.
 const clientSide loop.ModelTool = ""
 
-// API is what a request of one API may hold. The four are Messages, Chat,
+// API is what a request of one API may contain. The four are Messages, Chat,
 // Responses and Generate.
 type API struct {
-	fields map[string]loop.ModelTool // at the top
+	fields map[string]loop.ModelTool // at the top level
 	blocks map[string]loop.ModelTool // kinds of messages and of their parts
 	toolOf func(n node) (tool loop.ModelTool, word string)
 }
@@ -34,21 +35,21 @@ type API struct {
 // Request is a request that may be forwarded.
 type Request struct {
 	Body    []byte
-	Tools   []loop.ModelTool // the vendor's tools that it asks for
-	LeftOut []string         // names of fields that Body had and that are not forwarded
+	Tools   []loop.ModelTool // the vendor's tools that it uses
+	LeftOut []string         // names of fields that are not forwarded
 }
 
 // ErrNoObject means that a body is not a JSON object.
 var ErrNoObject = errors.New("its body is not a JSON object")
 
-// AmbiguousError means that two readers may read a request in two ways.
+// AmbiguousError means that two parsers could read a request differently.
 type AmbiguousError struct{ error }
 
 // DeniedError means that a request asks its vendor for something that is not
 // allowed.
 type DeniedError struct{ wish }
 
-// Error is for the agent, and says what a person can do.
+// Error is written for the agent, and says what a person can do.
 func (e *DeniedError) Error() string {
 	if !e.tool.IsKnown() {
 		return fmt.Sprintf("the request has %s, which pawl does not know and the model's vendor may act on: it is not forwarded", e.how)
@@ -59,8 +60,8 @@ func (e *DeniedError) Error() string {
 }
 
 // Check compares what a request asks of its vendor with what is allowed. Model is
-// the one that its path names, if any. The error is ErrNoObject, an *AmbiguousError
-// or a *DeniedError.
+// the model in its path, if any. The error is ErrNoObject, an *AmbiguousError or
+// a *DeniedError.
 func (a *API) Check(model string, body []byte, allowed []loop.ModelTool) (Request, error) {
 	top := node(bytes.TrimLeft(body, " \t\r\n"))
 	if !top.isObject() || !json.Valid(body) {
@@ -93,20 +94,19 @@ func (a *API) Check(model string, body []byte, allowed []loop.ModelTool) (Reques
 		}
 		var out bytes.Buffer
 		enc := json.NewEncoder(&out)
-		enc.SetEscapeHTML(false) // What is inside the fields stays as it was.
+		enc.SetEscapeHTML(false) // The contents of the fields do not change.
 		_ = enc.Encode(kept)     // They were read from valid JSON.
 		checked.Body = bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 	}
 	return checked, nil
 }
 
-// IsFeatureHeader reports whether a header, in its canonical form, switches
-// features of a vendor on.
+// IsFeatureHeader reports whether a header, in its canonical form, enables
+// features of a vendor.
 func IsFeatureHeader(name string) bool { return features[name] != nil }
 
-// Feature is the tool of the vendor that a value of such a header switches on. It
-// is empty for a feature that needs none, and known is false if pawl does not know
-// the value.
+// Feature returns the vendor's tool that a value of such a header enables; empty
+// if the feature needs none. Known is false if pawl does not know the value.
 func Feature(header, value string) (tool loop.ModelTool, known bool) {
 	for name, tool := range features[header] {
 		if start, dated := strings.CutSuffix(name, "*"); value == name || dated && strings.HasPrefix(value, start) {

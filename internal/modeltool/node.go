@@ -12,12 +12,13 @@ import (
 
 const (
 	mostDepth = 500     // of objects and lists in a request
-	mostParts = 1 << 20 // commas and colons in a request, which has one for each value
+	mostParts = 1 << 20 // commas and colons in a request, about one per value
 )
 
-// checkJSON returns why a body might be read in two ways: what is judged here has
-// to be what the vendor reads. Two fields of one name are the usual trap: one
-// reader takes the first, another one the last. The body is valid JSON.
+// checkJSON returns why a body might be read in two ways, because the vendor must
+// read exactly what is judged here. Two fields with the same name are the usual
+// trap: one parser takes the first, another the last. The body must be valid
+// JSON.
 func checkJSON(body []byte) error {
 	if !utf8.Valid(body) {
 		return errors.New("it is not UTF-8")
@@ -61,12 +62,12 @@ func checkJSON(body []byte) error {
 	return nil
 }
 
-// node is a value in valid JSON, as it is written. It is read where it lies,
-// because a request may be many megabytes and only a few of its fields matter.
-// The nil node is a value that is not there.
+// node is a value in valid JSON, as it is written. It is parsed in place, because
+// a request may be many megabytes and only a few of its fields matter. The nil
+// node is a missing value.
 type node []byte
 
-// endOfString is the index behind the string that begins at i.
+// endOfString returns the index after the string that begins at i.
 func endOfString(b []byte, i int) int {
 	for j := i + 1; ; j++ {
 		j += bytes.IndexByte(b[j:], '"')
@@ -80,7 +81,7 @@ func endOfString(b []byte, i int) int {
 	}
 }
 
-// endOfValue is the index behind the value that begins at i.
+// endOfValue returns the index after the value that begins at i.
 func endOfValue(b []byte, i int) int {
 	depth := 0
 	for ; i < len(b); i++ {
@@ -115,11 +116,11 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// values are the values between the brackets of a list or an object, in the order
-// in which they are written: in an object names and values take turns.
+// values returns the values between the brackets of a list or an object, in their
+// order: in an object, names and values alternate.
 func (n node) values() iter.Seq[node] {
 	return func(yield func(node) bool) {
-		for i := 1; ; i++ { // Behind a bracket, a comma or a colon.
+		for i := 1; ; i++ { // After a bracket, a comma or a colon.
 			i = skipSpace(n, i)
 			if i >= len(n)-1 {
 				return
@@ -133,7 +134,7 @@ func (n node) values() iter.Seq[node] {
 	}
 }
 
-// items are the values of a list; nothing else has any.
+// items returns the values of a list, and nothing for any other value.
 func (n node) items() iter.Seq[node] {
 	if !n.isList() {
 		return func(func(node) bool) {}
@@ -141,7 +142,8 @@ func (n node) items() iter.Seq[node] {
 	return n.values()
 }
 
-// fields are the names and values of an object; nothing else has any.
+// fields returns the names and values of an object, and nothing for any other
+// value.
 func (n node) fields() iter.Seq2[string, node] {
 	return func(yield func(string, node) bool) {
 		if !n.isObject() {
@@ -161,7 +163,7 @@ func (n node) fields() iter.Seq2[string, node] {
 	}
 }
 
-// field is the value of a name, which is compared as foldName says.
+// field returns the value of a field whose folded name is folded.
 func (n node) field(folded string) node {
 	for name, v := range n.fields() {
 		if foldName(name) == folded {
@@ -175,7 +177,7 @@ func (n node) isObject() bool { return bytes.HasPrefix(n, []byte("{")) }
 func (n node) isList() bool   { return bytes.HasPrefix(n, []byte("[")) }
 func (n node) isNull() bool   { return len(n) == 0 || n[0] == 'n' }
 
-// text is what a string stands for; what is not a string has none.
+// text returns a string's text; empty for any other value.
 func (n node) text() string {
 	if len(n) < 2 || n[0] != '"' {
 		return ""
@@ -188,8 +190,8 @@ func (n node) text() string {
 	return s
 }
 
-// foldName is a name without what some reader may overlook: capital letters, and the
-// underscores that tell Gemini's two spellings apart.
+// foldName returns a name without differences that some parsers ignore: case, and
+// the underscores that tell Gemini's two spellings apart.
 func foldName(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, "_", ""))
 }

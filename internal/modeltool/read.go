@@ -13,10 +13,10 @@ import (
 // wish is something that a request asks of its vendor.
 type wish struct {
 	tool loop.ModelTool
-	how  string // the request says it, for people
+	how  string // how the request says it, for people
 }
 
-// reading is what a request asks for beside an answer of its model.
+// reading collects what a request asks for in addition to an answer.
 type reading struct {
 	*API
 
@@ -34,7 +34,7 @@ func (r *reading) addWish(tool loop.ModelTool, format string, args ...any) {
 	}
 }
 
-// readBody reads a request of any vendor but Gemini.
+// readBody reads a request of any vendor except Gemini.
 func (r *reading) readBody(body node) {
 	for name, v := range body.fields() {
 		tool, known := r.fields[name]
@@ -59,6 +59,8 @@ func (r *reading) readBody(body node) {
 // searching are the names of models that search the web by themselves, preset those
 // that stand for settings which are kept at the vendor.
 var (
+	// searching matches models that search the web by themselves, and preset
+	// those that mean settings stored at the vendor.
 	searching = regexp.MustCompile(`(?i)-search-preview|-search-api|deep-research|:online$|^(perplexity/)?sonar|^(groq/)?compound(-|$)`)
 	preset    = regexp.MustCompile(`@preset/`)
 )
@@ -73,7 +75,7 @@ func (r *reading) readModel(name string) {
 }
 
 func (r *reading) readTools(list node) {
-	if list.isObject() { // Some readers take one for a list of one.
+	if list.isObject() { // Some parsers take one object for a list.
 		r.readTool(list)
 	}
 	for t := range list.items() {
@@ -85,28 +87,28 @@ func (r *reading) readTool(t node) {
 	tool, word := r.toolOf(t)
 	r.addWish(tool, "the tool %.80q", word)
 	for name, v := range t.fields() {
-		if foldName(name) == "tools" { // Of a namespace.
+		if foldName(name) == "tools" { // the tools of a namespace
 			r.readTools(v)
 		}
 	}
 }
 
-// typesOf are the values of all fields of an object that a reader may take for its
-// type: more than one if they differ in capitals only.
+// typesOf returns the values of all fields of an object that a parser may take
+// for its type: more than one if they differ in case only.
 func typesOf(n node) []string {
 	var all []string
 	for name, v := range n.fields() {
 		if foldName(name) != "type" || v.isNull() {
 			continue
 		}
-		all = append(all, cmp.Or(v.text(), "?")) // What is not text is no type that is known.
+		all = append(all, cmp.Or(v.text(), "?")) // A type that is not a string is unknown.
 	}
 	return all
 }
 
-// readBlock looks at a message, at a part of one, or at a list of them. It goes down
-// where parts lie in parts, and never into what a model or a program wrote freely:
-// the arguments of a tool, its schema.
+// readBlock reads a message, a part of one, or a list of them. It also reads
+// nested parts, but never what a model or a program wrote freely: the arguments
+// of a tool, its schema.
 func (r *reading) readBlock(n node) {
 	for item := range n.items() {
 		r.readBlock(item)
@@ -119,7 +121,7 @@ func (r *reading) readBlock(n node) {
 			r.addWish(loop.TypedTool(kind), "content of the kind %.80q", kind)
 		case tool != clientSide:
 			r.addWish(tool, "content of the kind %.80q", kind)
-			down = false // Only the vendor makes it.
+			down = false // Only the vendor writes such content.
 		}
 	}
 	if down {
@@ -129,7 +131,7 @@ func (r *reading) readBlock(n node) {
 	}
 }
 
-// readPart looks at a field of a message or of a part of one.
+// readPart reads a field of a message or of a part of one.
 func (r *reading) readPart(name string, v node) {
 	switch name {
 	case "content", "output", "toolchanges", "summary":
@@ -150,7 +152,7 @@ func (r *reading) readPart(name string, v node) {
 			r.addWish(loop.ToolFiles, "a file by its id")
 		}
 	case "data", "filedata", "url":
-		// Base64 has no colon; some servers take an address in its place.
+		// Base64 has no colon; some servers accept a URL instead.
 		if text := v.text(); strings.Contains(text[:min(len(text), 64)], ":") {
 			r.readAddress(v)
 		}
@@ -161,8 +163,8 @@ func (r *reading) readPart(name string, v node) {
 	}
 }
 
-// readSource is where an image or a document of Anthropic's API comes from. At a search
-// result it is a text, which asks for nothing.
+// readSource reads the source of an image or a document in Anthropic's API. For a
+// search result it is a text, which asks for nothing.
 func (r *reading) readSource(v node) {
 	for _, kind := range typesOf(v) {
 		switch kind {
@@ -187,7 +189,7 @@ func (r *reading) readSource(v node) {
 	}
 }
 
-// readDefinition is a tool that a message adds.
+// readDefinition reads a tool that a message adds.
 func (r *reading) readDefinition(v node) {
 	if !v.isObject() {
 		return
@@ -198,12 +200,12 @@ func (r *reading) readDefinition(v node) {
 			return
 		}
 	}
-	if !slices.Equal(typesOf(v), []string{"tool_reference"}) { // By its name, of one that is judged elsewhere.
+	if !slices.Equal(typesOf(v), []string{"tool_reference"}) { // A reference names a tool that is judged elsewhere.
 		r.readTool(v)
 	}
 }
 
-// readAddress refuses one that leads anywhere. Data that stands in its place does not.
+// readAddress refuses any URL except data URLs.
 func (r *reading) readAddress(v node) {
 	if v.isObject() {
 		for name, w := range v.fields() {

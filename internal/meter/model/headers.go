@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-run/pawl/internal/modeltool"
 )
 
-// everyHeader are the request headers that go to every vendor, perVendor those that
-// mean something to one of them: what the agents' programs were seen to send. No
-// other header leaves, so that none chooses another account, organisation or
-// project of the key's owner, another method, or a feature that is not known here.
-// A name that ends with a star stands for all that begin so.
+// anyVendorHeaders are the request headers that are sent to every vendor, and
+// vendorHeaders those that mean something to one of them: headers that agents'
+// programs were seen to send. No other header is forwarded, so that none selects
+// another account, organisation or project of the key's owner, another method, or
+// an unknown feature. A star at the end of a name matches any rest.
 var (
 	anyVendorHeaders = []string{"Accept", "Accept-Language", "User-Agent", "X-Stainless-*", "X-Client-Request-Id"}
 	vendorHeaders    = map[string][]string{

@@ -9,8 +9,8 @@ import (
 // A provider that has rejected several calls in a row will not accept the next one.
 const (
 	enoughRejections = 3
-	transientWait    = 5 * time.Second  // of failures that may pass by themselves, from the first to the last
-	soonLifted       = 30 * time.Second // a limit that is lifted within it may be waited for
+	transientWait    = 5 * time.Second  // how long temporary failures must last, from the first to the last
+	soonLifted       = 30 * time.Second // a limit that is lifted within this time may be waited for
 )
 
 // rejections counts the calls in a row that the provider rejected.
