@@ -9,28 +9,28 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// hostFacts is what advice depends on. Settings are as their files say, empty
-// where there is no such file.
+// hostFacts are the facts about this host on which advice depends. Settings are the
+// texts of their files, empty if the file does not exist.
 type hostFacts struct {
 	OS     string // as runtime.GOOS
 	Kernel string // release, "6.8.0-45-generic"
 	UID    int
 	Exe    string // the running binary
-	Home   string // where trees are made
+	Home   string // the directory in which trees are made
 
-	Container  string // what it says of itself: docker, podman, kubernetes, lxc …; empty: none
+	Container  string // docker, podman, kubernetes, lxc …; empty: none
 	GitHub     bool   // a runner of GitHub Actions
 	AppArmor   string // kernel.apparmor_restrict_unprivileged_userns
 	Clone      string // kernel.unprivileged_userns_clone
 	Namespaces string // user.max_user_namespaces
 	Modules    string // the kernel's list of security modules
-	Landlock   int    // version, 0: none that can be used
+	Landlock   int    // version; 0: none that can be used
 	Filtered   bool   // pawl itself runs behind a filter of system calls
 	Masked     bool   // parts of /proc are covered
 }
 
-// adviseOn turns a self-test that failed into what a person can do about it. The
-// cause is read off the machine; err only says where to look.
+// adviseOn explains to a person why a self-test failed and what to do about it. It
+// finds the cause in the facts; err only decides which facts matter.
 func (m hostFacts) adviseOn(tier Tier, err error, failed []Row) *loop.Fault {
 	f := &loop.Fault{Exit: loop.ExitMissing, What: fmt.Sprintf("the sandbox %q is not available on this host", tier), Err: err}
 	tried := loop.PawlCommand("doctor").WithFlag("sandbox")
@@ -73,8 +73,8 @@ func (m hostFacts) adviseOtherSystem(tier Tier, _ error, _ []Row) (why, fix stri
 
 const reportLeak = "report it with the output of: {1}; until then let a container or a virtual machine confine pawl and write sandbox: external"
 
-// adviseLeak is a sandbox that was set up and does not hold, or in which tools do not
-// work.
+// adviseLeak is for a sandbox that was set up but does not confine, or in which tools
+// do not work.
 func (m hostFacts) adviseLeak(_ Tier, err error, failed []Row) (why, fix string) {
 	if err != nil || len(failed) == 0 {
 		return "", ""
@@ -99,7 +99,7 @@ func (m hostFacts) adviseNoLandlock(tier Tier, _ error, _ []Row) (why, fix strin
 		return "Landlock is not among the security modules that this kernel started (" + m.Modules + ")",
 			"add lsm=landlock," + m.Modules + " to the kernel's command line (GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub) and reboot"
 	case m.Container != "":
-		return "", "" // What hides it also hides the rest.
+		return "", "" // adviseContainer explains it.
 	}
 	return "this kernel was built without Landlock", "use a kernel with CONFIG_SECURITY_LANDLOCK=y, as distributions have it since 2022"
 }
@@ -132,8 +132,8 @@ func (m hostFacts) adviseNoNamespaces(tier Tier, err error, _ []Row) (why, fix s
 	return "", ""
 }
 
-// appArmorProfile is one for AppArmor that permits the running binary, and what it
-// starts, to make user namespaces, and changes nothing else.
+// appArmorProfile returns an AppArmor profile that permits the running binary, and
+// what it starts, to make user namespaces, and changes nothing else.
 func (m hostFacts) appArmorProfile() string {
 	path := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(m.Exe)
 	return "abi <abi/4.0>,\ninclude <tunables/global>\n\nprofile pawl \"" + path + "\" flags=(unconfined) {\n  userns,\n  include if exists <local/pawl>\n}\n"
@@ -161,8 +161,8 @@ func (m hostFacts) adviseContainer(_ Tier, err error, _ []Row) (why, fix string)
 		fix + "; or, if the container is confinement enough, write sandbox: external"
 }
 
-// isOlderThan reports whether the kernel is older than a version. One whose release
-// cannot be read is not.
+// isOlderThan reports whether the kernel is older than a version. It is false if the
+// release cannot be parsed.
 func (m hostFacts) isOlderThan(major, minor int) bool {
 	var a, b int
 	if n, _ := fmt.Sscanf(m.Kernel, "%d.%d", &a, &b); n != 2 {
@@ -171,8 +171,8 @@ func (m hostFacts) isOlderThan(major, minor int) bool {
 	return a < major || a == major && b < minor
 }
 
-// isRefusal reports whether the kernel said no, rather than that something was
-// missing.
+// isRefusal reports whether err means that the kernel denied or does not offer
+// something, and not that something was missing.
 func isRefusal(err error) bool {
 	for _, errno := range []syscall.Errno{syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EUSERS, syscall.ENOSYS, syscall.EINVAL} {
 		if errors.Is(err, errno) {
@@ -182,7 +182,8 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// permanentSysctl is how a setting is made now and kept.
+// permanentSysctl returns a command that sets a kernel parameter now and for later
+// starts of the host.
 func permanentSysctl(setting string) string {
 	return "sudo sysctl -w " + setting + " && echo " + setting + " | sudo tee /etc/sysctl.d/60-pawl.conf"
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox/stage"
 )
 
-// runBound starts s in the host's root, where Landlock and a filter of system
-// calls permit little. There is one network for all, so only the ports of the
-// box can be connected to and none can be bound; sockets of the family UNIX and
-// datagrams, which Landlock does not see, cannot be made.
+// runBound runs s in the host's root, where Landlock and a filter of system calls
+// permit little. The program shares the host's network, so it can connect only to
+// the ports of the box and bind none. It can open neither UNIX nor datagram sockets,
+// which Landlock does not see.
 func (b Box) runBound(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	home, tmp := filepath.Join(b.Scratch, "home"), filepath.Join(b.Scratch, "tmp")
 	for _, dir := range []string{home, tmp} {
@@ -34,9 +34,9 @@ func (b Box) runBound(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	return b.startStage(ctx, s, order, proc.Tree{Stage: stage.Arg})
 }
 
-// readableDirs are the directories of the system. Root sees only what is not a secret
-// of them and, of the settings, what everybody sees, because the modes of files
-// keep nothing from it.
+// readableDirs returns the system's directories that programs may read. For root,
+// which file modes do not restrict, it returns in place of /etc only those paths in
+// it that everybody may read and that are not secret.
 func readableDirs() []string {
 	if os.Geteuid() != 0 {
 		return slices.Clone(systemDirs)
@@ -53,8 +53,9 @@ func readableDirs() []string {
 	return list
 }
 
-// publicPaths is path if it and all below it may be read by everybody, or what of it
-// may. A link holds nothing: it may be read where what it leads to may.
+// publicPaths returns path if everybody may read it and everything below it, and
+// otherwise those paths below it that everybody may read. A symbolic link counts as
+// readable and is not listed: whether its target may be read depends on the target.
 func publicPaths(path string) (list []string, whole bool) {
 	info, err := os.Lstat(path)
 	switch {
@@ -77,7 +78,7 @@ func publicPaths(path string) (list []string, whole bool) {
 	return list, false
 }
 
-// landlockRules are what Landlock permits where programs see the host's root.
+// landlockRules returns what Landlock permits to programs that see the host's root.
 func (b Box) landlockRules(home, tmp string) stage.Rules {
 	r := stage.Rules{
 		Read:    append(readableDirs(), "/proc", "/sys/devices/system/cpu"),

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,12 +15,12 @@ import (
 	"github.com/pawl-run/pawl/internal/waiting"
 )
 
-// Check returns nil if the self-test of the tier passed on this host, for this
-// user and this binary, since the host was started. It makes the test if nobody
-// did, in a directory of its own below home, and remembers a pass in
+// Check returns nil if the self-test of the tier has passed on this host, for this
+// user and this binary, since the host was started. If it was not run yet, Check
+// runs it in a temporary directory below home, and stores a pass in
 // home/sandbox.json. Tiers that promise nothing are not tested.
 //
-// Anything else is a *loop.Fault that names the cause and its fix.
+// If the test does not pass, the error is a *loop.Fault with the cause and its fix.
 func Check(ctx context.Context, home string, tier Tier) error {
 	switch tier {
 	case "", None, External:
@@ -45,7 +44,7 @@ func Check(ctx context.Context, home string, tier Tier) error {
 	defer waitForTurn(ctx, home)()
 	passed := readPassed(file)
 	if isPassed(passed, tier, key) {
-		return nil // Somebody else made it meanwhile.
+		return nil // Somebody else has run it meanwhile.
 	}
 	result, err := Test(ctx, tier, home)
 	if cause := context.Cause(ctx); cause != nil {
@@ -67,18 +66,18 @@ func Check(ctx context.Context, home string, tier Tier) error {
 	return nil
 }
 
-// testTurn is held by who makes the self-test: many runs that start at once need
-// it once.
+// testTurn is held while this process runs the self-test: many runs that start at the
+// same time need only one.
 var testTurn = make(chan struct{}, 1)
 
-// othersTestWait is how long the self-test of another process is waited for: one that
-// was stopped holds up nobody for longer.
+// othersTestWait is how long to wait for the self-test of another process, which may
+// be stopped.
 const othersTestWait = 2 * time.Minute
 
-// waitForTurn waits until no other process makes a self-test for the same home, and
-// returns what ends the turn of this one. Tests at the same time do not disturb each
-// other, but many of them take the machine for long, and each has its time limits:
-// where there are no such claims, or the wait is over, the test is made all the same.
+// waitForTurn waits until no other process runs a self-test for the same home. The
+// result ends the turn of this process. Tests at the same time do not disturb each
+// other, but many of them are slow, and each has time limits. If the system has no
+// file locks, or the wait takes too long, the test is run all the same.
 func waitForTurn(ctx context.Context, home string) (done func()) {
 	ctx, cancel := context.WithTimeout(ctx, othersTestWait)
 	defer cancel()
@@ -87,19 +86,19 @@ func waitForTurn(ctx context.Context, home string) (done func()) {
 		return func() {}
 	}
 	return func() {
-		_ = os.Remove(claim.Name()) // Whoever waits for it takes the next one.
+		_ = os.Remove(claim.Name()) // Whoever waits for it creates a new one.
 		claim.Close()
 	}
 }
 
-// isPassed reports whether a self-test passed for all that the key says.
+// isPassed reports whether the self-test of the tier passed for this key.
 func isPassed(passed map[Tier]passedTest, tier Tier, key string) bool {
 	p, ok := passed[tier]
 	return ok && p.Key == key && key != ""
 }
 
-// passedTest is a self-test that passed, and for what. The key says all that could
-// make it fail later.
+// passedTest is a self-test that passed. The key names everything that could make it
+// fail later: see testIdentity.
 type passedTest struct {
 	Key    string `json:"key"`
 	Result Result `json:"result"`
@@ -112,8 +111,8 @@ type passedFile struct {
 	Passed map[Tier]passedTest `json:"passed"`
 }
 
-// readPassed reads what is kept. A file that others may write, or that cannot
-// be read, is none: the test is made again.
+// readPassed reads the stored passes. It returns none if the file cannot be read or
+// others may write it: then the test is run again.
 func readPassed(file string) map[Tier]passedTest {
 	none := map[Tier]passedTest{}
 	info, err := os.Lstat(file)
@@ -128,7 +127,7 @@ func readPassed(file string) map[Tier]passedTest {
 	return m.Passed
 }
 
-// writePassed replaces the file as a whole, so that nobody reads half of it.
+// writePassed replaces the file as a whole, so that nobody reads a part of it.
 func writePassed(file string, passed map[Tier]passedTest) (err error) {
 	text, err := json.Marshal(passedFile{passedSchema, passed})
 	if err != nil {
@@ -150,7 +149,8 @@ func writePassed(file string, passed map[Tier]passedTest) (err error) {
 	return os.Rename(f.Name(), file)
 }
 
-// binaryID identifies the running one; empty: it cannot be found.
+// binaryID returns the path of the running binary and an identity of its content,
+// both empty if it cannot be found.
 func binaryID() (path, id string) {
 	path, err := os.Executable()
 	if err != nil {
@@ -159,16 +159,12 @@ func binaryID() (path, id string) {
 	return path, fileID(path)
 }
 
-// fileID tells a file from what it was before it was replaced or written anew;
-// empty: it cannot be found.
+// fileID returns a text that changes when the file is replaced or written again,
+// empty if it cannot be found. The inode tells files of the same size and time apart.
 func fileID(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
 		return ""
 	}
-	return strconv.FormatInt(info.Size(), 10) + "-" + strconv.FormatInt(info.ModTime().UnixNano(), 10) + "-" + inode(info)
+	return strconv.FormatInt(info.Size(), 10) + "-" + strconv.FormatInt(info.ModTime().UnixNano(), 10) + "-" + fmt.Sprint(inodeNumber(info.Sys()))
 }
-
-// inode tells a file from another of the same size and time, where that is
-// known.
-func inode(info fs.FileInfo) string { return fmt.Sprint(inodeNumber(info.Sys())) }

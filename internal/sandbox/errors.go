@@ -16,7 +16,7 @@ func (e *SetupError) Error() string { return fmt.Sprintf("set up the sandbox: %s
 
 func (e *SetupError) Unwrap() error { return e.Err }
 
-// unsupportedTierError is the answer to a tier that this system does not have.
+// unsupportedTierError returns the error for a tier that this system does not have.
 func (b Box) unsupportedTierError() error {
 	return &SetupError{Step: "confine by " + string(b.Tier), Err: errors.ErrUnsupported}
 }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// testIdentity is all that a self-test depends on and that may differ the next
-// time; empty: it cannot be told.
+// testIdentity returns a text of everything that a self-test depends on and that may
+// differ the next time, empty if it cannot be found out.
 func testIdentity() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	_, id := binaryID()
@@ -18,8 +18,8 @@ func testIdentity() string {
 	return joinIdentity(strings.TrimSpace(string(boot)), kernelRelease(), os.Geteuid(), id)
 }
 
-// joinIdentity joins a start of the host, the release of its kernel, the user and the
-// binary. None of them but the release can hold a space, so that no two are one text.
+// joinIdentity joins the boot id, the kernel release, the user and the binary. Only
+// the release can have a space, so that different identities have different texts.
 func joinIdentity(boot, release string, uid int, binary string) string {
 	return strings.Join([]string{boot, release, strconv.Itoa(uid), binary}, " ")
 }

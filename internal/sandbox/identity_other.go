@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// Test is made on Linux only so far: a tier of another system cannot be shown
-// to hold, and is refused.
+// Test fails here: the self-test exists on Linux only, so that no tier of another
+// system is known to confine.
 func Test(_ context.Context, tier Tier, _ string) (Result, error) {
 	r := Result{Tier: tier, Kernel: runtime.GOOS}
 	if tier == None || tier == External {
@@ -30,7 +30,7 @@ func testIdentity() string {
 
 func inodeNumber(any) uint64 { return 0 }
 
-// readHostFacts describes this machine as far as advice depends on it.
+// readHostFacts returns the facts about this host on which advice depends.
 func readHostFacts(dir string) hostFacts {
 	path, _ := binaryID()
 	return hostFacts{OS: runtime.GOOS, UID: os.Geteuid(), Exe: path, Home: dir}

@@ -12,18 +12,17 @@ import (
 	"github.com/pawl-run/pawl/internal/flock"
 )
 
-// A self-test that is killed leaves its directory, and the folder of its socket.
-// Both have the name of a claim that is there before them and goes after them:
-// what has one that nobody holds is left over.
+// A self-test that is killed leaves its directory and the folder of its socket. Both
+// have the name of a claim, which is made before them and removed after them: if
+// nobody holds the claim, they are left over.
 const (
 	selftestPrefix = "selftest-"
 	claimPrefix    = "." + selftestPrefix
 	socketPrefix   = "/tmp/pawl-" // The path of a socket must not be long.
 )
 
-// claimName takes a name below dir for a self-test. Another one may sweep at this
-// moment and take the file for left over, before it is locked here: then the
-// next name is tried.
+// claimName claims a new name below dir for a self-test. Another one that is removing
+// leftovers at this moment may lock the file first: then the next name is tried.
 func claimName(dir string) (name string, claim *os.File, err error) {
 	for {
 		name = rand.Text()
@@ -34,19 +33,20 @@ func claimName(dir string) (name string, claim *os.File, err error) {
 	}
 }
 
-// removeLeftovers removes what self-tests left below dir that nobody makes any more.
+// removeLeftovers removes what killed self-tests left below dir.
 func removeLeftovers(dir string) {
-	claims, _ := dirglob.Find(dir, claimPrefix+"*") // A directory that cannot be listed has nothing to be removed.
+	claims, _ := dirglob.Find(dir, claimPrefix+"*") // A directory that cannot be listed has no leftovers.
 	for _, path := range claims {
 		claim, err := flock.Try(path)
 		if err != nil {
 			continue
 		}
-		_ = removeAndRelease(dir, strings.TrimPrefix(filepath.Base(path), claimPrefix), claim) // The next self-test tries it again.
+		_ = removeAndRelease(dir, strings.TrimPrefix(filepath.Base(path), claimPrefix), claim) // The next self-test tries again.
 	}
 }
 
-// removeAndRelease removes what has the name and, when that is gone, the claim.
+// removeAndRelease removes the files of the self-test with the name and, if that
+// succeeds, the claim.
 func removeAndRelease(dir, name string, claim *os.File) error {
 	err := RemoveTree(filepath.Join(dir, selftestPrefix+name))
 	if info, there := os.Lstat(socketPrefix + name); there == nil && isOwnFolder(info) {
@@ -58,7 +58,8 @@ func removeAndRelease(dir, name string, claim *os.File) error {
 	return errors.Join(err, claim.Close())
 }
 
-// isOwnFolder reports whether a directory in a folder of everybody was made by this user.
+// isOwnFolder reports whether this is a directory of this user: anybody can make one
+// with that name in /tmp.
 func isOwnFolder(info os.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && info.IsDir() && int(s.Uid) == os.Geteuid()

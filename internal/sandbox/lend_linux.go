@@ -12,12 +12,13 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox/stage"
 )
 
-// lendSources opens what the box binds to be read and the layers of its views that are
-// pawl's, such as the user's caches of packages, if its program runs as another user
-// than pawl, so that what is pawl's appears as the program's there: a root with a
-// strict umask keeps everybody else off its repositories and toolchains. Where
-// the kernel or the file system cannot do that, modes count as they stand. The
-// files are for the stage, from the descriptor first on; the caller closes them.
+// lendSources opens the read-only binds of the box, and those layers of its views that
+// belong to pawl's user, as mounts in which files of pawl's user appear as files of
+// the program's user. It does so only if the two differ: a root with a strict umask
+// would otherwise keep the program from reading its repositories, toolchains and
+// caches. A source that the kernel or the file system cannot map is left out, and
+// keeps its owners. lendSources sets FD of the mounts, from first on; the caller
+// hands the files to the stage and closes them.
 func (b Box) lendSources(mounts []stage.Mount, first int) (files []*os.File) {
 	uid, gid := b.Tier.Owner()
 	if uid == os.Geteuid() {
@@ -46,12 +47,13 @@ func isOwnedBy(path string, uid int) bool {
 	return unix.Stat(path, &st) == nil && int(st.Uid) == uid
 }
 
-// cloneMapped detaches a copy of what is mounted at and below path, to be read, in
-// which owners says whose files are whose; nil if that cannot be had.
+// cloneMapped returns a detached read-only copy of what is mounted at and below path,
+// with the owners of files mapped by the user namespace owners. It returns nil if
+// that is not possible.
 func cloneMapped(path string, owners *os.File) *os.File {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
-		return nil // The stage tries the same, and says what is wrong.
+		return nil // The stage tries the same and reports the error.
 	}
 	attr := unix.MountAttr{
 		Attr_set:  unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV,
@@ -64,8 +66,8 @@ func cloneMapped(path string, owners *os.File) *os.File {
 	return os.NewFile(uintptr(fd), path)
 }
 
-// ownerNamespace is a user namespace that shows the files of this user as another's. An
-// error is not remembered: the host may have been short of something.
+// ownerNamespace is a user namespace that maps this user to another one. An error is
+// not kept, because the host may only have been short of memory or descriptors.
 var ownerNamespace struct {
 	mu   sync.Mutex
 	file *os.File
@@ -82,8 +84,8 @@ func mappedOwners(uid, gid int) (*os.File, error) {
 	return f, err
 }
 
-// swapIDs maps every id to itself, but ours to theirs. What was theirs belongs to
-// nobody that the program could be.
+// swapIDs maps ours to theirs and every other id to itself. Files of theirs have no
+// owner in the mapping.
 func swapIDs(ours, theirs int) []syscall.SysProcIDMap {
 	const all = 1<<32 - 1
 	return []syscall.SysProcIDMap{

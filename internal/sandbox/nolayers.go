@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// NoLayers says why a host can mount no layers where trees are made, and what
-// a person can do about it. Programs in tier full are confined there as
-// everywhere, but each tree has to be a complete copy, and caches that programs
-// may add to start empty.
+// NoLayers says why the host cannot mount layers in the directory for trees, and what
+// a person can do about it. Programs in tier full are confined all the same, but
+// each tree has to be a complete copy, and caches that programs may add to start
+// empty.
 type NoLayers struct {
 	Why string `json:"why"`
 	Fix string `json:"fix"`
@@ -32,20 +32,19 @@ func WhyNoLayers(home string) *NoLayers {
 	return found
 }
 
-// knownLayerless is what this process knows of homes, so that it stays the same for
-// a run during which the binary is replaced.
+// knownLayerless remembers the answers of WhyNoLayers, so that an answer does not
+// change in a process whose binary is replaced.
 var knownLayerless sync.Map // home → *NoLayers
 
-// RefuseLayers makes this process take home for a directory over which no layers
-// can be mounted, until Check finds something else. Tests use it on hosts that
-// can mount them.
+// RefuseLayers makes this process believe that no layers can be mounted below home,
+// until a self-test finds otherwise. Tests use it.
 func RefuseLayers(home string) {
 	knownLayerless.Store(home, &NoLayers{Why: "layers are refused in " + home, Fix: "do not refuse them"})
 }
 
-// explainNoLayers explains an error of Box.Run that says that the kernel mounts no
-// overlay with its upper directory where m.Home is. It returns nil for any
-// other error, also one that may not come again, such as a lack of memory.
+// explainNoLayers explains an error of Box.Run by which the kernel refused to mount
+// an overlay with its upper directory below m.Home. It returns nil for any other
+// error, including temporary ones such as a lack of memory.
 func (m hostFacts) explainNoLayers(err error) *NoLayers {
 	refused, ok := errors.AsType[*SetupError](err)
 	if !ok || !strings.HasSuffix(refused.Step, " overlay") && !strings.HasSuffix(refused.Step, " of overlay") {

@@ -7,11 +7,11 @@ import (
 )
 
 // Overlay is a directory made of layers. Programs see Upper over Lower[0] over
-// Lower[1] and so on, and whatever they write, also a deletion, goes to Upper.
+// Lower[1] and so on; whatever they write or delete is recorded in Upper.
 type Overlay struct {
 	Lower []string // absolute paths, topmost first; never written to
-	Upper string   // absolute path; empty: nothing can be written
-	Work  string   // a directory on the file system of Upper for the kernel alone; made anew for each use
+	Upper string   // absolute path; empty: read-only
+	Work  string   // a directory on the file system of Upper that only the kernel uses; Run makes it anew
 }
 
 // RemoveTree removes a directory with everything in it. It is no error if the

@@ -12,10 +12,10 @@ import (
 // itself is root. It owns nothing on any host and needs no capability.
 const nobody = 65534
 
-// Owner returns the ids by which programs in the tier run: those of pawl, but
-// nobody's where pawl is root and the tier has a root of its own. What such a
-// program is to write must be theirs. Where programs see the host's root, they
-// stay who pawl is: another user would find no way to what pawl keeps at home.
+// Owner returns the ids with which programs in the tier run: those of nobody if pawl
+// is root and the tier has a root of its own, and otherwise those of pawl. What a
+// program may write must belong to them. Programs that see the host's root keep
+// pawl's ids, because another user could not reach pawl's home.
 func (t Tier) Owner() (uid, gid int) {
 	if uid, gid = os.Geteuid(), os.Getegid(); uid == 0 && t.HasOwnRoot() && hasNobody() {
 		return nobody, nobody
@@ -23,9 +23,8 @@ func (t Tier) Owner() (uid, gid int) {
 	return uid, gid
 }
 
-// hasNobody reports whether this root knows nobody. That of a container may
-// know no other user than itself; what it starts then stays that user, without
-// a capability, and whoever that is outside.
+// hasNobody reports whether the user nobody exists in this user namespace. In that of
+// a container it may not; programs then stay root there, without capabilities.
 var hasNobody = sync.OnceValue(func() bool { return mapsNobody("uid") && mapsNobody("gid") })
 
 func mapsNobody(what string) bool {

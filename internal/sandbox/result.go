@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox/stage/selftest"
 )
 
-// Answer says what became of an action inside a box.
+// Answer says whether an action inside a box succeeded.
 type Answer string
 
 // The answers.
@@ -16,7 +16,7 @@ const (
 	Denied Answer = selftest.Denied
 )
 
-// Row is one action that was tried inside a box.
+// Row is the result of one action that was tried inside a box.
 type Row struct {
 	Action string `json:"action"`
 	Want   Answer `json:"want,omitempty"` // empty: the tier promises nothing
@@ -33,8 +33,8 @@ type Result struct {
 	Namespaces  bool          `json:"namespaces"`   // the tier starts programs in namespaces of their own
 	Rows        []Row         `json:"rows"`
 	Absent      []string      `json:"absent,omitempty"`    // actions that need a program which is not installed
-	NoLayers    *NoLayers     `json:"no_layers,omitempty"` // nil: the tree was layers, or the tier has none
-	Took        time.Duration `json:"took_ns"`             // the life of the box
+	NoLayers    *NoLayers     `json:"no_layers,omitempty"` // nil: the tree was layered, or the tier has no layers
+	Took        time.Duration `json:"took_ns"`             // how long the program in the box ran
 }
 
 // Failed returns the rows that are not as the tier promises.
@@ -42,26 +42,26 @@ func (r Result) Failed() []Row {
 	return slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return row.OK })
 }
 
-// What programs of the host must be able to do, if they are installed.
+// Actions of the host's programs that must work if the program is installed.
 const (
 	commit  = "check and commit with git"
 	node    = "start Node"
 	compile = "compile and run a program"
 )
 
-// hostTools are started by the self-test of every tier.
+// hostTools are tried by the self-test of every tier.
 var hostTools = []string{commit, node, compile}
 
-// alwaysWorks is what works in every tier. A tier without a network of its own
-// cannot offer servers.
+// alwaysWorks are the actions that must work in every tier. Serving is not among them:
+// it needs a network of its own.
 var alwaysWorks = append([]string{selftest.WriteTree, selftest.WriteHome, selftest.WriteTemp, selftest.ReadUsr, selftest.Fork}, hostTools...)
 
-// mayWorkInLandlock is what tier landlock does not promise to deny.
+// mayWorkInLandlock are the actions that only tier full promises to deny.
 var mayWorkInLandlock = []string{
 	selftest.ChangeOutside, selftest.WriteProtected, selftest.RenameProtected, selftest.SeeProcesses, selftest.GainCapability, selftest.Serve,
 }
 
-// promised is what a tier promises of an action; empty: nothing.
+// promised returns what the tier promises about an action, "" if nothing.
 func (t Tier) promised(action string) Answer {
 	switch {
 	case t != Full && t != Landlock && t != Seatbelt:
@@ -71,14 +71,14 @@ func (t Tier) promised(action string) Answer {
 	case t == Full && (action == selftest.Serve || action == selftest.ServeUnbound):
 		return Works
 	case t == Landlock && action == selftest.ExceedProcesses:
-		return "" // Who has no namespace of their own is counted with all that the user runs; a control group or pawl counts.
+		return "" // Without a namespace the kernel would count all processes of the user, so a control group or pawl counts.
 	case t != Full && slices.Contains(mayWorkInLandlock, action):
 		return ""
 	}
 	return Denied
 }
 
-// newRow holds an answer against what the tier promises.
+// newRow compares an answer with what the tier promises.
 func (t Tier) newRow(action string, got Answer, detail string) Row {
 	want := t.promised(action)
 	return Row{Action: action, Want: want, Got: got, Detail: detail, OK: want == "" || want == got}

@@ -9,34 +9,35 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox/stage"
 )
 
-// What programs in a cell may fill with temporary files, in bytes of memory.
+// Sizes of the file systems in memory of a cell, in bytes.
 const (
 	tmpSize  = 1 << 30
 	homeSize = 512 << 20
 	shmSize  = 64 << 20
 )
 
-// systemDirs are the directories of the host that every program needs. Where one is
-// a symbolic link, it is one in the cell too.
+// systemDirs are the directories of the host that every program needs. One that is a
+// symbolic link becomes the same link in the cell.
 var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/libx32", "/lib64", "/opt", "/etc"}
 
-// deviceNames are all that there are in a cell.
+// deviceNames are the devices in the /dev of a cell.
 var deviceNames = []string{"null", "zero", "full", "random", "urandom", "tty"}
 
-// hiddenPaths is what a fresh /proc tells of the host.
+// hiddenPaths are the files by which a new /proc tells something about the host.
 var hiddenPaths = []string{
 	"/proc/keys", "/proc/key-users", "/proc/kallsyms", "/proc/timer_list", "/proc/kcore", "/proc/kmsg",
 	"/proc/sysrq-trigger", "/proc/sched_debug", "/proc/scsi", "/proc/acpi", "/proc/bus", "/proc/fs", "/proc/irq",
 }
 
-// secretPaths is what only root can read on most hosts, and what some leave open.
+// secretPaths are hidden although only root can read them on most hosts: on some,
+// others can too.
 var secretPaths = []string{
 	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/security/opasswd",
 	"/etc/ssl/private", "/etc/ssh", "/etc/krb5.keytab", "/etc/kubernetes", "/etc/letsencrypt", "/etc/wireguard",
 	"/etc/NetworkManager/system-connections", "/etc/netrc", "/etc/docker",
 }
 
-// rootMounts lists the mounts of a cell, in the order in which they are made.
+// rootMounts returns the mounts of a cell, in the order in which they are made.
 func (b Box) rootMounts() []stage.Mount {
 	var mounts []stage.Mount
 	for _, dir := range systemDirs {
@@ -48,7 +49,7 @@ func (b Box) rootMounts() []stage.Mount {
 	}
 	mounts = append(mounts, b.kernelMounts()...)
 	mounts = append(mounts, stage.Mount{Kind: stage.Memory, To: b.Home, Size: homeSize, Mode: 0o700})
-	// A home that is bound is above the tree of most people, and must not cover it.
+	// A bound directory above the tree, such as the user's home, must not cover it.
 	above, below := b.splitBinds()
 	mounts = append(mounts, above...)
 	mounts = append(mounts, b.treeMount())
@@ -73,8 +74,7 @@ func readOnlyMount(path string) stage.Mount {
 	return stage.Mount{Kind: stage.Bind, From: path, To: path, ReadOnly: true}
 }
 
-// kernelMounts is what programs see of kernel and devices, and room for what is
-// temporary.
+// kernelMounts returns the mounts of /proc, /dev, /sys and temporary directories.
 func (b Box) kernelMounts() []stage.Mount {
 	mounts := []stage.Mount{
 		{Kind: stage.Proc, To: "/proc"},
@@ -91,7 +91,7 @@ func (b Box) kernelMounts() []stage.Mount {
 	}
 	for _, link := range [][2]string{{"/var/tmp", "/tmp"}, {"/var/run", "/run"}} {
 		name, target := link[0], link[1]
-		// What the box names below it must not end up elsewhere.
+		// A path of the box below the link would end up elsewhere.
 		if !slices.ContainsFunc(b.shownPaths(), func(path string) bool { return isWithin(path, name) }) {
 			mounts = append(mounts, stage.Mount{Kind: stage.Link, From: target, To: name})
 		}
@@ -100,7 +100,7 @@ func (b Box) kernelMounts() []stage.Mount {
 		path := "/dev/" + name
 		mounts = append(mounts, stage.Mount{Kind: stage.Bind, From: path, To: path, Devices: true})
 	}
-	// How many processors there are is asked for by many programs.
+	// Many programs ask how many processors there are.
 	if cpus := "/sys/devices/system/cpu"; isFolder(cpus) {
 		mounts = append(mounts, readOnlyMount(cpus))
 	}
@@ -114,9 +114,10 @@ func (b Box) treeMount() stage.Mount {
 	return stage.Mount{Kind: stage.Bind, From: b.Dir, To: b.Tree}
 }
 
-// pinMounts keep the directories above what is protected or masked where they are: a
-// name that is a mount cannot be renamed, but one above it can. In a layered
-// tree the kernel renames no directory of a lower layer anyway.
+// pinMounts returns a mount for each directory between the tree and a protected or
+// masked path, so that it cannot be renamed: a mount point cannot be, but the
+// directories above it can. In a layered tree the kernel renames no directory of a
+// lower layer anyway.
 func (b Box) pinMounts() []stage.Mount {
 	if b.Layers != nil {
 		return nil
@@ -139,7 +140,8 @@ func overlayMount(at string, o Overlay) stage.Mount {
 	return stage.Mount{Kind: stage.Overlay, To: at, Layers: o.Lower, Upper: o.Upper, Work: o.Work}
 }
 
-// bindMounts lists those that are not there anyway, the outer before the inner.
+// bindMounts returns the mounts of b.Binds that systemDirs do not already show, outer
+// directories before inner ones.
 func (b Box) bindMounts() []stage.Mount {
 	var mounts []stage.Mount
 	for _, bind := range b.Binds {
@@ -158,7 +160,8 @@ func (b Box) bindMounts() []stage.Mount {
 	return slices.CompactFunc(mounts, func(a, b stage.Mount) bool { return a.To == b.To && a.From == b.From && a.ReadOnly == b.ReadOnly })
 }
 
-// splitBinds are the binds above the tree, which come before it, and the others.
+// splitBinds returns the binds above the tree, which are mounted before it, and the
+// others.
 func (b Box) splitBinds() (above, others []stage.Mount) {
 	for _, m := range b.bindMounts() {
 		if m.To != b.Tree && isWithin(b.Tree, m.To) {
@@ -170,9 +173,9 @@ func (b Box) splitBinds() (above, others []stage.Mount) {
 	return above, others
 }
 
-// keptLink is where a bind leads that is a symbolic link and can stay one, because
-// what it leads to is seen too: programs look beside their own file, and a link
-// says where that is. Empty: it is no such link.
+// keptLink returns the target of a bind that is a symbolic link and can be made as one
+// because the cell shows its target too. Otherwise it returns "". Programs look for
+// files beside their own, and the link tells them where that is.
 func (b Box) keptLink(bind Bind) string {
 	if bind.From != bind.To || bind.Write {
 		return ""
@@ -204,8 +207,8 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// cellRules are what Landlock permits in a cell, where the root holds nothing that
-// must not be read: a second wall around what may be written.
+// cellRules returns what Landlock permits in a cell. The root has nothing in it that
+// must not be read; the rules restrict a second time what may be written.
 func (b Box) cellRules() stage.Rules {
 	r := stage.Rules{
 		List:  []string{"/"},
@@ -230,7 +233,7 @@ func (b Box) cellRules() stage.Rules {
 	return r
 }
 
-// checkPaths refuses a box that would not be one.
+// checkPaths refuses paths that are not clean and absolute, and the root itself.
 func (b Box) checkPaths() error {
 	for _, path := range slices.Concat(b.shownPaths(), b.Protect, b.Masks) {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
@@ -240,7 +243,7 @@ func (b Box) checkPaths() error {
 	return nil
 }
 
-// shownPaths are where the box shows something.
+// shownPaths returns the paths in a cell at which the box mounts something.
 func (b Box) shownPaths() []string {
 	paths := []string{b.Tree, b.Home}
 	for _, bind := range b.Binds {

@@ -13,8 +13,9 @@ func notStarted(s proc.Spec, err error) (proc.Result, error) {
 	return proc.Result{Exit: -1, Ended: proc.NotStarted}, fmt.Errorf("start %s: %w", s.Argv[0], err)
 }
 
-// hostPorts opens the box's ports on the network that pawl shares with it, and
-// serves them until close, which waits for that. Env leads to them.
+// hostPorts opens the box's ports on the host's loopback, for programs that share the
+// host's network, and serves them until closeAll is called, which waits until Serve
+// has returned. It returns their numbers and the variables that lead to them.
 func (b Box) hostPorts(ctx context.Context) (numbers []int, env []string, closeAll func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var serving sync.WaitGroup

@@ -9,10 +9,10 @@ import (
 )
 
 // Run starts s in the box and waits for its end, as [proc.Tree] does, which here
-// kills a process group: a descendant that leaves it survives. Programs see the
-// host's directories at their places.
+// kills a process group: a descendant that leaves the group survives. Programs see
+// the host's directories at the host's paths.
 //
-// A tier that macOS does not have is a *SetupError beside a result that is
+// For a tier that macOS does not have, the error is a *SetupError and the result
 // proc.NotStarted: the program did not run.
 func (b Box) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	switch b.Tier {
@@ -47,8 +47,8 @@ func (b Box) runSeatbelt(ctx context.Context, s proc.Spec) (proc.Result, error) 
 	return proc.Tree{}.Run(ctx, s)
 }
 
-// realPath is the path by which the kernel knows a file: /tmp and /etc are links
-// here.
+// realPath returns path with symbolic links resolved, as the kernel compares it: /tmp
+// and /etc are links here.
 func realPath(path string) string {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		return resolved

@@ -18,10 +18,10 @@ import (
 )
 
 // Run starts s in the box and waits for its end, as [proc.Tree] does. Spec.Dir
-// and the program are looked up as programs in the box see them, and HOME,
-// TMPDIR and what the ports need are set over Spec.Env.
+// and the program are looked up inside the box. Run sets HOME, TMPDIR and the
+// variables of the ports in place of those in Spec.Env.
 //
-// A box that could not be set up is a *SetupError beside a result that is
+// If the box could not be set up, the error is a *SetupError and the result
 // proc.NotStarted: the program did not run.
 func (b Box) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	switch b.Tier {
@@ -36,7 +36,7 @@ func (b Box) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	return notStarted(s, b.unsupportedTierError())
 }
 
-// runCell starts s in namespaces and a root of its own.
+// runCell runs s in namespaces and a root of its own.
 func (b Box) runCell(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	if err := errors.Join(b.checkPaths(), b.clearWork()); err != nil {
 		return notStarted(s, err)
@@ -45,7 +45,7 @@ func (b Box) runCell(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	order.Cell, order.Host, order.Local = true, "pawl", true
 	order.Mounts, order.Rules = b.rootMounts(), b.cellRules()
 	lent := b.lendSources(order.Mounts, stage.MoreFD)
-	// Layers that are nobody else's are read as they stand.
+	// Layers whose owners are not mapped are used at their own paths.
 	order.Mounts = slices.DeleteFunc(order.Mounts, func(m stage.Mount) bool { return m.Kind == stage.Lower && m.FD == 0 })
 	defer closeFiles(lent)
 	env := proc.WithVariables(s.Env, "HOME="+b.Home)
@@ -57,8 +57,8 @@ func (b Box) runCell(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	return b.startStage(ctx, s, order, proc.Tree{Stage: stage.Arg, Cell: true}, lent...)
 }
 
-// newOrder is an order that only says as whom the program runs. A program of root
-// also leaves root's groups.
+// newOrder returns an order with the ids of the program and nothing else. They are set
+// only if pawl is root; the stage then also leaves root's groups.
 func (b Box) newOrder() stage.Order {
 	o := stage.Order{User: -1, Group: -1}
 	if os.Geteuid() == 0 {
@@ -67,8 +67,8 @@ func (b Box) newOrder() stage.Order {
 	return o
 }
 
-// clearWork makes the working directories of overlays anew: the kernel refuses
-// one that it did not see let go of.
+// clearWork makes the work directories of overlays anew: the kernel refuses one that a
+// volatile overlay has used before.
 func (b Box) clearWork() error {
 	var all []Overlay
 	if b.Layers != nil {
@@ -92,8 +92,8 @@ func (b Box) clearWork() error {
 	return nil
 }
 
-// startStage re-executes the running binary as a stage with the order and what is lent
-// to it, below what tree makes, and becomes s there.
+// startStage runs s in tree: the running binary is executed again as a stage with the
+// order and the lent files, sets up the box and starts the program.
 func (b Box) startStage(ctx context.Context, s proc.Spec, order stage.Order, tree proc.Tree, lent ...*os.File) (proc.Result, error) {
 	if !isTerminal(s.Stdin) {
 		s.Stdout, s.Stderr = noTerminal(s.Stdout), noTerminal(s.Stderr)
@@ -127,8 +127,8 @@ func closeFiles(files []*os.File) {
 	}
 }
 
-// noTerminal keeps a terminal out of the box that is only to be written to:
-// whoever has its descriptor can read what is typed there.
+// noTerminal hides that w is a terminal, so that the box gets a pipe and not the
+// descriptor: a program that has it could read what is typed.
 func noTerminal(w io.Writer) io.Writer {
 	if isTerminal(w) {
 		return struct{ io.Writer }{w}
@@ -149,7 +149,7 @@ func isTerminal(stream any) bool {
 	return err == nil
 }
 
-// orderFile puts o into a file without a name.
+// orderFile writes the order to a file in memory without a name.
 func orderFile(o stage.Order) (*os.File, error) {
 	fd, err := unix.MemfdCreate("pawl-cell", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -163,7 +163,7 @@ func orderFile(o stage.Order) (*os.File, error) {
 	return f, nil
 }
 
-// stageLink is our end of what a stage says.
+// stageLink is pawl's end of the link to a stage.
 type stageLink struct {
 	conn    *net.UnixConn
 	refused error
@@ -184,8 +184,8 @@ func newStageLink() (*stageLink, *os.File, error) {
 	return &stageLink{conn: conn.(*net.UnixConn)}, far, nil //nolint:forcetypeassert // It is what FileConn makes of a UNIX socket.
 }
 
-// receivePorts serves the ports that the stage opens, until its end of the link is
-// closed and ctx has ended.
+// receivePorts reads the messages of the stage and serves the ports that it opens. It
+// returns once the stage's end of the link is closed and ctx has ended.
 func (l *stageLink) receivePorts(ctx context.Context, ports []Port) {
 	defer l.conn.Close()
 	var serving sync.WaitGroup
@@ -208,12 +208,12 @@ func (l *stageLink) receivePorts(ctx context.Context, ports []Port) {
 	}
 }
 
-// servePort hands a listening socket to the port that it is for.
+// servePort serves a port at the listening socket in rights.
 func (l *stageLink) servePort(ctx context.Context, serving *sync.WaitGroup, ports []Port, number int, rights []byte) {
 	listener, err := listenerFrom(rights)
 	i := slices.IndexFunc(ports, func(p Port) bool { return p.Number == number })
 	if err != nil || i < 0 {
-		return // Programs find the port dead.
+		return // Connections of programs to the port are never accepted.
 	}
 	stop := context.AfterFunc(ctx, func() { listener.Close() })
 	serving.Go(func() {

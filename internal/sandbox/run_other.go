@@ -8,9 +8,8 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// Run starts s without any confinement if the tier asks for none. Any other is
-// a *SetupError beside a result that is proc.NotStarted: the program did not
-// run.
+// Run starts s without confinement if the tier asks for none. For any other tier the
+// error is a *SetupError and the result proc.NotStarted: the program did not run.
 func (b Box) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	switch b.Tier {
 	case "", None, External:

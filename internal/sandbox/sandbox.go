@@ -1,18 +1,17 @@
-// Package sandbox confines programs: what they can see, write, reach and use
-// up. It starts them through package proc, so that whatever they start dies
-// with them.
+// Package sandbox confines programs: it limits what they can see, write, reach and
+// use. It starts them through package proc, so that whatever they start dies with
+// them.
 //
-// A [Box] in tier full gets a root of its own in which nothing exists but what
-// the box names, in namespaces of its own, behind Landlock and a filter of
-// system calls. [Test] tries from inside whether that holds, and [Check] is the
-// same for callers that only want to know whether a tier may be used here. No
-// helper binary, no container and no privilege is needed: the running binary is
-// executed once more and becomes the program (package stage). Tier seatbelt was
-// written without a Mac to try it on.
+// A program in a [Box] of tier full runs in namespaces of its own, with a root in
+// which only what the box names exists, restricted by Landlock and a filter of
+// system calls. [Test] tries from inside a box whether that is so, and [Check] tells
+// a caller whether a tier may be used on this host. No helper binary, container or
+// privilege is needed: the running binary is executed again and sets up the box
+// (package stage). Tier seatbelt was written without a Mac to try it on.
 //
-// It decides nothing about what a program is for, makes no tree and no cache,
-// knows no loop, and never weakens a tier by itself: what the host cannot
-// enforce is an error.
+// It knows nothing about loops and about what a program is for, makes no trees and
+// no caches, and never weakens a tier: if the host cannot enforce it, that is an
+// error.
 package sandbox
 
 import (
@@ -22,11 +21,11 @@ import (
 
 // Tier says how strongly programs are confined.
 //
-// Landlock is weaker than full in ways that no kernel rule closes: Protect and
-// Masks do not hold in it, a port of the box may be connected to at any address
-// and not only at the loopback, and tests that open servers fail. What the
-// programs read and write is confined alike; the modes, times and attributes of
-// files elsewhere, where proc holds them together by a namespace.
+// Landlock is weaker than full in ways that the kernel cannot prevent: Protect and
+// Masks have no effect, programs may connect to a port of the box at any address and
+// not only at the loopback, and tests that open servers fail. Reading and writing
+// files is confined as in full. Changing the modes, times and attributes of other
+// files is prevented only if proc runs the program in a PID namespace.
 type Tier string
 
 // The tiers.
@@ -43,37 +42,37 @@ const (
 // they see the directories of the host at the host's paths.
 func (t Tier) HasOwnRoot() bool { return t == Full }
 
-// Box says what one program may see and write. The zero Box confines nothing.
-// It may be used for one program after the other; two at a time must not have
-// an Upper in common.
+// Box says what one program may see and write. The zero Box confines nothing. It may
+// be used for several programs one after another; programs that run at the same time
+// must not share an Upper.
 type Box struct {
 	Tier Tier
 
 	Tree    string   // where programs see the tree: at the checkout's own path
 	Layers  *Overlay // the tree, if it is layered
 	Dir     string   // the tree, if it is a plain directory of the host
-	Protect []string // absolute paths in the tree that cannot be written; those that do not exist do not count
+	Protect []string // absolute paths in the tree that cannot be written; those that do not exist are ignored
 
-	Home  string // where programs see an empty home of their own; it goes with the program
+	Home  string // where programs see an empty home of their own, which ends with the program
 	Binds []Bind
 	Views []View
-	Masks []string // absolute paths of which nothing is to be seen
+	Masks []string // absolute paths whose content is hidden
 
-	// Scratch is a directory of the host, for tiers in which programs see those:
-	// home and temporary files.
+	// Scratch is a directory of the host for home and temporary files, in tiers
+	// without a root of their own.
 	Scratch string
 
 	Ports []Port
 }
 
-// Bind is a file or directory of the host.
+// Bind is a file or directory of the host that programs see.
 type Bind struct {
 	From  string // absolute path on the host
 	To    string // absolute path where it is seen; empty: the same
 	Write bool
 }
 
-// At is where a program in the tier sees it.
+// At returns the path at which a program in the tier sees it.
 func (b Bind) At(t Tier) string {
 	if t.HasOwnRoot() && b.To != "" {
 		return b.To
@@ -81,24 +80,24 @@ func (b Bind) At(t Tier) string {
 	return b.From
 }
 
-// View is a layered directory beside the tree: a cache that programs may add
-// to, without anybody else seeing it.
+// View is a layered directory besides the tree, such as a cache that programs may add
+// to without anybody else seeing the additions.
 type View struct {
 	At string // absolute path where it is seen
 	Overlay
 }
 
-// Port is a way out. Programs reach it at a port of the loopback address.
+// Port is a server outside the box that programs reach at the loopback address.
 type Port struct {
-	Number int // in tiers with a network of their own; in others any free one is taken
+	Number int // in tiers with a network of their own; in others a free one is taken
 
-	// Listener is what programs without a network of their own are led to, and
-	// Serve then gets; nil: one is opened. The box closes it.
+	// Listener is used in tiers without a network of their own, if not nil;
+	// otherwise one is opened. The box closes it.
 	Listener net.Listener
 
 	// Serve accepts connections until l is closed, which happens when the program
-	// has ended, and returns when it is through with them.
+	// has ended, and returns when it has finished with them.
 	Serve func(ctx context.Context, l net.Listener)
-	// Env are the variables that lead to addr, which is host:port.
+	// Env returns the variables that lead programs to addr, which is host:port.
 	Env func(addr string) []string
 }

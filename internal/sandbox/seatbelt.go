@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// Tier seatbelt is written from the documentation of others and was not tried
-// on a Mac by those who wrote it. There is neither a process namespace nor a
-// limit on processes in it, and no network of its own: servers of a test cannot
-// be reached.
+// Tier seatbelt was written from documentation and was not tried on a Mac. It has no
+// PID namespace, no limit of processes and no network of its own: servers of a test
+// cannot be reached.
 
-// seatbeltBase permits what every program of macOS needs, and nothing that
-// leads out. What comes later in a profile counts.
+// seatbeltBase permits what every program of macOS needs, and no way out of the box.
+// Of several rules that match, the last one counts.
 const seatbeltBase = `(version 1)
 (deny default)
 (allow process-exec process-fork)
@@ -39,9 +38,9 @@ var seatbeltSystem = []string{
 	"/private/var/select", "/dev/fd",
 }
 
-// seatbeltProfile writes a profile for sandbox-exec, and the parameters by which it
-// names paths, NAME=VALUE each: no path is ever part of its text. Resolve turns
-// a path into the one that the kernel knows.
+// seatbeltProfile returns a profile for sandbox-exec and its parameters, NAME=VALUE
+// each, by which it names paths: no path is part of its text. Resolve returns a path
+// with symbolic links resolved.
 func (b Box) seatbeltProfile(home, tmp string, ports []int, resolve func(string) string) (profile string, parameters []string) {
 	p := profiler{resolve: resolve}
 	p.text.WriteString(seatbeltBase)
@@ -66,7 +65,7 @@ func (b Box) seatbeltProfile(home, tmp string, ports []int, resolve func(string)
 		p.addRule("deny", "file-read* file-write*", "subpath", path)
 	}
 	for _, path := range slices.Concat(b.Protect, b.Masks) {
-		// A name below is moved with the directory.
+		// Moving a directory would move the path in it.
 		for dir := filepath.Dir(path); dir != b.Dir && isWithin(dir, b.Dir); dir = filepath.Dir(dir) {
 			p.addRule("deny", "file-write-unlink", "literal", dir)
 		}
@@ -77,7 +76,7 @@ func (b Box) seatbeltProfile(home, tmp string, ports []int, resolve func(string)
 	return p.text.String(), p.parameters
 }
 
-// profiler writes rules over paths.
+// profiler writes a profile and collects its parameters.
 type profiler struct {
 	text       strings.Builder
 	parameters []string
@@ -90,7 +89,7 @@ func (p *profiler) addRule(verb, operations, filter, path string) {
 	p.text.WriteString("(" + verb + " " + operations + " (" + filter + ` (param "` + name + "\")))\n")
 }
 
-// isWithin reports whether path is dir or lies below it.
+// isWithin reports whether path is dir or below it.
 func isWithin(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -20,14 +19,13 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox/stage/selftest"
 )
 
-// Test tries in one box of the tier what a program must not be able to do, and
-// what it must, against listeners and a process that it starts on the host. It
-// works in a directory of its own below dir and removes it. Where the kernel mounts
-// no layers there, it tries the same in a tree that is a plain directory, and
-// says why.
+// Test tries in a box of the tier what a program must not be able to do and what it
+// must be able to do, against listeners and a process that it starts on the host. It
+// works in a temporary directory below dir. If the kernel cannot mount layers there,
+// it tests with a tree that is a plain directory, and sets Result.NoLayers.
 //
-// Rows that are not as they must be are no error: an error, often a
-// *SetupError, says that the test could not be made.
+// A row that is not as promised is not an error. An error, often a *SetupError,
+// means that the test could not be run.
 func Test(ctx context.Context, tier Tier, dir string) (Result, error) {
 	r, err := tryBox(ctx, tier, dir, tier.HasOwnRoot())
 	if none := readHostFacts(dir).explainNoLayers(err); none != nil {
@@ -39,19 +37,19 @@ func Test(ctx context.Context, tier Tier, dir string) (Result, error) {
 
 func tryBox(ctx context.Context, tier Tier, dir string, layered bool) (Result, error) {
 	r := Result{Tier: tier, Kernel: kernelRelease(), LandlockABI: stage.LandlockVersion(), Namespaces: tier == Full}
-	ground, err := newTestDir(dir, tier)
+	test, err := newTestDir(dir, tier)
 	if err != nil {
 		return r, fmt.Errorf("test the sandbox: %w", err)
 	}
-	defer ground.cleanUp()
-	ground.layered = layered
-	targets, err := newTargets(ctx, socketPrefix+ground.name)
+	defer test.cleanUp()
+	test.layered = layered
+	targets, err := newTargets(ctx, socketPrefix+test.name)
 	if err != nil {
 		return r, fmt.Errorf("test the sandbox: %w", err)
 	}
 	defer targets.closeAll()
 	var out, complaints bytes.Buffer
-	res, err := ground.testBox(tier).Run(ctx, ground.testSpec(tier, targets, &out, &complaints))
+	res, err := test.newBox(tier).Run(ctx, test.newSpec(tier, targets, &out, &complaints))
 	r.Took = res.Took
 	if err != nil {
 		return r, fmt.Errorf("test the sandbox: %w", err)
@@ -66,7 +64,7 @@ func tryBox(ctx context.Context, tier Tier, dir string, layered bool) (Result, e
 		}
 		r.Rows = append(r.Rows, row)
 	}
-	if memory, ok, err := ground.tryMemoryLimit(ctx, tier); err != nil {
+	if memory, ok, err := test.tryMemoryLimit(ctx, tier); err != nil {
 		return r, fmt.Errorf("test the sandbox: %w", err)
 	} else if ok {
 		r.Rows = append(r.Rows, memory)
@@ -79,7 +77,8 @@ func tryBox(ctx context.Context, tier Tier, dir string, layered bool) (Result, e
 	return r, nil
 }
 
-// parseRows reads the lines of a self-test.
+// parseRows parses the output of a self-test, and adds to absent the actions whose
+// program is not installed.
 func parseRows(tier Tier, text string, absent *[]string) []Row {
 	var rows []Row
 	for line := range strings.Lines(text) {
@@ -103,10 +102,10 @@ func kernelRelease() string {
 	return unix.ByteSliceToString(name.Release[:])
 }
 
-// patience is how long a test may take on a host that is busy with other things.
+// patience is how long a test may take on a busy host.
 const patience = 2 * time.Minute
 
-// testDir is the directory of a test.
+// testDir is the directory of one self-test.
 type testDir struct {
 	dir, name string
 	claim     *os.File
@@ -137,7 +136,7 @@ func newTestDir(dir string, tier Tier) (*testDir, error) {
 		err = errors.Join(err, os.Mkdir(path, 0o755), os.Chown(path, uid, gid))
 	}
 	for _, path := range []string{g.canaryPath(), filepath.Join(g.base, "protected"), filepath.Join(g.tree, "protected")} {
-		err = errors.Join(err, os.WriteFile(path, []byte("text\n"), 0o644), os.Chown(path, uid, gid)) //nolint:gosec // What is to be found must be readable.
+		err = errors.Join(err, os.WriteFile(path, []byte("text\n"), 0o644), os.Chown(path, uid, gid)) //nolint:gosec // Only the sandbox is to keep programs from reading it.
 	}
 	if err != nil {
 		g.cleanUp()
@@ -148,11 +147,11 @@ func newTestDir(dir string, tier Tier) (*testDir, error) {
 
 func (g *testDir) canaryPath() string { return filepath.Join(g.host, "canary") }
 
-// cleanUp leaves to the next self-test what cannot be removed.
+// cleanUp removes the directory. What cannot be removed is left to the next self-test.
 func (g *testDir) cleanUp() { _ = removeAndRelease(g.dir, g.name, g.claim) }
 
-// testBox is the box that is tested.
-func (g *testDir) testBox(tier Tier) Box {
+// newBox returns the box that is tested.
+func (g *testDir) newBox(tier Tier) Box {
 	b := Box{
 		Tier: tier, Tree: g.tree, Home: filepath.Join(g.root, "home"), Protect: []string{filepath.Join(g.tree, "protected")},
 		Binds: []Bind{{From: g.exe}}, Scratch: g.scratch, Dir: g.tree,
@@ -163,8 +162,8 @@ func (g *testDir) testBox(tier Tier) Box {
 	return b
 }
 
-// script runs the self-test that stands in its arguments, and what else is to work.
-// A program that is not installed is said to be absent.
+// script runs the self-test given by its arguments, and tries the host's tools. It
+// prints "absent" for a tool that is not installed.
 const script = `
 try() {
 	if said=$("$3" 2>&1); then printf '%s\tworks\tok\n' "$1"; else printf '%s\tdenied\t%s\n' "$1" "$(printf %s "$said" | tr '\n\t' '  ')"; fi
@@ -187,8 +186,8 @@ tool '` + compile + `' cc compile &
 wait
 `
 
-// testSpec runs the script where and as programs of the tier run.
-func (g *testDir) testSpec(tier Tier, t *targets, out, complaints *bytes.Buffer) proc.Spec {
+// newSpec returns the command that runs the script in a box of the tier.
+func (g *testDir) newSpec(tier Tier, t *targets, out, complaints *bytes.Buffer) proc.Spec {
 	home, tmp := filepath.Join(g.scratch, "home"), filepath.Join(g.scratch, "tmp")
 	if tier == Full {
 		home, tmp = filepath.Join(g.root, "home"), "/tmp"
@@ -207,23 +206,24 @@ func (g *testDir) testSpec(tier Tier, t *targets, out, complaints *bytes.Buffer)
 	}
 }
 
-// selftestLimits are those of the self-test: enough for the tools that it starts.
+// selftestLimits are enough for the tools that the self-test starts.
 var selftestLimits = proc.Limits{Processes: 1024, FileBytes: 1 << 30}
 
-// Of memory a process of its own tries to hold more than it may.
+// The limit of memory is tested by a second process that holds more than it may.
 const (
 	holdLimit = 64 << 20
 	holdBytes = 4 * holdLimit
-	holdTime  = 20 * time.Second // in which the limit must end it, also on a host that is busy
+	holdTime  = 20 * time.Second // in which the limit must end the process, even on a busy host
 )
 
-// tryMemoryLimit starts a process that holds more memory than it may, and says whether
-// that ended it. The tier may promise nothing of the kind.
+// tryMemoryLimit starts a process that holds more memory than it may, and returns a
+// row that says whether the limit ended it. It does nothing if the tier promises no
+// such limit.
 func (g *testDir) tryMemoryLimit(ctx context.Context, tier Tier) (row Row, tried bool, err error) {
 	if tier.promised(selftest.ExceedMemory) == "" {
 		return Row{}, false, nil
 	}
-	res, err := g.testBox(tier).Run(ctx, proc.Spec{
+	res, err := g.newBox(tier).Run(ctx, proc.Spec{
 		Argv: []string{g.exe, selftest.Arg, selftest.Hold, strconv.Itoa(holdBytes)}, Dir: g.tree, Env: []string{"PATH=/usr/bin:/bin"},
 		Timeout: holdTime, Limits: proc.Limits{Memory: holdLimit},
 	})
@@ -236,7 +236,8 @@ func (g *testDir) tryMemoryLimit(ctx context.Context, tier Tier) (row Row, tried
 	return tier.newRow(selftest.ExceedMemory, Works, fmt.Sprintf("it ended otherwise: %s, status %d", res.Ended, res.Exit)), true, nil
 }
 
-// firstNameServer is the first name server of the host that has an IPv4 address.
+// firstNameServer returns the first IPv4 address of a name server in the host's
+// resolv.conf, or one that nobody has.
 func firstNameServer() string {
 	text, _ := os.ReadFile("/etc/resolv.conf")
 	for line := range strings.Lines(string(text)) {
@@ -247,5 +248,3 @@ func firstNameServer() string {
 	}
 	return "192.0.2.1"
 }
-
-func newToken() string { return rand.Text() }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"net"
@@ -16,10 +17,10 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox/stage/selftest"
 )
 
-// targets are what a self-test tries to reach on the host.
+// targets are what a self-test tries to reach on the host: servers and a process.
 type targets struct {
 	token     string
-	listeners map[string]net.Listener // by what a self-test calls them
+	listeners map[string]net.Listener // by the name of the self-test's parameter
 	packets   net.PacketConn
 	path      string
 
@@ -30,7 +31,7 @@ type targets struct {
 	closing  sync.Once
 }
 
-// newTargets opens them. The socket with a path lies in dir, which is made.
+// newTargets starts them. It makes dir for the socket with a path.
 func newTargets(ctx context.Context, dir string) (*targets, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func newTargets(ctx context.Context, dir string) (*targets, error) {
 	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // Only the sandbox is to keep programs off it.
 		return nil, err
 	}
-	t := &targets{token: newToken(), listeners: map[string]net.Listener{}, path: filepath.Join(dir, "socket")}
+	t := &targets{token: rand.Text(), listeners: map[string]net.Listener{}, path: filepath.Join(dir, "socket")}
 	ctx, t.stop = context.WithCancel(ctx)
 	var l net.ListenConfig
 	for what, at := range map[string][2]string{
@@ -47,7 +48,7 @@ func newTargets(ctx context.Context, dir string) (*targets, error) {
 	} {
 		listener, err := l.Listen(ctx, at[0], at[1])
 		if err != nil && what == selftest.TCP6 {
-			continue // A host without IPv6 is none that could be reached by it.
+			continue // A host without IPv6 cannot be reached by it.
 		}
 		if err != nil {
 			t.closeAll()
@@ -84,13 +85,15 @@ func acceptAndClose(l net.Listener) {
 	}
 }
 
-// lastDatagram is a datagram that no self-test sends, and lastWait how long it may take.
+// lastDatagram is a datagram that no self-test sends, and lastWait how long to wait
+// for it.
 const (
 	lastDatagram = "last"
 	lastWait     = 2 * time.Second
 )
 
-// receiveDatagrams notes a datagram of the self-test, until the last one.
+// receiveDatagrams sets t.received when a datagram of the self-test arrives, and
+// returns after lastDatagram.
 func (t *targets) receiveDatagrams() {
 	packet := make([]byte, 64)
 	for {
@@ -104,7 +107,8 @@ func (t *targets) receiveDatagrams() {
 	}
 }
 
-// startWaitingProcess starts a process that is to be found, and returns when it is there.
+// startWaitingProcess starts the process that the self-test tries to find and signal,
+// and returns when it runs.
 func (t *targets) startWaitingProcess(ctx context.Context) error {
 	ready, there := io.Pipe()
 	t.working.Go(func() {
@@ -112,7 +116,7 @@ func (t *targets) startWaitingProcess(ctx context.Context) error {
 		t.waited, err = proc.Plain{}.Run(ctx, proc.Spec{
 			Argv: []string{"/proc/self/exe", selftest.Arg, selftest.Wait, t.token}, Env: []string{"PAWL_TRIAL=" + t.token}, Stdout: there,
 		})
-		there.CloseWithError(err) // Nil is the end of the file.
+		there.CloseWithError(err) // A nil error reads as the end of the file.
 	})
 	if _, err := ready.Read(make([]byte, 32)); err != nil {
 		return fmt.Errorf("start a process to be found: %w", err)
@@ -120,7 +124,7 @@ func (t *targets) startWaitingProcess(ctx context.Context) error {
 	return nil
 }
 
-// parameters is what a self-test has to know of them.
+// parameters returns the self-test's parameters for these targets.
 func (t *targets) parameters() []string {
 	port := func(what string) string {
 		if l, ok := t.listeners[what]; ok {
@@ -135,9 +139,9 @@ func (t *targets) parameters() []string {
 	}
 }
 
-// closeAll ends them all, and says whether a datagram arrived and whether somebody
-// else ended the process. What is sent over the loopback arrives in order, so
-// the last datagram comes behind every other.
+// closeAll ends them all, and reports whether a datagram of the self-test arrived and
+// whether somebody else's signal ended the process. Datagrams over the loopback
+// arrive in order, so lastDatagram comes after every other.
 func (t *targets) closeAll() (received, signalled bool) {
 	t.closing.Do(func() {
 		t.stop()
@@ -150,7 +154,7 @@ func (t *targets) closeAll() (received, signalled bool) {
 			} else {
 				_, _ = conn.Write([]byte(lastDatagram))
 				conn.Close()
-				// A host without room for a datagram drops it, also on the loopback.
+				// A host that is short of buffers drops datagrams, even on the loopback.
 				late := time.AfterFunc(lastWait, func() { t.packets.Close() })
 				defer late.Stop()
 			}

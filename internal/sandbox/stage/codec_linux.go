@@ -33,8 +33,8 @@ func (r reader) readNumbers() []int {
 	return list
 }
 
-// formatNumber writes a number that is not negative; package strconv would move this
-// one behind others.
+// formatNumber writes a number that is not negative. Importing strconv would delay
+// the init of this package.
 func formatNumber(n, base int) string {
 	var b [24]byte
 	at := len(b)

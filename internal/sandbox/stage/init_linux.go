@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/proc/stage"
 )
 
-// exitRefused is the exit status of a stage that started no program. What it means is
-// said over the link.
+// exitRefused is the exit status of a stage that started no program. The reason goes
+// over the link.
 const exitRefused = 125
 
 func init() {
@@ -38,10 +38,16 @@ func confineThread(program stage.Order) stage.Order {
 	}
 	ruleset := makeRuleset(o.Rules)
 	dropPrivileges(o)
-	confine(o, ruleset)
+	enforceRuleset(ruleset)
+	// Of all limits only this one also keeps a crash from the program that the
+	// host may have set to receive core files, outside of every sandbox.
+	must("limit core files", unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}))
+	// The filter comes last, because it denies system calls that are needed above.
+	installFilter(o)
 	program.Path = findProgram(program)
-	// The program may run as the same user and is there before this process is
-	// told so. It must not find memory or descriptors of it open.
+	// The program may run as the same user, and runs before this process learns
+	// that its exec succeeded. It must not be able to open the memory and the
+	// descriptors of this process.
 	must("close its own memory", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 	unix.Close(LinkFD)
 	return program
@@ -55,14 +61,15 @@ func readOrder() (Order, bool) {
 	return decodeOrder(b)
 }
 
-// dropPrivileges gives up the groups, the user and every capability of whoever started
-// the stage. The inheritable set goes too, because an exec as uid 0 would take
-// it back, and the bounding set, so that no file can give any.
+// dropPrivileges gives up the groups, the user and all capabilities of the process
+// that started the stage. The inheritable set goes too, because an exec as uid 0
+// would restore capabilities from it, and the bounding set, so that no file can
+// grant any.
 func dropPrivileges(o Order) {
 	must("drop capabilities", unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
 	for c := uintptr(0); c <= 63; c++ {
 		if unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) != nil {
-			break // The kernel knows no more of them, or nobody could give any to begin with.
+			break // There are no more capabilities, or this process may not drop any.
 		}
 	}
 	giveStreams(o)
@@ -79,11 +86,11 @@ func dropPrivileges(o Order) {
 	must("refuse new privileges", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 }
 
-// giveStreams makes the pipes of standard input, output and error belong to the
-// user that the program runs as: /dev/stderr opens its pipe anew, which only its
-// owner may. Whatever else they are keeps its owner.
+// giveStreams makes the program's user the owner of standard input, output and error
+// as far as they are pipes: opening /dev/stderr opens the pipe again, which only its
+// owner may. Streams that are not pipes keep their owner.
 func giveStreams(o Order) {
-	const pipes = 0x50495045 // PIPEFS_MAGIC; a named pipe lies on another file system
+	const pipes = 0x50495045 // PIPEFS_MAGIC; a named pipe is on another file system
 	for fd := range 3 {
 		var fs unix.Statfs_t
 		if o.User < 0 || unix.Fstatfs(fd, &fs) != nil || fs.Type != pipes {
@@ -93,17 +100,8 @@ func giveStreams(o Order) {
 	}
 }
 
-// confine binds the thread by what cannot be undone. The filter of system calls
-// comes last, because it denies some that are needed before it.
-func confine(o Order, ruleset int) {
-	enforceRuleset(ruleset)
-	// Of all limits only this one also keeps a crash from the program that the
-	// host may have set to receive core files, outside of every sandbox.
-	must("limit core files", unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}))
-	installFilter(o)
-}
-
-// findProgram finds the program of argv in the absolute directories of PATH.
+// findProgram looks up the program in the absolute directories of its PATH. A name
+// with a slash is returned as it is.
 func findProgram(o stage.Order) string {
 	name := o.Path
 	if containsByte(name, '/') {
@@ -132,8 +130,8 @@ func lookupVariable(env []string, name string) string {
 	return ""
 }
 
-// splitAt and contains stand here because package strings would move this one
-// behind others.
+// splitAt and containsByte are here because importing strings would delay the init
+// of this package.
 func splitAt(s string, at byte) []string {
 	var list []string
 	start := 0
@@ -160,9 +158,8 @@ func must(step string, err error) {
 	}
 }
 
-// refuseAndExit says over the link why the program does not run, and exits by the
-// system call, because nothing that a library registered to run at exit belongs
-// into a stage.
+// refuseAndExit reports over the link why the program does not run, and exits. It
+// exits by the system call, because no exit handler of a library may run in a stage.
 func refuseAndExit(step string, err error) {
 	errno, ok := err.(syscall.Errno) //nolint:errorlint // The system call packages return it bare, and the imports are few on purpose.
 	if !ok {

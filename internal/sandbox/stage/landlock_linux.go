@@ -6,12 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What golang.org/x/sys does not name.
-const (
-	ruleNetPort = 2
-)
+// ruleNetPort is LANDLOCK_RULE_NET_PORT, which golang.org/x/sys does not have.
+const ruleNetPort = 2
 
-// rights that Landlock knows, by the version that brought them.
+// Sets of access rights. firstRights are those of the first version of Landlock, and
+// fileRights those that apply to files that are not directories.
 const (
 	firstRights = 1<<13 - 1 // everything from execute to make_sym
 	readRights  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
@@ -19,13 +18,13 @@ const (
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// Versions of Landlock that matter.
+// Versions of Landlock that brought something that is used here.
 const (
-	versionTCP    = 4 // knows TCP
-	versionScopes = 6 // knows signals and abstract sockets
+	versionTCP    = 4 // rules for TCP
+	versionScopes = 6 // scopes for signals and abstract sockets
 )
 
-// LandlockVersion is that of the kernel's Landlock, 0 if it has none.
+// LandlockVersion returns the version of the kernel's Landlock, 0 if it has none.
 func LandlockVersion() int {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -34,8 +33,8 @@ func LandlockVersion() int {
 	return int(v)
 }
 
-// knownRights is every right on files that a version knows. What is known is handled
-// without exception, so that nothing is permitted because it was forgotten.
+// knownRights returns all rights on files that a version knows. The ruleset handles
+// all of them, so that nothing is permitted because it was forgotten.
 func knownRights(version int) uint64 {
 	rights := uint64(firstRights)
 	if version >= 2 {
@@ -54,7 +53,8 @@ type ruleset struct {
 	FS, Net, Scope uint64
 }
 
-// makeRuleset makes the ruleset while all its paths can still be opened.
+// makeRuleset makes the ruleset and returns its descriptor. It must be called while
+// this process can still open all paths of the rules.
 func makeRuleset(r Rules) int {
 	version := LandlockVersion()
 	if version < 1 {
@@ -94,8 +94,8 @@ func makeRuleset(r Rules) int {
 	return int(set)
 }
 
-// permitPath adds a rule for what is at path and below it. What is not there needs
-// no rule.
+// permitPath permits rights at path and below it. A path that does not exist needs no
+// rule.
 func permitPath(set int, path string, rights uint64) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err == unix.ENOENT {
@@ -124,7 +124,8 @@ func addRule(set int, kind uintptr, attr unsafe.Pointer, step string) {
 	}
 }
 
-// enforceRuleset binds this thread, and all that it becomes, to the ruleset.
+// enforceRuleset applies the ruleset to this thread and to what it forks and
+// executes, and closes set.
 func enforceRuleset(set int) {
 	_, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0, 0)
 	if errno != 0 {

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bringUpLoopback brings up the only interface of a network namespace.
+// bringUpLoopback brings up the loopback, the only interface of a new network
+// namespace.
 func bringUpLoopback() {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	must("open the loopback", err)
@@ -24,8 +25,9 @@ func bringUpLoopback() {
 	}
 }
 
-// listenAndSend opens a port of the cell's loopback and sends the socket out. Whoever
-// has it accepts connections from inside, wherever that process is.
+// listenAndSend listens at a port of the cell's loopback and sends the socket over
+// the link. The process that receives it accepts connections from inside the cell,
+// although it is outside.
 func listenAndSend(port int) {
 	const backlog = 128
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

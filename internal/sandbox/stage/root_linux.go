@@ -2,11 +2,11 @@ package stage
 
 import "golang.org/x/sys/unix"
 
-// scaffold is a directory that every host has, where the new root hangs until
-// it is the root. What it hides there has been opened by then.
+// scaffold is a directory that every host has. The new root is mounted there until
+// it becomes the root. What the mount hides has been opened before.
 const scaffold = "/tmp"
 
-// buildRoot makes the root, the loopback and the name of a cell.
+// buildRoot sets up the root, the host name, the loopback and the ports of a cell.
 func buildRoot(o Order) {
 	must("detach mounts", unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
 	opened := make([]source, len(o.Mounts))
@@ -28,7 +28,8 @@ func buildRoot(o Order) {
 	}
 }
 
-// switchRoot makes the new root the only one there is.
+// switchRoot makes the mount the root of this process, read-only, and detaches the
+// host's root.
 func switchRoot(root int) {
 	must("enter the new root", unix.Fchdir(root))
 	must("change the root", unix.PivotRoot(".", "."))
@@ -39,10 +40,10 @@ func switchRoot(root int) {
 	unix.Close(root)
 }
 
-// closeHost makes all that is mounted read-only but what may be written, because
-// Landlock keeps no program from changing the modes, owners, times and
-// attributes of files. Only process 1 of a namespace has mounts that are its own;
-// where the host lends none, that is not done.
+// closeHost makes all mounts read-only except for the paths in write, because
+// Landlock does not keep a program from changing the modes, owners, times and
+// attributes of files. Only process 1 has a mount namespace of its own; in any other
+// process closeHost does nothing.
 func closeHost(write []string) {
 	if unix.Getpid() != 1 {
 		return
@@ -65,14 +66,13 @@ func closeHost(write []string) {
 	}
 }
 
-// source is a mount that is not attached yet, or -1, and whether it is a
-// directory.
+// source is what a Mount attaches.
 type source struct {
-	fd     int
-	folder bool
+	fd     int  // a detached mount; -1: the kind of mount needs none
+	folder bool // it is a directory
 }
 
-// openSource opens what a mount needs of the host.
+// openSource opens or makes the source of m, while the host's paths are still there.
 func openSource(m Mount) source {
 	switch m.Kind {
 	case Bind:
@@ -95,7 +95,7 @@ func openSource(m Mount) source {
 	case Hide:
 		return source{cloneMount("/dev/null"), false}
 	case Lower:
-		// The mounts of the host are this process's own by now.
+		// The mounts of the host are private to this process by now.
 		must("mount "+m.From, unix.MoveMount(m.FD, "", unix.AT_FDCWD, m.From, unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_SYMLINKS))
 		unix.Close(m.FD)
 	case Link, Again:
@@ -103,14 +103,14 @@ func openSource(m Mount) source {
 	return source{fd: -1}
 }
 
-// cloneMount detaches a copy of what is mounted at and below path.
+// cloneMount returns a detached copy of what is mounted at and below path.
 func cloneMount(path string) int {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	must("open "+path, err)
 	return fd
 }
 
-// setMountAttributes sets the attributes of a detached mount and all below it.
+// setMountAttributes sets the attributes of a detached mount and of those below it.
 func setMountAttributes(fd int, m Mount) {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
 	if m.ReadOnly {
@@ -128,16 +128,16 @@ func isFolder(fd int) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
-// newTmpfs makes a tmpfs that is not attached yet. Empty files cost no bytes of
-// it but memory of the kernel, so they are counted too.
+// newTmpfs returns a detached tmpfs of size bytes. It also limits the number of files,
+// because empty ones use memory of the kernel and no bytes of the tmpfs.
 func newTmpfs(size, mode int) int {
 	const perFile, least = 4096, 4096
 	return newMount("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV,
 		"size", formatNumber(size, 10), "mode", formatNumber(mode, 8), "nr_inodes", formatNumber(max(least, size/perFile), 10))
 }
 
-// newOverlay makes a layered directory that is not attached yet. Layers are named
-// by descriptor, so that no path has to be quoted or is too long.
+// newOverlay returns a detached overlay mount. Layers are named by descriptor, so that
+// no path has to be quoted or is too long.
 func newOverlay(m Mount) int {
 	var layers []byte
 	for _, dir := range m.Layers {
@@ -151,7 +151,7 @@ func newOverlay(m Mount) int {
 	if m.Upper == "" {
 		attributes |= unix.MOUNT_ATTR_RDONLY
 		if len(m.Layers) == 1 {
-			fd := cloneMount(m.Layers[0]) // The kernel makes no overlay of one layer.
+			fd := cloneMount(m.Layers[0]) // The kernel makes no overlay of a single layer.
 			setMountAttributes(fd, Mount{To: m.To, ReadOnly: true})
 			return fd
 		}
@@ -165,9 +165,9 @@ func descriptorPath(dir string) string {
 	return "/proc/self/fd/" + formatNumber(fd, 10)
 }
 
-// newMount makes a mount of a file system with options, which are names and
-// values by turns. An overlay keeps its own marks in attributes that any user
-// may set, and need not survive a power cut.
+// newMount returns a detached mount of a file system. Options are names and values in
+// turn. An overlay stores its marks in attributes that any user may set (userxattr),
+// and need not survive a power cut (volatile).
 func newMount(kind string, attributes int, options ...string) int {
 	fs, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
 	must("open "+kind, err)
@@ -194,8 +194,8 @@ type builder struct {
 }
 
 // placeMount attaches one mount. Names are looked up below the new root. On the way
-// to what is made there no symbolic link is followed: in a tree it would be an
-// agent's, and until the root is changed it would lead to the host.
+// to a path that is made there, no symbolic link is followed: in a tree an agent may
+// have made it, and until the root is changed it would lead to the host.
 func (b builder) placeMount(m Mount, s source) {
 	switch m.Kind {
 	case Lower:
@@ -244,15 +244,15 @@ func moveMountTo(fd, at int, to string) {
 	unix.Close(at)
 }
 
-// How symbolic links are taken.
+// How openPath resolves symbolic links.
 const (
 	resolveStrict = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS
-	// What is hidden or closed is what programs would find by the name, so links
-	// lead as they will once the new root is the root.
+	// What is hidden or made read-only is what programs will find by the name, so
+	// links are followed as they will be once the new root is the root.
 	resolveInRoot = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
 )
 
-// openPath finds path below the new root, or returns -1.
+// openPath opens path below the new root, or returns -1 if it cannot be found.
 func (b builder) openPath(path string, resolve uint64) int {
 	name := path[1:]
 	if name == "" {
@@ -266,7 +266,7 @@ func (b builder) openPath(path string, resolve uint64) int {
 	return fd
 }
 
-// openParent opens the directory that path lies in, and returns the rest of it.
+// openParent opens the directory of path, and returns it and the last element.
 func (b builder) openParent(path string) (at int, name string) {
 	last := len(path) - 1
 	for path[last] != '/' {
@@ -278,7 +278,7 @@ func (b builder) openParent(path string) (at int, name string) {
 	return at, path[last+1:]
 }
 
-// makeParents makes the directories above path that do not exist.
+// makeParents makes the missing directories above path.
 func (b builder) makeParents(path string) {
 	for i := 1; i < len(path); i++ {
 		if path[i] == '/' {

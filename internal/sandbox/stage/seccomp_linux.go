@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a filter of system calls does with one.
+// What the filter answers to a system call, and where the kernel passes its parts.
 const (
 	allowed        = unix.SECCOMP_RET_ALLOW
 	killed         = unix.SECCOMP_RET_KILL_PROCESS
@@ -18,20 +18,20 @@ const (
 	offsetArch     = 4
 	offsetArgs     = 16
 	sizeOfArg      = 8
-	pretendSuccess = unix.SECCOMP_RET_ERRNO // said to have succeeded
+	pretendSuccess = unix.SECCOMP_RET_ERRNO // the call is not made and returns 0
 	socketTypes    = 0xf                    // the rest are flags
 )
 
-// protocols of the Internet are those that every program may need. Landlock sees
-// TCP alone, and of MPTCP, SMC and SCTP a program would only make another way.
+// protocols are the Internet protocols that a program may need. Landlock sees only
+// TCP, so that a program could use MPTCP, SMC and SCTP to get around it.
 var protocols = []uint32{0, unix.IPPROTO_ICMP, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMPV6}
 
-// openTreeAttr came with Linux 6.15, after the list of golang.org/x/sys.
+// openTreeAttr came with Linux 6.15; golang.org/x/sys does not have it yet.
 const openTreeAttr = 467
 
-// forbidden are answered with EPERM rather than death, so that tools fail with
-// an error that can be read. It is a list of what to deny, because namespaces
-// and Landlock bound the rest.
+// forbidden are system calls that fail with EPERM and do not kill the program, so
+// that tools report a readable error. A list of what is denied is enough, because
+// namespaces and Landlock restrict the rest.
 var forbidden = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_SETNS, unix.SYS_UNSHARE,
@@ -55,8 +55,8 @@ func loadWord(offset uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 }
 
-// loadArgument loads the lower half of an argument, which is all that the kernel
-// takes of a number. Of an address there is an upperHalf too.
+// loadArgument loads the lower half of an argument. The kernel uses only that half of
+// a number, but both halves of an address: see loadUpperHalf.
 func loadArgument(n uint32) unix.SockFilter { return loadWord(offsetArgs + sizeOfArg*n) }
 
 func loadUpperHalf(n uint32) unix.SockFilter { return loadWord(offsetArgs + sizeOfArg*n + sizeOfArg/2) }
@@ -65,12 +65,13 @@ func returnAction(action uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action}
 }
 
-// ifEqual runs then if what is loaded equals k, and goes on behind it otherwise.
+// ifEqual runs then if the loaded value equals k, and skips it otherwise.
 func ifEqual(k uint32, then ...unix.SockFilter) code {
 	return append(code{{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: k, Jf: uint8(len(then))}}, then...)
 }
 
-// installFilter installs the filter for the calling thread and all that it becomes.
+// installFilter installs the filter for this thread and for what it forks and
+// executes.
 func installFilter(o Order) {
 	c := compileFilter(o.Local)
 	prog := unix.SockFprog{Len: uint16(len(c)), Filter: &c[0]}
@@ -80,21 +81,20 @@ func installFilter(o Order) {
 	}
 }
 
-// ifAnyBit runs then if what is loaded has a bit of k, and goes on behind it
-// otherwise.
+// ifAnyBit runs then if the loaded value has any bit of k, and skips it otherwise.
 func ifAnyBit(k uint32, then ...unix.SockFilter) code {
 	return append(code{{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: k, Jf: uint8(len(then))}}, then...)
 }
 
-// compileFilter writes the filter. Local permits sockets of the family UNIX and, on
-// the network, datagrams and servers: what a network namespace confines already.
+// compileFilter returns the filter. Local permits sockets of the family UNIX,
+// datagrams and servers, which a network namespace already confines.
 func compileFilter(local bool) code {
 	c := code{loadWord(offsetArch), {Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: architecture, Jt: 1}, returnAction(killed), loadWord(offsetNr)}
 	if otherNumbers > 0 {
 		c = append(c, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: otherNumbers, Jf: 1}, returnAction(killed))
 	}
-	// The flags of clone3 lie in memory, where a filter cannot look. The C
-	// library falls back to clone.
+	// The flags of clone3 are in memory, which a filter cannot read. The C library
+	// falls back to clone.
 	c = append(c, ifEqual(unix.SYS_CLONE3, returnAction(unknown))...)
 	for _, nr := range forbidden {
 		c = append(c, ifEqual(nr, returnAction(denied))...)
@@ -118,8 +118,8 @@ func joinCode(parts ...code) code {
 	return all
 }
 
-// ioctlRules judges ioctl(fd, request): nothing is typed for somebody else, and
-// no line discipline, whose code is rarely used, is loaded.
+// ioctlRules filter ioctl(fd, request): no program may type into a terminal, and none
+// may load a line discipline, because that code of the kernel is rarely used.
 func ioctlRules() code {
 	c := code{loadArgument(1)}
 	for _, request := range []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD} {
@@ -128,11 +128,10 @@ func ioctlRules() code {
 	return append(c, returnAction(allowed))
 }
 
-// rlimitRules keeps the limit of core files as the stage set it. Programs that switch
-// core files off themselves take an error for a reason to end, and have what
-// they want already. Where programs can name processes of the host, those of the
-// same user, pawl among them, keep their limits: one of time is as good as a
-// signal.
+// rlimitRules keep the limit of core files as the stage set it. A program that sets
+// it gets success without effect, because some end on an error. If programs can see
+// processes of the host, they may not change the limits of others of the same user,
+// such as pawl: a limit of CPU time can kill like a signal.
 func rlimitRules(local bool) code {
 	set := ifEqual(unix.SYS_SETRLIMIT, joinCode(code{loadArgument(0)}, ifEqual(unix.RLIMIT_CORE, returnAction(pretendSuccess)), code{returnAction(allowed)})...)
 	ask := joinCode(code{loadArgument(2)}, code{{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: 0, Jf: 3}, loadUpperHalf(2)}, ifEqual(0, returnAction(allowed)), code{returnAction(pretendSuccess)})
@@ -143,9 +142,9 @@ func rlimitRules(local bool) code {
 	return append(set, ifEqual(unix.SYS_PRLIMIT64, ask...)...)
 }
 
-// connectBypassRules are those that Landlock does not see: data that goes with
-// the first packet of a connection needs no connect, and a server that was
-// never bound is given a port.
+// connectBypassRules deny what gets around Landlock's rules for TCP: sending data in
+// the first packet of a connection needs no connect, and the kernel gives a server
+// that was never bound a port.
 func connectBypassRules() code {
 	c := ifEqual(unix.SYS_LISTEN, returnAction(denied))
 	for _, call := range []struct{ nr, flags uint32 }{{unix.SYS_SENDTO, 3}, {unix.SYS_SENDMSG, 2}, {unix.SYS_SENDMMSG, 3}} {
@@ -154,7 +153,7 @@ func connectBypassRules() code {
 	return c
 }
 
-// socketRules judges socket(family, type, protocol).
+// socketRules filter socket(family, type, protocol).
 func socketRules(local bool) code {
 	c := code{loadArgument(0)}
 	c = append(c, ifEqual(unix.AF_NETLINK, joinCode(code{loadArgument(2)}, ifEqual(unix.NETLINK_ROUTE, returnAction(allowed)), code{returnAction(noProtocol)})...)...)

@@ -9,34 +9,34 @@ import (
 // Arg is the hidden first argument that turns the binary into a stage.
 const Arg = "__pawl-cell"
 
-// Descriptors of a stage beside those of proc's own.
+// Descriptors of a stage besides those of proc's stage.
 const (
 	OrderFD = stage.ExtraFD     // a file that holds an encoded Order
 	LinkFD  = stage.ExtraFD + 1 // a sequenced-packet socket: messages go out, and it ends when the program runs
-	MoreFD  = stage.ExtraFD + 2 // the first that a Mount may name
+	MoreFD  = stage.ExtraFD + 2 // the first descriptor that a Mount may name
 )
 
 // Order is what a stage has to do.
 type Order struct {
-	Cell   bool    // it runs in a cell of package proc, and makes a root from Mounts
+	Cell   bool    // the stage runs in a cell of package proc, and builds a root from Mounts
 	Mounts []Mount // in this order; nothing else exists in the new root
 	Host   string  // host name in a cell
-	Ports  []int   // of loopback, in a cell: listening sockets for them are sent over the link
+	Ports  []int   // ports of a cell's loopback: the stage sends listening sockets for them over the link
 
-	// User and Group are who the program runs as; -1 leaves them.
+	// User and Group are the ids of the program; -1: those of the stage.
 	User, Group int
 
 	Rules Rules
-	Local bool // sockets of the family UNIX and of the types beyond streams may be made
+	Local bool // the program may make UNIX sockets, datagram sockets and servers
 }
 
-// Rules are what Landlock permits. Of each path, what is below it too.
+// Rules are what Landlock permits. Each path includes everything below it.
 type Rules struct {
 	List    []string // directories that may be listed
 	Read    []string // read and executed
 	Write   []string // everything
 	Connect []int    // ports; only if Network
-	Network bool     // TCP is permitted to Connect alone; false: Landlock does not look at it
+	Network bool     // TCP is permitted to the ports of Connect only; false: Landlock does not restrict TCP
 }
 
 // Kind is what is mounted.
@@ -44,35 +44,35 @@ type Kind byte
 
 // The kinds of mount.
 const (
-	Bind     Kind = 'b' // From, recursively
-	Overlay  Kind = 'o' // Layers, and Upper with Work if it can be written
+	Bind     Kind = 'b' // From and the mounts below it
+	Overlay  Kind = 'o' // Layers, with Upper and Work if it can be written
 	Memory   Kind = 't' // a tmpfs of Size bytes
-	Proc     Kind = 'p' // a fresh one
-	Terminal Kind = 'd' // a fresh devpts
-	Link     Kind = 'l' // no mount: a symbolic link to From
-	Again    Kind = 'r' // what is at To by then, recursively; nothing if that does not exist
-	Lower    Kind = 'w' // no mount of the root: FD stands for From wherever a later mount names that
-	Hide     Kind = 'x' // nothing to be seen of what is at To by then, if that exists
+	Proc     Kind = 'p' // a new /proc
+	Terminal Kind = 'd' // a new devpts
+	Link     Kind = 'l' // not a mount: a symbolic link to From
+	Again    Kind = 'r' // To itself, as earlier mounts left it, with the mounts below it; skipped if To does not exist
+	Lower    Kind = 'w' // not in the new root: FD is mounted over From, for later mounts that use From as a layer
+	Hide     Kind = 'x' // /dev/null or an empty directory over To; skipped if To does not exist
 )
 
-// Mount is one mount of the new root. Its parents are made, and belong to the
-// user of the program.
+// Mount is one mount of the new root. Missing parents are made, and belong to the
+// program's user.
 type Mount struct {
 	Kind     Kind
 	From, To string
 	Layers   []string
 	Upper    string
 	Work     string
-	Size     int  // bytes
-	Mode     int  // of a Memory
-	ReadOnly bool // set-uid bits never count
-	Devices  bool // device nodes count
-	FD       int  // of a Bind: what to mount, detached and with all its attributes; 0: From
+	Size     int // bytes
+	Mode     int // of a Memory
+	ReadOnly bool
+	Devices  bool // device nodes work; set-uid bits never do
+	FD       int  // of a Bind or Lower: the detached mount, with its attributes set; of a Bind, 0 means From
 }
 
-// Message is what a stage says over the link, one in each packet.
+// Message is what a stage sends over the link, one in each packet.
 type Message struct {
-	Port int // a listening socket for it comes along; 0: the stage was refused
+	Port int // a listening socket for it comes along; 0: Step failed
 
 	Step  string
 	Errno syscall.Errno
@@ -100,7 +100,7 @@ func (o Order) Encode() []byte {
 	return appendNumbers(b, o.Rules.Connect)
 }
 
-// decodeOrder is the inverse of Encode. It reports false for anything else.
+// decodeOrder is the inverse of Encode. It reports false for any other input.
 func decodeOrder(b []byte) (o Order, ok bool) {
 	r := reader{stage.NewReader(b)}
 	o.Cell, o.Local, o.Rules.Network = r.readBool(), r.readBool(), r.readBool()

@@ -10,7 +10,7 @@ func tryOpen(path string, flags int) (bool, string) {
 	return answerFor(err)
 }
 
-// tryWrite makes a file, reads it back and removes it.
+// tryWrite writes a file in dir, reads it back and removes it.
 func tryWrite(dir string) (bool, string) {
 	const text = "text"
 	path := dir + "/selftest"
@@ -57,8 +57,7 @@ func tryRename(path string) (bool, string) {
 	return answerFor(err)
 }
 
-// tryChange sets the mode that a file has, which a program that may not see it
-// does not know, and its time.
+// tryChange sets the mode of a file, to the one it has, or else its time.
 func tryChange(path string) (bool, string) {
 	err := unix.Chmod(path, 0o644)
 	if err != nil {
@@ -76,7 +75,7 @@ func makeDevice(t parameters) (bool, string) {
 	return answerFor(err)
 }
 
-// readProcFile reads a file of /proc.
+// readProcFile reads a file of /proc of any length.
 func readProcFile(path string) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -32,7 +32,7 @@ func init() {
 	syscall.Exit(0)
 }
 
-// parameters is what a self-test was told, NAME=VALUE each.
+// parameters are the arguments of the self-test, NAME=VALUE each.
 type parameters []string
 
 func (t parameters) value(name string) string {
@@ -44,7 +44,7 @@ func (t parameters) value(name string) string {
 	return ""
 }
 
-// intValue reads one that is not negative.
+// intValue returns the value of name as a number that is not negative.
 func (t parameters) intValue(name string) int {
 	n := 0
 	for _, c := range []byte(t.value(name)) {
@@ -65,10 +65,11 @@ func formatNumber(n int) string {
 	}
 }
 
-// action tries one thing and returns whether it worked, and what was said.
+// action is one thing that is tried. try reports whether it worked, with a detail
+// such as the name of the errno.
 type action struct {
 	name string
-	try  func(parameters) (bool, string)
+	try  func(parameters) (works bool, detail string)
 }
 
 var actions = []action{
@@ -143,7 +144,7 @@ var actions = []action{
 	{Serve, tryServe},
 }
 
-// answerFor turns what the kernel said into an answer.
+// answerFor turns the result of a system call into an answer.
 func answerFor(err error) (works bool, detail string) {
 	if err == nil {
 		return true, "ok"
@@ -156,11 +157,11 @@ func answerFor(err error) (works bool, detail string) {
 	return false, err.Error()
 }
 
-// badArgument is not an address, no number of a request and no descriptor.
+// badArgument is neither an address nor the number of a request nor a descriptor.
 const badArgument = ^uintptr(0)
 
-// reachesKernel reports whether a system call that cannot succeed with such arguments
-// was looked at by the kernel, or turned away at the door.
+// reachesKernel makes a system call with arguments with which it cannot succeed, and
+// reports whether the kernel checked the arguments or denied the call before that.
 func reachesKernel(nr uintptr, args ...uintptr) (works bool, detail string) {
 	var a [6]uintptr
 	copy(a[:], args)

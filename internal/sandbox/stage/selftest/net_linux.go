@@ -22,7 +22,7 @@ func connectTCP6(t parameters) (bool, string) {
 	return tryConnect(unix.AF_INET6, 0, &unix.SockaddrInet6{Addr: [16]byte{15: 1}, Port: t.intValue(TCP6)})
 }
 
-// trySend reports what sending said. Whether it arrived, only the host knows.
+// trySend sends a datagram. Only the host knows whether it arrived.
 func trySend(to unix.Sockaddr, text string) (bool, string) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -32,7 +32,7 @@ func trySend(to unix.Sockaddr, text string) (bool, string) {
 	return answerFor(unix.Sendto(fd, []byte(text), 0, to))
 }
 
-// trySendEarly connects without connect, as TCP Fast Open does.
+// trySendEarly sends data without a connect, as TCP Fast Open does.
 func trySendEarly(to unix.Sockaddr) (bool, string) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -42,7 +42,7 @@ func trySendEarly(to unix.Sockaddr) (bool, string) {
 	return answerFor(unix.Sendto(fd, []byte{0}, unix.MSG_FASTOPEN|unix.MSG_NOSIGNAL, to))
 }
 
-// tryFamilies reports whether a socket of any of the families can be made.
+// tryFamilies reports whether a socket of any of the families can be opened.
 func tryFamilies(kind, protocol int, families ...int) (works bool, detail string) {
 	for _, family := range families {
 		fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
@@ -65,8 +65,9 @@ func tryOtherFamilies(parameters) (bool, string) {
 	return false, "none"
 }
 
-// tryOtherPairs tries what only a filter of system calls keeps from loading the
-// code of a family, which then says that it makes no pairs.
+// tryOtherPairs asks for a pair of sockets of a family that has none: only a filter
+// of system calls keeps the kernel from loading the code of the family, which then
+// answers EOPNOTSUPP.
 func tryOtherPairs(parameters) (bool, string) {
 	_, err := unix.Socketpair(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == unix.EOPNOTSUPP {
@@ -96,7 +97,7 @@ func tryOtherNetlink(parameters) (works bool, detail string) {
 	return false, detail
 }
 
-// hasRoute reports whether there is a way to an address. Nothing is sent.
+// hasRoute reports whether there is a route to an address. It sends nothing.
 func hasRoute(addr [4]byte) (bool, string) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -106,8 +107,8 @@ func hasRoute(addr [4]byte) (bool, string) {
 	return answerFor(unix.Connect(fd, &unix.SockaddrInet4{Addr: addr, Port: 53}))
 }
 
-// askResolver sends something to a name server of this machine, and looks for a
-// way to any other.
+// askResolver sends a datagram to the name server if it is on this machine, and
+// otherwise only looks for a route to it.
 func askResolver(t parameters) (bool, string) {
 	addr := parseIPv4(t.value(Resolver))
 	if addr[0] != 127 {
@@ -123,7 +124,7 @@ func askResolver(t parameters) (bool, string) {
 	}
 	_, err = unix.Write(fd, []byte{0})
 	if err == nil {
-		_, err = unix.Write(fd, []byte{0}) // The first one's refusal is told to the second.
+		_, err = unix.Write(fd, []byte{0}) // The kernel reports the refusal of the first datagram to the second write.
 	}
 	return answerFor(err)
 }
@@ -141,7 +142,7 @@ func parseIPv4(text string) (addr [4]byte) {
 	return addr
 }
 
-// tryServe opens a server on a free port and connects to it.
+// tryServe listens at a free port and connects to it.
 func tryServe(parameters) (bool, string) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -161,7 +162,7 @@ func tryServe(parameters) (bool, string) {
 	return tryConnect(unix.AF_INET, 0, at)
 }
 
-// tryServeUnbound opens a server without asking for a port.
+// tryServeUnbound listens without binding to a port first.
 func tryServeUnbound(parameters) (bool, string) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryClone forks a process that ends at once.
+// tryClone makes a process with clone, which ends at once.
 func tryClone(flags uintptr) error {
 	return awaitChild(forkAndCall(unix.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, unix.SYS_GETPID, 0))
 }
@@ -20,16 +20,15 @@ func tryClone3(flags uint64) error {
 	return awaitChild(forkAndCall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args), unix.SYS_GETPID, 0))
 }
 
-// callInChild makes one system call in a process of its own, which ends with what
-// the kernel said.
+// callInChild makes one system call in a child process and returns its error.
 func callInChild(nr, argument uintptr) error {
 	return awaitChild(forkAndCall(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, nr, argument))
 }
 
-// forkAndCall makes a process by one system call that makes another one and ends with
-// its errno. The process has this thread alone and no Go runtime that works:
-// nothing here may grow the stack, where the runtime would look whether another
-// goroutine wants to run.
+// forkAndCall makes a process with the system call by. The process makes the system
+// call nr and exits with its errno. It has only this thread, and its Go runtime does
+// not work: nothing here may grow the stack, because the runtime would then check
+// whether to switch to another goroutine.
 //
 //go:nosplit
 //go:norace
@@ -44,7 +43,7 @@ func forkAndCall(by, a, b, nr, argument uintptr) (pid uintptr, errno syscall.Err
 	}
 }
 
-// awaitChild waits for a child and returns what it ended with.
+// awaitChild waits for a child and returns its exit status as an errno.
 func awaitChild(pid uintptr, errno syscall.Errno) error {
 	if errno != 0 {
 		return errno
@@ -64,7 +63,7 @@ func awaitChild(pid uintptr, errno syscall.Errno) error {
 	}
 }
 
-// readMemory reads a word of its own, as a process reads another's.
+// readMemory reads a word of this process with the call that reads other processes.
 func readMemory(parameters) (bool, string) {
 	from, to := [8]byte{1}, [8]byte{}
 	local := []unix.Iovec{{Base: &to[0], Len: uint64(len(to))}}
@@ -73,7 +72,7 @@ func readMemory(parameters) (bool, string) {
 	return answerFor(err)
 }
 
-// listPIDs lists the numbers in /proc.
+// listPIDs returns the pids in /proc.
 func listPIDs() []string {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -90,7 +89,8 @@ func listPIDs() []string {
 	return pids
 }
 
-// findWaitingProcess is the process of the host that waits to be found.
+// findWaitingProcess returns the pid of the process that the host started to be found,
+// or "" if it is not visible.
 func findWaitingProcess(t parameters) string {
 	for _, pid := range listPIDs() {
 		if command, _ := readProcFile("/proc/" + pid + "/cmdline"); containsText(command, Wait+"\x00"+t.value(Token)) {
@@ -115,7 +115,8 @@ func trySignal(t parameters) (bool, string) {
 	return answerFor(unix.Kill(parameters{"pid=" + pid}.intValue("pid"), unix.SIGTERM))
 }
 
-// tryLimit asks for a limit that it does not change: who may read one may set it.
+// tryLimit reads a limit of the waiting process and does not change it: whoever may
+// read a limit may set it.
 func tryLimit(t parameters) (bool, string) {
 	pid := findWaitingProcess(t)
 	if pid == "" {
@@ -125,8 +126,8 @@ func tryLimit(t parameters) (bool, string) {
 	return answerFor(unix.Prlimit(parameters{"pid=" + pid}.intValue("pid"), unix.RLIMIT_CPU, nil, &was))
 }
 
-// mayExceed reports whether this process may use more of a resource than most, and
-// how much that is. What it may use itself, it may let others use.
+// mayExceed reports whether the limit of a resource is above most, and the limit.
+// Processes that this one starts inherit it.
 func mayExceed(resource, most int) (bool, string) {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(resource, &now); err != nil {
@@ -145,7 +146,7 @@ func limitText(n uint64) string {
 	return formatNumber(int(n))
 }
 
-// holdMemory fills memory, says so, and waits.
+// holdMemory fills memory, prints a line and waits for ever.
 func holdMemory(bytes int) {
 	memory, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -181,7 +182,7 @@ func gainBySetUID(parameters) (bool, string) {
 	return false, "no new privileges"
 }
 
-// hasCapabilities reports whether any of the sets holds one.
+// hasCapabilities reports whether any of the sets has a capability.
 func hasCapabilities(sets ...string) (bool, string) {
 	status, err := readProcFile("/proc/self/status")
 	if err != nil {
@@ -195,8 +196,8 @@ func hasCapabilities(sets ...string) (bool, string) {
 	return false, "all empty"
 }
 
-// containsText reports whether text is in b; package bytes would move this one behind
-// others.
+// containsText reports whether text is in b. Importing bytes would delay the init of
+// this package.
 func containsText(b []byte, text string) bool {
 	for i := 0; i+len(text) <= len(b); i++ {
 		if string(b[i:i+len(text)]) == text {

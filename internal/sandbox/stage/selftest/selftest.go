@@ -1,34 +1,33 @@
-// Package selftest is what the self-test of package sandbox does inside a box: it
-// tries, from within a re-executed binary, whatever a confined program must not
-// be able to do, and some of what it must be able to do, and prints a line for
-// each. The init of this package takes over with the hidden argument [Arg] and
-// never returns.
+// Package selftest is the part of package sandbox's self-test that runs inside a
+// box. It tries what a confined program must not be able to do, and some of what it
+// must be able to do, and prints a line for each. With the hidden argument [Arg] the
+// init of this package takes over and never returns.
 //
 // It is a leaf that imports only os, syscall and golang.org/x/sys/unix. Without
-// the hidden argument the init does nothing. It judges nothing, and what it
-// tries does no harm where it succeeds: what is dangerous is asked for with
-// arguments that the kernel refuses after it has decided whether to look.
+// the hidden argument the init does nothing. It does not judge the results, and
+// does no harm if an action succeeds: dangerous system calls are made with arguments
+// that the kernel rejects after it has decided whether the call is permitted.
 package selftest
 
 // Arg is the hidden first argument.
 const Arg = "__pawl-selftest"
 
-// Wait is the second argument of a process that prints its number, waits to be
-// found by the third, and never ends by itself.
+// Wait is the second argument of a process that prints its pid and waits for ever.
+// Its third argument is the token by which it can be found.
 const Wait = "wait"
 
-// Hold is the second argument of a process that holds as many bytes of memory as
-// the third says, prints a line, and waits to be ended.
+// Hold is the second argument of a process that fills memory, prints a line and waits
+// for ever. Its third argument is the number of bytes.
 const Hold = "hold"
 
-// What a line says of an action, between tabs: the action, one of these, and
-// what the kernel said.
+// A line has three fields between tabs: the action, one of these answers, and a
+// detail, mostly the name of an errno.
 const (
 	Works  = "works"
 	Denied = "denied"
 )
 
-// Names of what a self-test is told, NAME=VALUE each.
+// Names of the self-test's parameters, which are arguments NAME=VALUE.
 const (
 	Canary    = "canary"    // a file of the host that is not in the box
 	Tree      = "tree"      // where the tree is
@@ -40,7 +39,7 @@ const (
 	UDP       = "udp"
 	Path      = "path"      // socket of the host
 	Abstract  = "abstract"  // name of an abstract socket of the host
-	Token     = "token"     // third argument and in the environment of the process that waits
+	Token     = "token"     // in the environment of the waiting process, and its third argument
 	Resolver  = "resolver"  // IPv4 address of a name server
 	Processes = "processes" // how many the self-test may have; empty: as many as the host allows
 	FileBytes = "filebytes" // how large a file may be that the self-test writes

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox/stage"
 )
 
-// readHostFacts describes this machine as far as advice depends on it.
+// readHostFacts returns the facts about this host on which advice depends.
 func readHostFacts(dir string) hostFacts {
 	path, _ := binaryID()
 	return hostFacts{
@@ -25,13 +25,13 @@ func readHostFacts(dir string) hostFacts {
 	}
 }
 
-// readSetting reads a small file; empty where there is none.
+// readSetting returns the text of a small file, "" if it cannot be read.
 func readSetting(path string) string {
 	text, _ := os.ReadFile(path)
 	return strings.TrimSpace(string(text))
 }
 
-// detectContainer is what pawl runs in, as far as that can be seen.
+// detectContainer names the kind of container that pawl runs in, "" if it sees none.
 func detectContainer() string {
 	for _, sign := range []struct{ path, name string }{
 		{"/var/run/secrets/kubernetes.io", "kubernetes"}, {"/.dockerenv", "docker"}, {"/run/.containerenv", "podman"},
@@ -46,8 +46,8 @@ func detectContainer() string {
 	return os.Getenv("container")
 }
 
-// hasMaskedProc reports whether something is mounted over parts of /proc, in which
-// case the kernel lets nobody without privilege mount a fresh one.
+// hasMaskedProc reports whether something is mounted over parts of /proc. Then the
+// kernel lets nobody without privilege mount a new /proc.
 func hasMaskedProc(mountinfo string) bool {
 	for line := range strings.Lines(mountinfo) {
 		if fields := strings.Fields(line); len(fields) > 4 && strings.HasPrefix(fields[4], "/proc/") && fields[4] != "/proc/sys/fs/binfmt_misc" {
