@@ -1,9 +1,9 @@
 package loop
 
-// Role is what somebody is who asks for a change.
+// Role is the kind of actor that asks for a change.
 type Role string
 
-// The roles. The zero Role is not known.
+// The roles. The zero Role is unknown.
 const (
 	RoleHuman   Role = "human"
 	RoleAgent   Role = "agent"
@@ -11,7 +11,7 @@ const (
 )
 
 // Actor is who asked for a change. It is kept in the audit chain with what was
-// changed. The zero Actor is nobody that is known.
+// changed. The zero Actor is unknown.
 type Actor struct {
 	Who  string `json:"who"`
 	Role Role   `json:"role"`

@@ -10,9 +10,9 @@ import (
 type Command struct {
 	Program string   `json:"program,omitempty"` // a program of the host; empty: pawl
 	Verb    string   `json:"verb,omitempty"`    // the command of pawl, like "recover prune"
-	Args    []string `json:"args,omitempty"`    // of a program of the host all that follows its name
+	Args    []string `json:"args,omitempty"`    // for a program of the host, everything after its name
 	Flags   []Flag   `json:"flags,omitempty"`
-	Blanks  []string `json:"blanks,omitempty"` // values above that the person chooses
+	Blanks  []string `json:"blanks,omitempty"` // those of the values above that the person chooses
 }
 
 // Flag is one option of a verb. Without a value it is switched on.
@@ -21,10 +21,10 @@ type Flag struct {
 	Value string `json:"value,omitempty"`
 }
 
-// PawlCommand is a command of pawl with its arguments.
+// PawlCommand returns a command of pawl with its arguments.
 func PawlCommand(verb string, args ...string) Command { return Command{Verb: verb, Args: args} }
 
-// HostCommand is a command of another program.
+// HostCommand returns a command of another program.
 func HostCommand(program string, args ...string) Command {
 	return Command{Program: program, Args: args}
 }
@@ -35,7 +35,7 @@ func (c Command) WithFlag(flag string, value ...string) Command {
 	return c
 }
 
-// WithBlanks says which arguments and values are only names of what the person fills in.
+// WithBlanks says which arguments and values are placeholders that the person fills in.
 func (c Command) WithBlanks(names ...string) Command {
 	c.Blanks = append(c.Blanks[:len(c.Blanks):len(c.Blanks)], names...)
 	return c
@@ -66,15 +66,15 @@ func (c Command) String() string {
 		args = append(args, c.quote(arg))
 		dashed = dashed || strings.HasPrefix(arg, "-")
 	}
-	if dashed && c.Program == "" { // What follows a lone -- is not taken for a flag.
+	if dashed && c.Program == "" { // After a lone -- nothing is a flag.
 		words = append(append(words, flags...), "--")
 		return strings.Join(append(words, args...), " ")
 	}
 	return strings.Join(append(append(words, args...), flags...), " ")
 }
 
-// quote quotes a text for the shell. What the person replaces by words of their own
-// is in double quotes.
+// quote quotes a text for the shell. A placeholder of several words is in double
+// quotes.
 func (c Command) quote(text string) string {
 	for _, blank := range c.Blanks {
 		if text == blank && strings.Contains(text, " ") {
@@ -84,7 +84,7 @@ func (c Command) quote(text string) string {
 	return QuoteWord(text)
 }
 
-// QuoteWord quotes a text, if it has to be, so that a shell reads it as one word.
+// QuoteWord quotes a text if necessary, so that a shell reads it as one word.
 func QuoteWord(text string) string {
 	plain := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_./:@%+=,#", r)
@@ -102,11 +102,11 @@ type Advice struct {
 	Actions []Command
 }
 
-// Advise is an Advice. Without commands the text is printed as it is.
+// Advise returns an Advice. Without commands the text is printed as it is.
 func Advise(text string, actions ...Command) Advice { return Advice{text, actions} }
 
-// Render puts each command into its place, as show writes it. A command is
-// alone after a colon or on a line of its own; another is inside a sentence.
+// Render replaces each place by its command, as show writes it. A command is alone
+// after a colon or on a line of its own; any other is inside a sentence.
 func (a Advice) Render(show func(c Command, alone bool) string) string {
 	if len(a.Actions) == 0 {
 		return a.Text
@@ -127,7 +127,7 @@ func (a Advice) Render(show func(c Command, alone bool) string) string {
 	}
 }
 
-// nextPlace cuts a text around its first place of one of n commands.
+// nextPlace cuts a text around the first place of one of n commands.
 func nextPlace(text string, n int) (before string, at int, after string, found bool) {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '{' {
@@ -151,8 +151,8 @@ func (a Advice) String() string {
 	})
 }
 
-// Then is both advices, one after the other with sep between them. Nothing is
-// put before or after an empty one.
+// Then joins two advices with sep between them. If one is empty, the other is
+// returned as it is.
 func (a Advice) Then(sep string, next Advice) Advice {
 	if a.Text == "" {
 		return next

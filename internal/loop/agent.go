@@ -2,8 +2,8 @@ package loop
 
 import "time"
 
-// Agent is an entry of the roster: who acts. Every driver's name is one by
-// itself, with nothing but that driver.
+// Agent is an entry of the roster: who acts. The name of every driver is an entry
+// too, with only that driver.
 type Agent struct {
 	ID       string    `json:"id,omitempty"` // empty for a driver's own entry
 	Handle   string    `json:"handle"`       // without the @
@@ -23,20 +23,20 @@ type Agent struct {
 // Auth is how an agent gets at its model.
 type Auth string
 
-// The ways. The zero Auth is whichever the machine has a credential for, inject
-// before lend.
+// The ways. The zero Auth is the first of them for which the machine has a
+// credential.
 const (
-	// AuthInject keeps the key outside: requests get it on their way, and every
-	// token is metered.
+	// AuthInject keeps the key outside the sandbox: it is added to requests on their
+	// way, and every token is metered.
 	AuthInject Auth = "inject"
 	// AuthLend puts a subscription's login where the program looks for it. The
 	// program can read it, and reports its own usage.
 	AuthLend Auth = "lend"
 )
 
-// Session is a conversation that a later turn can go on with.
+// Session is a conversation that a later turn can continue.
 type Session struct {
 	ID     string       `json:"id"`
-	Totals []ModelUsage `json:"totals,omitempty"` // what the program's own counters said at its end, since the session began
+	Totals []ModelUsage `json:"totals,omitempty"` // the program's own counters at its end, since the session began
 	Turns  int          `json:"turns"`
 }

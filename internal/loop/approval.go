@@ -13,11 +13,11 @@ type Action struct {
 	Argv []string `json:"argv,omitempty"`
 	Why  string   `json:"why,omitempty"`
 
-	// What a landing moves.
+	// Where a landing moves what.
 	Branch string `json:"branch,omitempty"` // the proposed branch, without refs/heads/
-	Commit string `json:"commit,omitempty"` // at which it stands
+	Commit string `json:"commit,omitempty"` // the commit that Branch points to
 	Base   string `json:"base,omitempty"`   // the branch that is advanced, without refs/heads/
-	Onto   string `json:"onto,omitempty"`   // the commit that the base must stand at
+	Onto   string `json:"onto,omitempty"`   // the commit that Base must point to
 	Merge  bool   `json:"merge,omitempty"`  // with a merge commit instead of a fast-forward
 	Remote string `json:"remote,omitempty"` // pull_request: where the branch is pushed to
 
@@ -50,8 +50,8 @@ type Approval struct {
 	Answered   time.Time     `json:"answered,omitzero"`
 }
 
-// BindingHash is the hash that an approval is bound to. A byte more in the tree
-// or the definition gives another one.
+// BindingHash is the hash that an approval is bound to. Any other tree, definition or
+// action has another one.
 func (a Approval) BindingHash() string {
 	body, err := json.Marshal([]any{a.LoopID, a.RunID, a.StepID, a.Action, a.Tree, a.Definition})
 	if err != nil {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Amount is how much of everything was used, or may be. In a cap, zero means
-// that there is none.
+// Amount is how much was used, or may be used. In a cap, zero means no cap.
 type Amount struct {
 	Tokens     int64         `json:"tokens,omitempty"`    // input, cache writes and output
 	Output     int64         `json:"output,omitempty"`    // output tokens alone
@@ -16,7 +15,8 @@ type Amount struct {
 	Items      int64         `json:"items,omitempty"`
 }
 
-// Add returns the sum of both amounts; what does not fit is the largest number.
+// Add returns the sum of both amounts. A number that would overflow is the largest
+// one.
 func (a Amount) Add(b Amount) Amount {
 	return Amount{
 		Tokens: addCounts(a.Tokens, b.Tokens), Output: addCounts(a.Output, b.Output), MicroUSD: addCounts(a.MicroUSD, b.MicroUSD),
@@ -25,7 +25,7 @@ func (a Amount) Add(b Amount) Amount {
 	}
 }
 
-// Zero reports whether a is nothing at all.
+// Zero reports whether all numbers of a are zero.
 func (a Amount) Zero() bool { return a == Amount{} }
 
 // BudgetScope says whose spending a budget bounds.
@@ -52,8 +52,8 @@ const (
 	WindowMonth BudgetWindow = "month"
 )
 
-// Start is when the window that holds now began, and End when the next one
-// opens. For a run both are zero: it has no clock.
+// Start returns when the window that contains now began. For a run it is the zero
+// time: its window does not depend on the clock.
 func (w BudgetWindow) Start(now time.Time) time.Time {
 	y, m, d := now.UTC().Date()
 	switch w {
@@ -66,7 +66,7 @@ func (w BudgetWindow) Start(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// End is when the next window opens.
+// End returns when the next window opens. For a run it is the zero time.
 func (w BudgetWindow) End(now time.Time) time.Time {
 	switch w {
 	case WindowDay:
@@ -83,34 +83,34 @@ type Budget struct {
 	Scope  BudgetScope  `json:"scope"`
 	Window BudgetWindow `json:"window"`
 	Cap    Amount       `json:"cap"`
-	By     string       `json:"by,omitempty"` // who set it; the definition's own say so
+	By     string       `json:"by,omitempty"` // who set it; "definition" for the caps of the definition
 	Set    time.Time    `json:"set,omitzero"`
 }
 
-// Shortage says why a budget does not fund what was asked for: which window,
-// which of its caps, how much of that is left and when it opens again.
+// Shortage says why a budget does not fund a request: which of its caps is too low,
+// how much of it is left and when the next window opens.
 type Shortage struct {
 	Budget Budget    `json:"budget"`
 	What   string    `json:"what"` // tokens output micro_usd wall iterations items
 	Cap    int64     `json:"cap"`  // in the unit of What; wall in nanoseconds
 	Left   int64     `json:"left"`
 	Need   int64     `json:"need"`
-	Opens  time.Time `json:"opens,omitzero"` // zero: not by itself
+	Opens  time.Time `json:"opens,omitzero"` // zero: it does not open by itself
 }
 
-// Standing is how a budget stands.
+// Standing is a budget with what its current window has used and reserved.
 type Standing struct {
 	Budget   Budget    `json:"budget"`
 	Used     Amount    `json:"used"`
-	Reserved Amount    `json:"reserved"` // by runs that are not settled
+	Reserved Amount    `json:"reserved"` // by runs that have not been settled
 	Opens    time.Time `json:"opens,omitzero"`
 }
 
-// Cost is what a run or a turn cost, with the prices that were used. The zero
-// Cost is of something that used no model.
+// Cost is what a run or a turn cost, with the prices that were used. The zero Cost
+// means that no model was used.
 type Cost struct {
 	MicroUSD int64        `json:"micro_usd"`
-	Unpriced []string     `json:"unpriced,omitempty"` // models without a price: what they cost is not in MicroUSD
+	Unpriced []string     `json:"unpriced,omitempty"` // models without a price; MicroUSD does not contain their cost
 	Prices   []ModelPrice `json:"prices,omitempty"`
 	AsOf     string       `json:"as_of,omitempty"` // date of the table
 }
@@ -154,6 +154,6 @@ type Hold struct {
 	Until   time.Time `json:"until,omitzero"`
 	Reason  Reason    `json:"reason,omitempty"`
 	Detail  string    `json:"detail,omitempty"`
-	Errors  int64     `json:"errors"` // in a row, without a turn that went well between them
+	Errors  int64     `json:"errors"` // in a row, without a successful turn between them
 	Updated time.Time `json:"updated,omitzero"`
 }

@@ -15,10 +15,10 @@ type ChangeKind string
 const (
 	ChangeEdit   ChangeKind = "edit"   // replace a file's content, three-way against Before
 	ChangeAppend ChangeKind = "append" // add one physical line at the end of a file
-	ChangeAside  ChangeKind = "aside"  // keep an unreadable file beside its place, under the name in Content
+	ChangeAside  ChangeKind = "aside"  // rename an unreadable file to the name in Content
 	ChangeStep   ChangeKind = "step"   // create or update a step row
 
-	// These are data only, so far: the engine applies none of them, and Check
+	// These are only data so far: the engine does not apply them, and CheckChanges
 	// refuses them.
 	ChangeRow     ChangeKind = "row"     // write a row of the protocol's own
 	ChangeDeliver ChangeKind = "deliver" // put a message into the inbox of another loop
@@ -29,7 +29,7 @@ const (
 // Change is one change of a protocol's memory. File changes are rows first and
 // files second: a crash between the two is healed from the row.
 //
-// The fields that its kind does not name are empty.
+// Fields that its kind does not use are empty.
 type Change struct {
 	Kind    ChangeKind `json:"kind"`
 	Path    string     `json:"path,omitempty"`    // relative to the workspace, slash separated
@@ -63,7 +63,7 @@ type Delivery struct {
 // Commit puts files of the memory on a branch as one commit.
 type Commit struct {
 	Branch  string   `json:"branch"`
-	Onto    string   `json:"onto"` // commit that the branch has to be at
+	Onto    string   `json:"onto"` // commit that Branch must point to
 	Paths   []string `json:"paths"`
 	Message string   `json:"message"`
 }
@@ -72,12 +72,12 @@ type Commit struct {
 type Push struct {
 	Remote string `json:"remote"`
 	Branch string `json:"branch"`
-	Commit string `json:"commit"` // that the branch has to be at
+	Commit string `json:"commit"` // that Branch must point to
 }
 
-// CheckChanges returns the error of the first change that cannot be applied: its data
-// is incomplete, or the engine does not know its kind yet. The latter is an
-// errors.ErrUnsupported.
+// CheckChanges returns an error for the first change that cannot be applied, because
+// its data is incomplete or because the engine does not support its kind. The latter
+// is an errors.ErrUnsupported.
 func CheckChanges(changes []Change) error {
 	for _, ch := range changes {
 		var complete, applied bool
@@ -128,7 +128,7 @@ type EffectRequest struct {
 	Args map[string]string `json:"args,omitempty"`
 }
 
-// Effect is the row before and after.
+// Effect is the stored row of an effect, written before it is applied and after.
 type Effect struct {
 	RunID  string            `json:"run_id"`
 	Seq    int               `json:"seq"`

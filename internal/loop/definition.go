@@ -43,7 +43,7 @@ type Definition struct {
 	Provider     string   `json:"provider,omitempty"` // who serves the model; empty: the driver's own
 	BaseURL      string   `json:"base_url,omitempty"` // where the meter forwards to; empty: the provider's
 	Auth         Auth     `json:"auth,omitempty"`     // empty: detected
-	Resume       bool     `json:"resume,omitempty"`   // runs go on with one conversation
+	Resume       bool     `json:"resume,omitempty"`   // runs continue one conversation
 
 	BudgetUSDDay    int64         `json:"budget_usd_day,omitempty"`    // millionths of a US dollar
 	BudgetTokensDay int64         `json:"budget_tokens_day,omitempty"` // input, cache writes and output
@@ -52,7 +52,7 @@ type Definition struct {
 	MaxItems        int           `json:"max_items,omitempty"`
 	MaxStepTimeout  time.Duration `json:"max_step_timeout,omitempty"`
 	MaxWallClock    time.Duration `json:"max_wall_clock,omitempty"`
-	MaxDisk         int64         `json:"max_disk,omitempty"` // bytes of disk that the files of one run may take up; 0: DefaultMaxDisk, also with defaults
+	MaxDisk         int64         `json:"max_disk,omitempty"` // bytes of disk that the files of one run may use; 0: DefaultMaxDisk, also after WithDefaults
 
 	GiveUpAfter       int    `json:"give_up_after,omitempty"`
 	OnBlocked         string `json:"on_blocked,omitempty"`
@@ -60,19 +60,19 @@ type Definition struct {
 	RetryBlockedAfter int    `json:"retry_blocked_after,omitempty"` // runs of the loop
 
 	Sandbox string   `json:"sandbox,omitempty"`
-	History string   `json:"history,omitempty"` // commits that agent and gates may read; empty: what the base reaches
-	Env     []string `json:"env,omitempty"`     // names of variables the agent and gates may see
-	Setup   string   `json:"setup,omitempty"`   // prepares dependencies; "none": nothing does; empty: detected
+	History string   `json:"history,omitempty"` // commits that agent and gates may read; empty: the base and all before it
+	Env     []string `json:"env,omitempty"`     // names of variables that agent and gates may see
+	Setup   string   `json:"setup,omitempty"`   // command that prepares dependencies; "none": no command; empty: detected
 	Network []string `json:"network,omitempty"` // hosts that may be reached, HOST[:PORT] or *.HOST
 
-	ModelTools []ModelTool `json:"model_tools,omitempty"` // what the model's vendor may do by itself for a request; empty: nothing
+	ModelTools []ModelTool `json:"model_tools,omitempty"` // tools of the model's vendor that requests may ask for; empty: none
 }
 
-// SenseGates as Sense tries the gates themselves on the base: while they pass, and
-// nothing else is asked for, there is nothing to do.
+// SenseGates as Sense runs the gates on the base. If they pass, and nothing else is
+// asked for, there is nothing to do.
 const SenseGates = "gates"
 
-// SenseCommand is the command that looks for work, if there is one.
+// SenseCommand returns the command that looks for work; empty if there is none.
 func (d Definition) SenseCommand() string {
 	if d.Sense == SenseGates {
 		return ""
@@ -80,7 +80,7 @@ func (d Definition) SenseCommand() string {
 	return d.Sense
 }
 
-// HistoryNone shows programs the base commit without those before it.
+// HistoryNone as History shows programs only the base commit, not those before it.
 const HistoryNone = "none"
 
 // Defaults of the optional keys.
@@ -93,11 +93,11 @@ const (
 	DefaultMaxDisk           = 8 << 30
 )
 
-// DiskLimit is how many bytes of disk the files of one run may take up.
+// DiskLimit returns how many bytes of disk the files of one run may use.
 func (d Definition) DiskLimit() int64 { return orDefault(d.MaxDisk, DefaultMaxDisk) }
 
-// WithDefaults returns d with every absent limit and policy filled in, which
-// is the form that is recorded, digested and run.
+// WithDefaults returns d with every absent limit and policy filled in. This form is
+// recorded, digested and run.
 func (d Definition) WithDefaults() Definition {
 	if d.Protocol == "" {
 		d.Protocol = ProtocolSpine

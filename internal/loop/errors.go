@@ -12,11 +12,11 @@ var (
 	// persisted iteration.
 	ErrLeaseLost = errors.New("lease lost")
 
-	// ErrNotFound means that no row or file has the name. Callers exit with 3.
+	// ErrNotFound means that no row or file has the name. Commands exit with 3.
 	ErrNotFound = errors.New("not found")
 
 	// ErrDuplicateKey means that a run with this key exists already: the
-	// trigger fired twice, and the first firing stands.
+	// trigger fired twice, and the first firing counts.
 	ErrDuplicateKey = errors.New("already fired")
 
 	// ErrAnswered means that an approval is no longer open.
@@ -27,8 +27,8 @@ var (
 	ErrPaused = errors.New("the loop is paused")
 
 	// ErrStoreGone means that the database that a process has opened was deleted or
-	// replaced, or lacks the run that is under way. The holder of a run must stop
-	// acting: nothing that it writes is kept.
+	// replaced, or lacks the current run. The holder of a run must stop acting:
+	// nothing that it writes is kept.
 	ErrStoreGone = errors.New("the store is gone")
 )
 
@@ -64,8 +64,8 @@ func (e *HeldError) Error() string {
 }
 
 // Fault is an error that a person can act on: what, why and the fix, with the
-// exit status that a script sees. Fix names the commands of Actions by their
-// places, as in an Advice: each surface shows them in its own way.
+// exit status that a script sees. Fix refers to the commands of Actions by {1}, {2}
+// and so on, as an Advice does: each surface shows them in its own way.
 type Fault struct {
 	Exit    int
 	What    string

@@ -2,9 +2,9 @@ package loop
 
 import "time"
 
-// Event is one thing that happened in a run. Seq grows by one within a run,
-// and only the holder of the run writes, so a reader that remembers the last
-// Seq misses nothing.
+// Event is one thing that happened in a run. Seq grows by one within a run, and only
+// the holder of the run writes, so that a reader that remembers the last Seq misses
+// nothing.
 type Event struct {
 	RunID string    `json:"run_id"`
 	Seq   int64     `json:"seq"`
@@ -30,28 +30,29 @@ const (
 	// EventInstructions carries the list of the repository's instructions that the
 	// agent is given, as JSON.
 	EventInstructions = "instructions"
-	// EventRewritable says that files of the scope can rewrite a gate of the run, so
-	// that its verdict proves less than it seems to. A run has one for each such gate.
+	// EventRewritable says that the agent can rewrite a gate of the run, because its
+	// files are in the scope: its verdict proves less than it seems to. There is one
+	// event for each such gate.
 	EventRewritable = "rewritable"
 )
 
-// NoteDenied is how the text of a note begins that tells of a request which did
-// not pass: to a host that is not allowed, or for what its vendor may not do.
+// NoteDenied begins the text of a note about a request that was not forwarded: to a
+// host that is not allowed, or for a tool of the vendor that is not allowed.
 const NoteDenied = "network: pawl denied "
 
-// Kinds of links.
+// Kinds of links of an audit chain.
 const (
 	LinkRun        = "run"        // how a run ended
 	LinkEffect     = "effect"     // how an effect ended
 	LinkApproval   = "approval"   // asked for, answered, void, expired
-	LinkDefinition = "definition" // the definition is another one
+	LinkDefinition = "definition" // the definition changed
 	LinkKill       = "kill"       // the kill switch was set or cleared, or a run was asked to stop
-	LinkLog        = "log"        // a run log was written anew
+	LinkLog        = "log"        // a run log was written again
 	LinkBudget     = "budget"     // a cap was set or removed
 	LinkSnapshot   = "snapshot"   // a snapshot is removed, or was put on a branch
 	LinkGitConfig  = "git_config" // a change of what git would execute was accepted
 	LinkForget     = "forget"     // the loop is not listed any more
-	LinkLogin      = "login"      // what became of a login that was lent, or two were exchanged
+	LinkLogin      = "login"      // how the use of a lent login ended, or two logins were exchanged
 )
 
 // Link is one entry of an audit chain. Hash covers all other fields and the

@@ -20,8 +20,8 @@ const (
 )
 
 // FeedEntry says that something changed. The feed has an entry for each change
-// that was committed, and never one for a change that was not. It does not say
-// what changed: whoever reads it reads the row again.
+// that was committed, and only for those. It does not say what changed: a reader
+// reads the row again.
 type FeedEntry struct {
 	Cursor Cursor    `json:"cursor"`
 	At     time.Time `json:"at"`
@@ -32,7 +32,7 @@ type FeedEntry struct {
 }
 
 // Cursor is a place in the feed of one store. The zero Cursor is before its first
-// entry. Text is its only form outside of the program.
+// entry. Outside of the program it is written as text.
 type Cursor struct {
 	// Transaction is that of PostgreSQL, whose transactions are not committed in the
 	// order in which they took their numbers; 0 on SQLite.

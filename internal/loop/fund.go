@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Dimensions are what an Amount counts, in the order of AmountParts, by the
-// names that a Shortage has for them.
+// Dimensions names the numbers of an Amount, in the order of AmountParts.
 var Dimensions = [6]string{"tokens", "output", "micro_usd", "wall", "iterations", "items"}
 
 // AmountParts are the numbers of an Amount in the order of Dimensions; wall is
@@ -24,8 +23,8 @@ func (p AmountParts) Amount() Amount {
 	return Amount{Tokens: p[0], Output: p[1], MicroUSD: p[2], Wall: time.Duration(p[3]), Iterations: p[4], Items: p[5]}
 }
 
-// Max returns the larger of both in each dimension: what is charged when nobody
-// knows which is right.
+// Max returns the larger number in each dimension. It is charged if it is unknown
+// which of both is right.
 func (a Amount) Max(b Amount) Amount {
 	p, q := a.Parts(), b.Parts()
 	for i := range p {
@@ -34,7 +33,7 @@ func (a Amount) Max(b Amount) Amount {
 	return p.Amount()
 }
 
-// Sub returns a without b, and never less than nothing.
+// Sub returns a minus b, and at least zero in each dimension.
 func (a Amount) Sub(b Amount) Amount {
 	p, q := a.Parts(), b.Parts()
 	for i := range p {
@@ -43,7 +42,7 @@ func (a Amount) Sub(b Amount) Amount {
 	return p.Amount()
 }
 
-// AmountError means that a number is none that can be reserved, used or capped.
+// AmountError means that a number cannot be reserved, used or a cap.
 type AmountError struct {
 	What string // one of Dimensions
 	N    int64
@@ -52,8 +51,7 @@ type AmountError struct {
 
 func (e *AmountError) Error() string { return fmt.Sprintf("%s: %d %s", e.What, e.N, e.Why) }
 
-// Validate returns an *AmountError for the first number that is negative, and nil
-// if none is.
+// Validate returns an *AmountError for the first number that is negative.
 func (a Amount) Validate() error {
 	for i, n := range a.Parts() {
 		if n < 0 {
@@ -63,8 +61,7 @@ func (a Amount) Validate() error {
 	return nil
 }
 
-// CheckRoom returns an *AmountError if b cannot be added to a because the sum fits no
-// number.
+// CheckRoom returns an *AmountError if the sum of a and b would overflow.
 func (a Amount) CheckRoom(b Amount) error {
 	p, q := a.Parts(), b.Parts()
 	for i := range p {
@@ -75,10 +72,10 @@ func (a Amount) CheckRoom(b Amount) error {
 	return nil
 }
 
-// CheckFunds says whether a reservation may grow from held to want. Reserved of each
-// standing contains held. If it may not, the Shortage is of the cap of which
-// the smallest part is left, and the first such in the order of standing.
-// What does not grow is funded, however little is left.
+// CheckFunds reports whether a reservation may grow from held to want. Reserved of
+// each standing contains held. If it may not, the Shortage names the cap with the
+// smallest share left, the first such in the order of standing. A number that does
+// not grow is always funded.
 func CheckFunds(standing []Standing, held, want Amount) (Shortage, bool) {
 	var worst Shortage
 	tightest := 2.0

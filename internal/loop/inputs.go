@@ -6,16 +6,16 @@ import (
 	"encoding/json"
 )
 
-// Inputs are what the result of a step depends on. A step that was settled is not
-// worked again while its inputs are the same.
+// Inputs are everything that the result of a step depends on. A settled step is not
+// worked on again while its inputs are the same.
 type Inputs struct {
 	BaseTree   string
 	Definition string // digest
-	Memory     string // of the protocol: what of it the step depends on
+	Memory     string // the part of the protocol's memory that the step depends on
 	Sensed     string
 }
 
-// PerStep are the inputs without those that a run has once for all of its steps.
+// PerStep returns the inputs without those that all steps of a run share.
 func (i Inputs) PerStep() Inputs { return Inputs{Memory: i.Memory, Sensed: i.Sensed} }
 
 // Digest is the SHA-256 of the inputs, in hex.

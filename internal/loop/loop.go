@@ -23,12 +23,12 @@ type Loop struct {
 	Protocol    string    `json:"protocol"`
 	Definition  string    `json:"definition"` // digest of the newest recorded definition, empty before the first run
 	Paused      bool      `json:"paused"`     // the store's own switch, beside the PAUSED files
-	Forgotten   bool      `json:"forgotten"`  // it is not listed until it runs again
+	Forgotten   bool      `json:"forgotten"`  // it is not listed before it runs again
 	LastN       int64     `json:"last_n"`     // number of the newest run, 0 before the first
 	Created     time.Time `json:"created"`
 }
 
-// Protocol names, as they stand in definitions, rows and on the command line.
+// Protocol names, as written in definitions, rows and on the command line.
 const (
 	ProtocolSpine = "spine"
 	ProtocolSpec  = "spec"
@@ -37,17 +37,17 @@ const (
 	ProtocolBoard = "board"
 )
 
-// Tier is the autonomy rung of a loop.
+// Tier is how much a loop may do without a person.
 type Tier string
 
-// The three rungs. A loop starts at L1 and never skips one.
+// The three tiers. A loop starts at L1 and never skips one.
 const (
 	TierReport     Tier = "L1" // reports, changes nothing
 	TierAssisted   Tier = "L2" // proposes a branch
 	TierUnattended Tier = "L3" // lands what its definition allows
 )
 
-// IsKnown reports whether t is one of the three rungs.
+// IsKnown reports whether t is one of the three tiers.
 func (t Tier) IsKnown() bool {
 	return t == TierReport || t == TierAssisted || t == TierUnattended
 }

@@ -17,7 +17,7 @@ const (
 	ToolWebFetch  ModelTool = "web_fetch"
 	ToolCode      ModelTool = "code_execution"
 	ToolSearch    ModelTool = "file_search"      // in documents that are stored at the vendor
-	ToolImages    ModelTool = "image_generation" // by a tool; a model whose own answer is an image needs no leave
+	ToolImages    ModelTool = "image_generation" // by a tool; a model that answers with an image by itself needs no permission
 	ToolMaps      ModelTool = "maps"
 	ToolMCP       ModelTool = "mcp"     // remote MCP servers and connectors
 	ToolAdvisor   ModelTool = "advisor" // another model, which the first one asks
@@ -33,13 +33,14 @@ var modelTools = []ModelTool{
 // ModelTools lists the names. The caller owns the list.
 func ModelTools() []ModelTool { return slices.Clone(modelTools) }
 
-// typedTool is the name of what has none of its own: "type:" and the vendor's word.
+// typedTool matches the name of a tool without a name above: "type:" and the vendor's
+// word.
 var typedTool = regexp.MustCompile(`^type:[A-Za-z0-9$][\w$.:-]{0,63}$`)
 
-// TypedTool names a tool that has no name here by the vendor's own word for it.
+// TypedTool names a tool without a name above by the vendor's word for it.
 func TypedTool(word string) ModelTool { return ModelTool("type:" + word) }
 
-// IsKnown reports whether t is one of the names, or names a vendor's word.
+// IsKnown reports whether t is one of the names above, or a TypedTool.
 func (t ModelTool) IsKnown() bool {
 	return slices.Contains(modelTools, t) || typedTool.MatchString(string(t))
 }

@@ -1,7 +1,6 @@
 package loop
 
-// Outcome is how a run ended. Every end has its own, and none of the others
-// can be taken for success.
+// Outcome is how a run ended.
 type Outcome string
 
 // The outcomes of a run.
@@ -41,7 +40,7 @@ const (
 	ExitInterrupted = 130
 )
 
-// Meaning is what an outcome says to scripts and in the run log.
+// Meaning is what an outcome means to scripts and in the run log.
 type Meaning struct {
 	Outcome Outcome
 	Exit    int
@@ -67,7 +66,7 @@ var Meanings = []Meaning{
 	{OutcomeInterrupted, ExitNoSuccess, "none", "interrupted"},
 }
 
-// Meaning looks o up in the table. An unknown outcome is a failure.
+// Meaning returns the row of o in Meanings. An unknown outcome is a failure.
 func (o Outcome) Meaning() Meaning {
 	for _, m := range Meanings {
 		if m.Outcome == o {

@@ -1,6 +1,6 @@
 package loop
 
-// Reason is a stable code for why something was chosen, dropped or ended.
+// Reason is a stable code that says why something was chosen, dropped or ended.
 // Scripts match on codes; people read the detail beside them.
 type Reason string
 
@@ -16,9 +16,9 @@ const (
 	ReasonNotEligible   Reason = "not_eligible"    // the protocol's own rule; see the detail
 	ReasonSensedNothing Reason = "sensed_nothing"  // the sense command said that there is nothing to do
 	ReasonUnchanged     Reason = "unchanged"       // it needed no change, and its inputs are still the same
-	ReasonPullRequest   Reason = "pull_request"    // its pull request is open, or nobody knows whether it still is
-	ReasonRejected      Reason = "rejected"        // what it proposed was rejected, and its inputs are still the same
-	ReasonMerged        Reason = "merged"          // its pull request was merged, and the base does not have that yet
+	ReasonPullRequest   Reason = "pull_request"    // its pull request is open, or it is unknown whether it still is
+	ReasonRejected      Reason = "rejected"        // its proposal was rejected, and its inputs are still the same
+	ReasonMerged        Reason = "merged"          // its pull request was merged, and the base does not have the merge yet
 	ReasonTriedThisRun  Reason = "tried_this_run"  // settled earlier in this run
 	ReasonNoCandidates  Reason = "no_candidates"   // the memory holds nothing to do
 	ReasonAllDropped    Reason = "all_dropped"     // every candidate was dropped; each says why
@@ -26,7 +26,7 @@ const (
 	ReasonMaxIterations Reason = "max_iterations"  //
 	ReasonWallClock     Reason = "max_wall_clock"  //
 	ReasonBudgetTokens  Reason = "budget_tokens"   // output tokens of the run are used up
-	ReasonBudget        Reason = "budget"          // a window has nothing left that could be reserved
+	ReasonBudget        Reason = "budget"          // a window has nothing left to reserve
 	ReasonCoolOff       Reason = "cool_off"        // the agent's program failed several times in a row
 	ReasonGiveUp        Reason = "same_gate_fails" // give_up_after: same gate, same tree
 )
@@ -38,7 +38,7 @@ const (
 	ReasonGateFailed      Reason = "gate_failed"
 	ReasonGuardFailed     Reason = "guard_failed"
 	ReasonGateStart       Reason = "gate_cannot_start" // on the base, before a turn
-	ReasonNoChanges       Reason = "no_changes"        // done was claimed, nothing changed, no_change was not said
+	ReasonNoChanges       Reason = "no_changes"        // the report says done but not no_change, and nothing changed
 	ReasonReportedOnly    Reason = "reported_only"
 	ReasonReplied         Reason = "replied"
 	ReasonAgentQuiet      Reason = "agent_found_nothing"
@@ -73,10 +73,10 @@ const (
 	ReasonNoChange        Reason = "no_change"       // the report declared that nothing had to change
 )
 
-// FixMark stands in a detail before the command line that puts it right.
+// FixMark precedes, in a detail, the command line that is the fix.
 const FixMark = "; fetch them in the checkout: "
 
-// sentences say each reason to people.
+// sentences explains each reason to people.
 var sentences = map[Reason]string{
 	ReasonChosen:          "chosen",
 	ReasonOutranked:       "another one comes first",
@@ -156,7 +156,7 @@ var sentences = map[Reason]string{
 	FailureDenied:         "a request asked for what the definition does not allow",
 }
 
-// Sentence says the reason in words.
+// Sentence returns the reason in words; empty for an unknown one.
 func (r Reason) Sentence() string { return sentences[r] }
 
 // OfAgent reports whether the detail beside the reason is in the agent's own words.
@@ -164,8 +164,8 @@ func (r Reason) OfAgent() bool {
 	return r == ReasonAgentQuiet || r == ReasonAgentBlocked || r == ReasonAgentFailed || r == ReasonAgentEscalated
 }
 
-// Explain says why in words: the detail, which says more than the reason, unless it
-// is missing or the agent's own.
+// Explain returns the reason in words. The detail says more and is returned instead,
+// unless it is empty. If it is in the agent's words, the reason is put before it.
 func (r Reason) Explain(detail string) string {
 	switch {
 	case detail == "":

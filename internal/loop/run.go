@@ -36,7 +36,7 @@ type Run struct {
 	Sandbox    string    `json:"sandbox"`
 	Readiness  int       `json:"readiness"`       // 0..100, the loop's self-assessment after this run
 	Agent      string    `json:"agent,omitempty"` // of the roster; empty: nobody acted
-	Auth       Auth      `json:"auth,omitempty"`  // how the agent got at its model; empty: by itself, unmetered
+	Auth       Auth      `json:"auth,omitempty"`  // how the agent reached its model; empty: by itself, unmetered
 	Usage      Usage     `json:"usage,omitzero"`
 	Cost       Cost      `json:"cost,omitzero"`
 	Spent      Spent     `json:"spent,omitzero"`
@@ -59,8 +59,8 @@ type Overrides struct {
 	Sandbox       string `json:"sandbox,omitempty"`
 }
 
-// Apply returns d with the overrides in place. What the definition says of one
-// agent's program and model does not hold for another.
+// Apply returns d with the overrides in place. If the agent changes, the
+// definition's program and model of the former agent are dropped.
 func (o Overrides) Apply(d Definition) Definition {
 	if o.Agent != "" && o.Agent != d.Agent {
 		d.AgentCommand, d.Model, d.Provider, d.BaseURL, d.Auth = "", "", "", "", ""
@@ -73,8 +73,8 @@ func (o Overrides) Apply(d Definition) Definition {
 	return d
 }
 
-// Holder identifies the process that owns a run. A process id alone is not an
-// identity: it is used again.
+// Holder identifies the process that owns a run. A process id alone is not enough,
+// because systems use it again.
 type Holder struct {
 	PID   int    `json:"pid,omitempty"`
 	Start int64  `json:"start,omitempty"` // when the process started, in the platform's own unit
@@ -100,7 +100,7 @@ const (
 	// HolderElsewhere is a process of another host or of an earlier boot: only
 	// its lease tells whether it still acts.
 	HolderElsewhere HolderState = iota
-	// HolderRunning keeps its run, however old its lease is.
+	// HolderRunning is alive and keeps its run, however old its lease is.
 	HolderRunning
 	// HolderStopped was stopped by a signal and does nothing until it is
 	// continued.
@@ -109,8 +109,8 @@ const (
 	HolderDead
 )
 
-// Spent is wall-clock time of a run by what it was spent on. Agent and Gates
-// are lifetimes of processes; what remains of Total is overhead.
+// Spent is the wall-clock time of a run, by use. Agent and Gates are lifetimes of
+// processes; the rest of Total is overhead.
 type Spent struct {
 	Total time.Duration `json:"total"`
 	Agent time.Duration `json:"agent"`

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Server is an MCP server of the definition's choice. Exactly one of Command and
-// URL is set.
+// Server is an MCP server that a definition names. Exactly one of Command and URL is
+// set.
 type Server struct {
 	Name    string // letters, digits and hyphens
 	Command string // a line for /bin/sh -c that talks on its standard streams
@@ -39,7 +39,7 @@ func ParseServer(text string) (Server, error) {
 	return s, nil
 }
 
-// HostPort is the host and port of URL; empty if there is none.
+// HostPort returns the host and port of URL; both are empty without a URL.
 func (s Server) HostPort() (host, port string) {
 	at, err := url.Parse(s.URL)
 	if err != nil || s.URL == "" {
@@ -54,8 +54,8 @@ func (s Server) HostPort() (host, port string) {
 // Argv is the command line that starts the server.
 func (s Server) Argv() []string { return []string{"/bin/sh", "-c", "exec " + s.Command} }
 
-// Servers are the MCP servers of the definition. What cannot be read was refused
-// when the definition was, and is left out.
+// Servers returns the MCP servers of the definition. Invalid ones are left out: the
+// definition was refused because of them.
 func (d Definition) Servers() []Server {
 	var all []Server
 	for _, text := range d.MCP {

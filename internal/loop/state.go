@@ -2,7 +2,7 @@ package loop
 
 import "slices"
 
-// RunState says whether a run still needs somebody to carry it on.
+// RunState says whether a run still needs a process to continue it.
 type RunState string
 
 // States of a run.
@@ -13,7 +13,7 @@ const (
 	RunEnded    RunState = "ended"    // nothing is outstanding
 )
 
-// StepState is where a step stands between runs.
+// StepState is the state of a step between runs.
 type StepState string
 
 // States of a step.
@@ -28,7 +28,7 @@ const (
 	StepDropped   StepState = "dropped" // no longer in the protocol's memory
 )
 
-// EffectState is where an effect stands.
+// EffectState is the state of an effect.
 type EffectState string
 
 // States of an effect.
@@ -37,10 +37,10 @@ const (
 	EffectApplying  EffectState = "applying" // intent is durable; the outcome is unknown until looked at
 	EffectDone      EffectState = "done"
 	EffectFailed    EffectState = "failed"
-	EffectRefused   EffectState = "refused" // a kill switch or guardrail stood before it
+	EffectRefused   EffectState = "refused" // a kill switch or guardrail prevented it
 )
 
-// ApprovalState is where a human's answer stands.
+// ApprovalState is the state of an approval.
 type ApprovalState string
 
 // States of an approval. Everything but open is final.
@@ -58,7 +58,7 @@ type Transition struct {
 }
 
 // Transitions is the state table: every change of state that a row may make.
-// docs/states.md is drawn from it, and the store refuses everything else.
+// docs/states.md is drawn from it, and the store refuses any other change.
 var Transitions = []Transition{
 	{"run", "", "queued", "a trigger fires"},
 	{"run", "", "running", "a foreground run is fired and claimed at once"},
@@ -111,7 +111,7 @@ func MayChange[S ~string](thing string, from, to S) bool {
 	})
 }
 
-// SourceStates lists the states from which thing may change to the given one.
+// SourceStates returns the states from which thing may change to the given one.
 func SourceStates[S ~string](thing string, to S) []S {
 	var from []S
 	for _, t := range Transitions {

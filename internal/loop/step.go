@@ -2,7 +2,7 @@ package loop
 
 import "time"
 
-// StepKind tells work from replies; replies go first.
+// StepKind is work or reply; replies go first.
 type StepKind string
 
 // Kinds of steps.
@@ -28,21 +28,21 @@ type Step struct {
 	Streak     int    `json:"streak"`
 
 	BlockedAt int64  `json:"blocked_at"`          // run number of the last block or failure, 0 for never
-	WaitsFor  string `json:"waits_for,omitempty"` // approval id, or what the report named
+	WaitsFor  string `json:"waits_for,omitempty"` // approval id, or what the report says
 	Snapshot  string `json:"snapshot,omitempty"`  // ref whose tree the next attempt starts from
-	Feedback  string `json:"feedback,omitempty"`  // what the last attempt ended with
+	Feedback  string `json:"feedback,omitempty"`  // result of the last attempt, for the next one
 	RunID     string `json:"run_id,omitempty"`    // the run that claims it
 
-	// Inputs is the digest of what the step was last worked on. A step that is done
-	// or escalated with it is worked again when its inputs have changed; without it,
-	// only when its protocol says so.
+	// Inputs is the digest of the inputs of the last attempt. A step that is done or
+	// escalated is worked on again when its inputs have changed. Without a digest, only
+	// its protocol decides.
 	Inputs string `json:"inputs,omitempty"`
 
 	Updated time.Time `json:"updated"`
 }
 
-// AsNew is the step as if it were seen for the first time. Of an escalated one
-// the feedback stays: what had failed is still worth reading.
+// AsNew returns the step as if it were seen for the first time. An escalated step
+// keeps its feedback, which says what had failed.
 func (s Step) AsNew() Step {
 	fresh := Step{ID: s.ID, LoopID: s.LoopID, Key: s.Key, Kind: s.Kind, Title: s.Title, State: StepOpen}
 	if s.State == StepEscalated {
@@ -71,14 +71,14 @@ type Iteration struct {
 	Candidate  string        `json:"candidate,omitempty"` // commit of Tree on the run's base, on no branch
 	Changed    []string      `json:"changed,omitempty"`   // paths
 	Report     string        `json:"report,omitempty"`    // the agent's report as it wrote it, JSON
-	Words      string        `json:"words,omitempty"`     // without a report at L1: what the agent said last, and what was sensed
+	Words      string        `json:"words,omitempty"`     // without a report at L1: the agent's last words, and what was sensed
 	Usage      Usage         `json:"usage,omitzero"`
 	Agent      time.Duration `json:"agent"`
 	Started    time.Time     `json:"started,omitzero"`
 	Ended      time.Time     `json:"ended,omitzero"`
 }
 
-// What begins the parts of an iteration's Words.
+// Beginnings of the parts of an iteration's Words.
 const (
 	WordsMark  = "no report; the agent's last words, which nobody has checked:"
 	SensedMark = "sensed:"
@@ -104,10 +104,10 @@ type GateResult struct {
 	Evidence string        `json:"evidence"` // bounded tail of what it printed
 	Took     time.Duration `json:"took"`
 
-	Tests *TestCounts `json:"tests,omitempty"` // what reported in its output; nil if nothing in it could be counted
+	Tests *TestCounts `json:"tests,omitempty"` // the tests that its output reports; nil if none could be counted
 	Base  *TestCounts `json:"base,omitempty"`  // the same gate on the base, where it was counted
 	Note  string      `json:"note,omitempty"`  // why only the exit status counted, or why it failed in spite of it
-	Known bool        `json:"known,omitempty"` // an earlier run of the gate on the same tree said it
+	Known bool        `json:"known,omitempty"` // the result is that of an earlier run of the gate on the same tree
 	Tries []Try       `json:"tries,omitempty"` // every try, if the definition allows more than one
 
 	// Names are the tests behind Tests, where the output names them. They are
@@ -115,8 +115,8 @@ type GateResult struct {
 	Names TestNames `json:"-"`
 }
 
-// TestCounts is how many tests reported in a gate's output. The code under test
-// writes to the same stream as its runner, so a report is evidence and no proof.
+// TestCounts is how many tests a gate's output reports. The code under test writes to
+// the same stream as its test runner, so a report is evidence and not proof.
 type TestCounts struct {
 	Format  string `json:"format"` // go, junit, tap, node, pytest, unittest, cargo
 	Passed  int    `json:"passed"`
@@ -124,14 +124,14 @@ type TestCounts struct {
 	Skipped int    `json:"skipped"`
 }
 
-// Ran is how many tests reported a result. A skipped one has none.
+// Ran returns how many tests ran, without the skipped ones.
 func (c TestCounts) Ran() int { return c.Passed + c.Failed }
 
 // TestNames are the tests of a gate by name. The zero value names none.
 type TestNames struct {
-	// Ran are the tests that reported a pass or a failure: sorted, each once, the
-	// format in front, such as "go example.com/x.TestOne". It is empty if the
-	// output does not name every test that it counts.
+	// Ran are the tests that passed or failed: sorted, each once, after their format,
+	// such as "go example.com/x.TestOne". It is empty if the output does not name
+	// every test that it counts.
 	Ran []string `json:"ran"`
 
 	// Broken are the Go packages that failed. Their output may not name all of
@@ -139,14 +139,14 @@ type TestNames struct {
 	Broken []string `json:"broken,omitempty"`
 }
 
-// TestRecord is what a gate reported on one tree, as it is kept for later runs.
+// TestRecord is the result of a gate on one tree, kept for later runs.
 type TestRecord struct {
 	TestCounts
 	Names  *TestNames  `json:"names"` // nil in records of versions that kept counts only
 	Result *GateResult `json:"result,omitempty"`
 }
 
-// Try is one try of a gate that a definition holds for flaky.
+// Try is one try of a gate that the definition calls flaky.
 type Try struct {
 	Pass bool          `json:"pass"`
 	Exit int           `json:"exit"`

@@ -9,9 +9,9 @@ import (
 // repository, that pauses all loops of that repository.
 const PauseLabel = "loop-pause"
 
-// SwitchPaths are the paths that the definition's kill switch names, whose existence
-// stops the loop: each word that has a slash before its end and is not an address. A
-// relative one is of the workspace.
+// SwitchPaths returns the paths in the text of the definition's kill switch, whose
+// existence stops the loop: each word with a slash before its end that is not a URL.
+// Relative paths are relative to the workspace.
 func (d Definition) SwitchPaths() []string {
 	var paths []string
 	for word := range strings.FieldsSeq(d.KillSwitch) {

@@ -5,16 +5,15 @@ import (
 	"math"
 )
 
-// Usage counts tokens of model calls, each token once: Input are those that
-// were neither read from a cache nor written to one. Source says how the
-// numbers came to be.
+// Usage counts tokens of model calls, each token once: Input are those that were
+// neither read from a cache nor written to one. Source says how they were counted.
 type Usage struct {
 	Input        int64       `json:"input"`
 	Output       int64       `json:"output"`
 	CacheRead    int64       `json:"cache_read"`
 	CacheWrite   int64       `json:"cache_write"`
 	CacheWrite1h int64       `json:"cache_write_1h,omitempty"` // the part of CacheWrite that is kept for an hour
-	Reasoning    int64       `json:"reasoning,omitempty"`      // the part of Output that was thought, as far as it is told
+	Reasoning    int64       `json:"reasoning,omitempty"`      // the part of Output that was reasoning, if reported
 	WebSearches  int64       `json:"web_searches,omitempty"`   // by tools that the vendor runs, which have a fee
 	FileSearches int64       `json:"file_searches,omitempty"`
 	Source       UsageSource `json:"source,omitempty"`
@@ -41,18 +40,18 @@ const (
 
 var exactness = map[UsageSource]int{"": 0, UsageMetered: 1, UsageReported: 2, UsageEstimated: 3}
 
-// ChargedTokens is what counts against token budgets: cache reads are priced apart
-// and never trip a cap.
+// ChargedTokens returns the tokens that count against token budgets. Cache reads do
+// not: they have a price, and no cap.
 func (u Usage) ChargedTokens() int64 { return addCounts(addCounts(u.Input, u.CacheWrite), u.Output) }
 
-// Zero reports whether no token and no search was counted, whatever the source.
+// Zero reports whether all counts are zero, whatever the source.
 func (u Usage) Zero() bool {
 	u.Source = ""
 	return u == Usage{}
 }
 
-// Add returns the sum of both usages, with the less exact source. A sum that
-// does not fit is the largest number.
+// Add returns the sum of both usages, with the less exact source. A number that
+// would overflow is the largest one.
 func (u Usage) Add(v Usage) Usage {
 	sum := Usage{
 		Input: addCounts(u.Input, v.Input), Output: addCounts(u.Output, v.Output), CacheRead: addCounts(u.CacheRead, v.CacheRead),
@@ -66,8 +65,8 @@ func (u Usage) Add(v Usage) Usage {
 	return sum
 }
 
-// Since is what was used after v, which was counted before u on the same
-// counters. A counter that went back began anew: then all of it counts.
+// Since returns what was used after v, an earlier reading of the same counters. A
+// counter that is lower than before was reset, and all of it counts.
 func (u Usage) Since(v Usage) Usage {
 	return Usage{
 		Input: countSince(u.Input, v.Input), Output: countSince(u.Output, v.Output), CacheRead: countSince(u.CacheRead, v.CacheRead),
@@ -84,8 +83,8 @@ func countSince(now, before int64) int64 {
 	return now - before
 }
 
-// addCounts adds two counts. A count is never negative, and never grows beyond what
-// an int64 holds.
+// addCounts adds two counts. A negative count is zero, and a sum that would overflow
+// is the largest number.
 func addCounts(a, b int64) int64 {
 	a, b = max(a, 0), max(b, 0)
 	if a > math.MaxInt64-b {
@@ -94,21 +93,21 @@ func addCounts(a, b int64) int64 {
 	return a + b
 }
 
-// MostTokens is the most that one number of a usage can mean. What is larger is
-// no count, whoever reports it.
+// MostTokens is the largest valid count of tokens. A larger number is invalid,
+// whoever reports it.
 const MostTokens = 1 << 40
 
-// Count is a number of tokens as a model or a program reports it. Its zero value
-// was not reported. Anything but a whole number from 0 to MostTokens is Bad, and
-// N then says nothing.
+// Count is a number of tokens as a model or a program reports it. The zero Count was
+// not reported. Anything but a whole number from 0 to MostTokens is Bad, and N is
+// then 0.
 type Count struct {
 	N   int64
 	Set bool
 	Bad bool
 }
 
-// UnmarshalJSON reads any JSON value without an error: what is not a count is Bad,
-// and null is not reported.
+// UnmarshalJSON accepts any JSON value: a value that is not a count is Bad, and null
+// is not reported.
 func (c *Count) UnmarshalJSON(data []byte) error {
 	*c = Count{Set: true}
 	if string(data) == "null" {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// cron holds a parsed expression as one bit per value. It names wall-clock
-// minutes; which instants those are is decided by a zone.
+// cron is a parsed expression, with one bit per value. It selects minutes of the wall
+// clock; the time zone decides which instants they are.
 type cron struct {
 	minute, hour, date, month, weekday uint64
 
@@ -68,15 +68,15 @@ func expandMacro(text string) (string, error) {
 	return "", fmt.Errorf("cron %q: unknown; the words are @hourly @daily @weekly @monthly @yearly", text)
 }
 
-// everFires looks through one whole cycle of the calendar: the same dates fall
-// on the same weekdays again every 400 years.
+// everFires searches one whole cycle of the calendar: after 400 years the same dates
+// fall on the same weekdays again.
 func (c *cron) everFires() bool {
 	_, ok := c.nextWall(firstOfCycle)
 	return ok
 }
 
-// parseSpecial reads the items that stand for other days in other months. It
-// reports false for an item that is none of them.
+// parseSpecial reads the items whose days differ from month to month: L, weekday#n
+// and weekdayL. It reports false for any other item.
 func parseSpecial(c *cron, f *field, item string) (bool, error) {
 	switch {
 	case f == dateField && item == "L":

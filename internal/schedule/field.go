@@ -10,7 +10,7 @@ import (
 // field is one of the five fields of a cron expression.
 type field struct {
 	name     string
-	min, max int // of the values that may be written
+	min, max int // lowest and highest value that may be written
 	top      int // last value of * and of an open step: 7 is a second Sunday
 	spread   int // last value that H takes: days 29 to 31 are not in every month
 	names    []string
@@ -91,8 +91,8 @@ func (f *field) parseStep(text string) (int, error) {
 	return n, nil
 }
 
-// parseRange gives the first and the last value of *, a or a-b. A single value
-// with a step counts up to the end of the field.
+// parseRange returns the first and the last value of *, a or a-b. A single value with
+// a step goes up to the end of the field.
 func (f *field) parseRange(base string, stepped bool) (lo, hi int, err error) {
 	if base == "*" {
 		return f.min, f.top, nil
@@ -135,8 +135,8 @@ func (f *field) parseValue(text string) (int, error) {
 	return n, nil
 }
 
-// parseHashed reads H and H(a-b): one value, or with a step the first one, chosen by
-// the key.
+// parseHashed reads H and H(a-b). The key chooses the value or, with a step, the first
+// value.
 func (f *field) parseHashed(base string, step int, stepped bool, key string) (uint64, error) {
 	lo, hi := f.min, f.spread
 	if base != "H" {
@@ -160,8 +160,8 @@ func (f *field) parseHashed(base string, step int, stepped bool, key string) (ui
 	return stepBits(lo+int(h.Sum64()%uint64(min(step, span))), hi, step), nil
 }
 
-// isWildcard reports whether a field follows elapsed time: it begins with * or is H
-// with a step, or it names every value anyway.
+// isWildcard reports whether a field follows elapsed time: it begins with *, is H with
+// a step, or contains every value.
 func (f *field) isWildcard(text string, set uint64) bool {
 	return strings.HasPrefix(text, "*") || strings.HasPrefix(text, "H/") || set == stepBits(f.min, f.top, 1)
 }

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// maxInterval keeps a slip of the finger (1000000d) from looking like a
-// schedule that works.
+// maxInterval makes a typing error like 1000000d an error.
 const maxInterval = 3660 * day
 
 const day = 24 * time.Hour

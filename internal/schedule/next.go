@@ -8,13 +8,13 @@ import (
 // maxYear is the last year of the calendar that is searched.
 const maxYear = 9999
 
-// cycleMonths is how far next searches: after 400 years the calendar repeats.
+// cycleMonths is how far nextWall searches: after 400 years the calendar repeats.
 const cycleMonths = 400 * 12
 
 var firstOfCycle = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Wall times are time.Time values in UTC whose fields are what a clock in the
-// zone shows. They are not instants.
+// Wall times are time.Time values in UTC with the fields that a clock in the zone
+// shows. They are not instants.
 
 // nextWall is the first matching wall minute at or after wall, which must be a
 // whole minute. It reports false if there is none in 400 years.
@@ -91,8 +91,8 @@ func daysIn(year int, month time.Month) int {
 	return [...]int{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}[month-1]
 }
 
-// nextFixed gives each matching wall minute one instant. That mapping never
-// runs backwards, so the first instant after after is the answer.
+// nextFixed maps each matching wall minute to one instant. The mapping is monotonic,
+// so the first instant after after is the answer.
 func (c *cron) nextFixed(after time.Time, loc *time.Location) time.Time {
 	_, offset := after.In(loc).Zone()
 	wall := wallMinute(after.Unix() + int64(offset)).Add(time.Minute)
@@ -129,7 +129,7 @@ func firstShown(wall time.Time, loc *time.Location) time.Time {
 }
 
 // nextElapsed goes through the stretches of time in which the zone's offset is
-// constant and matches what the clock shows in each.
+// constant, and matches the wall time in each.
 func (c *cron) nextElapsed(after time.Time, loc *time.Location) time.Time {
 	at := time.Unix(after.Unix()+1, 0).In(loc)
 	for {
@@ -148,8 +148,8 @@ func (c *cron) nextElapsed(after time.Time, loc *time.Location) time.Time {
 	}
 }
 
-// stretchEnd is a time after at up to which the offset of its zone stays the
-// same; the zero time means for ever. The offset need not change there.
+// stretchEnd returns a time after at up to which the offset of its zone is constant,
+// or the zero time for ever. The offset need not change there.
 func stretchEnd(at time.Time) time.Time {
 	_, ends := at.ZoneBounds()
 	if ends.IsZero() || ends.After(at) {
@@ -160,7 +160,7 @@ func stretchEnd(at time.Time) time.Time {
 	return at.Add(time.Hour)
 }
 
-// wallMinute is the wall time of a count of seconds, cut to the minute.
+// wallMinute converts seconds of wall time, truncated to the minute.
 func wallMinute(seconds int64) time.Time {
 	wall := time.Unix(seconds, 0).UTC()
 	return wall.Add(-time.Duration(wall.Second()) * time.Second)

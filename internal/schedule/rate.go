@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// The rate of a cron expression is counted over four whole years, one of them
-// a leap year. They are constant: the rate of a text never depends on the day
-// on which it is asked for.
+// The rate of a cron expression is counted over four whole years with one leap year.
+// They are constant, so that the rate does not depend on the current day.
 const (
 	rateFromYear = 2025
 	rateDays     = 4*365 + 1
 )
 
-// PerDay is how often the cadence fires in 24 hours on average. Cron counts its
-// firings in UTC from the beginning of 2025 to the end of 2028. The zero
-// Cadence gives 0, and so does an expression for a date that those four years
-// do not have, such as a 29 February that is a Sunday.
+// PerDay returns how often the cadence fires in 24 hours on average. For cron it
+// counts firings in UTC from the beginning of 2025 to the end of 2028. It is 0 for
+// the zero Cadence, and for an expression whose dates are not in those four years,
+// such as a 29 February that is a Sunday.
 func (c Cadence) PerDay() float64 {
 	switch {
 	case c.every > 0:
@@ -28,7 +27,7 @@ func (c Cadence) PerDay() float64 {
 	return float64(c.cron.rateDates()*times) / rateDays
 }
 
-// rateDates is how many days of the counted years match.
+// rateDates counts the days of those years that match.
 func (c *cron) rateDates() int {
 	n := 0
 	for months := range 4 * 12 {

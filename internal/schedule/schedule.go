@@ -22,12 +22,12 @@ type Cadence struct {
 	cron   cron
 }
 
-// maxText is the longest cadence that is read, in bytes.
+// maxText is the longest valid cadence, in bytes.
 const maxText = 256
 
-// Parse reads an interval or a cron expression. The error names the field and
-// the fix. An expression that never fires (0 0 31 2 *) is an error. The cron
-// field H is spread by an empty key; ParseFor gives it another.
+// Parse reads an interval or a cron expression. The error names the field and the
+// fix. An expression that never fires (0 0 31 2 *) is an error. Parse is ParseFor
+// with an empty key.
 func Parse(text string) (Cadence, error) { return ParseFor(text, "") }
 
 // ParseFor is Parse with the key, such as a loop's name, that decides which
@@ -61,11 +61,12 @@ func looksLikeCron(text string) bool {
 // String is the cadence as it was written, with single spaces.
 func (c Cadence) String() string { return c.text }
 
-// Interval is the time between two firings of an interval, and false for cron.
+// Interval returns the time between two firings of an interval. It reports false for
+// cron.
 func (c Cadence) Interval() (time.Duration, bool) { return c.every, c.every > 0 }
 
-// Anchored returns c with its intervals counted from at: they fire at at plus
-// or minus any number of intervals. Without an anchor they are counted from
+// Anchored returns c with its intervals counted from at: it fires any number of
+// intervals before or after at. Without an anchor they are counted from
 // the beginning of 1970 in UTC, so 1h fires on the hour. Cron has no anchor.
 func (c Cadence) Anchored(at time.Time) Cadence {
 	if c.every > 0 {
@@ -74,8 +75,8 @@ func (c Cadence) Anchored(at time.Time) Cadence {
 	return c
 }
 
-// Next is the first time after after, strictly, at which the cadence fires, in
-// loc; a nil loc is UTC. Calling it again with its answer walks all firings.
+// Next returns the first time strictly after after at which the cadence fires, in
+// loc; a nil loc is UTC. Called again with its own result, it walks all firings.
 //
 // Intervals follow elapsed time, and a day is 24 hours. Cron follows the wall
 // clock of loc: where the minute or the hour is a wildcard, every real minute

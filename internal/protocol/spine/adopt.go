@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/report"
 )
 
-// adoptReport brings what an agent reported into the lists. Lists that the report
-// does not name stay as they are; findings without lists go to Watch.
+// adoptReport puts the report of an agent into the lists. Lists that the report does
+// not have stay as they are. If it has none, its findings go to Watch.
 func (s *session) adoptReport(it loop.Iteration) {
 	if it.Words != "" {
 		s.keepWords(it.Words)
@@ -16,7 +16,7 @@ func (s *session) adoptReport(it loop.Iteration) {
 	}
 	r, err := report.Parse([]byte(it.Report))
 	if err != nil {
-		return // The iteration failed for that reason, and says so.
+		return // The iteration failed for this reason already.
 	}
 	if r.State == nil {
 		for _, finding := range r.Items {
@@ -36,7 +36,7 @@ func (s *session) adoptReport(it loop.Iteration) {
 	s.state.ReplaceLists(lists[0], lists[1], lists[2])
 }
 
-// listEntry is an item with its priority in front, as a list entry has it.
+// listEntry is an item as an entry of a list, after its priority.
 func listEntry(it Item) string {
 	if it.Priority == 0 {
 		return it.Text
@@ -44,8 +44,8 @@ func listEntry(it Item) string {
 	return "[P" + string(rune('0'+it.Priority)) + "] " + it.Text
 }
 
-// keepWords puts what is known of a turn without a report into Watch, where a human
-// finds it, in place of what an earlier run left there.
+// keepWords puts the last words of a turn without a report into Watch, where a human
+// finds them, and removes those of an earlier run.
 func (s *session) keepWords(words string) {
 	said, sensed, _ := strings.Cut(words, "\n"+loop.SensedMark)
 	for _, it := range s.state.Items(SectionWatch) {

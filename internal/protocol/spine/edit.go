@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// spare is kept free below MaxState, so that no edit makes a file that cannot
-// be read again.
+// spare bytes below MaxState stay free, so that no edit makes the file too large to
+// be read.
 const spare = 4 << 10
 
-// edit collects what changes and applies it in one go.
+// edit collects changes of lines. applyEdit makes them all at once.
 type edit struct {
 	s       *State
-	drop    map[int]bool         // lines that go
-	set     map[int]string       // lines that change
-	add     map[Section][]string // lines that come to the end of a list
+	drop    map[int]bool         // lines to remove
+	set     map[int]string       // lines to replace
+	add     map[Section][]string // lines to add at the end of a list
 	touched map[Section]bool
 	anchors map[Section]anchor
 	room    int // bytes the file may still grow
 }
 
-// anchor is the line behind which new items of a section go, and their
+// anchor is the line after which new items of a section are added, and their
 // indentation.
 type anchor struct {
 	line   int
@@ -40,10 +40,10 @@ func (s *State) beginEdit() *edit {
 	}
 }
 
-// Add puts a new item at the end of a section's list. The text is cleaned as
-// Item says; its own tag counts when priority is not 1 to 9. Add changes
-// nothing and returns false when no text is left, when an item with this key
-// exists in any section, or when the file would become too big.
+// Add adds a new item at the end of a section's list. The text is cleaned as Item
+// says; its own tag counts if priority is not 1 to 9. Add changes nothing and returns
+// false if no text is left, if any section has an item with this key, or if the file
+// would become too large.
 func (s *State) Add(section Section, priority int, text string) bool {
 	it := newItem(section, priority, text)
 	if s.hasItem(it.Key) {
@@ -53,8 +53,8 @@ func (s *State) Add(section Section, priority int, text string) bool {
 	return e.createItem(it) && e.applyEdit()
 }
 
-// Move takes an item, with the lines that belong to it, to the end of another
-// section's list. It returns false when there is nothing to move.
+// Move moves an item, with the lines that belong to it, to the end of another
+// section's list. It returns false if there is nothing to move.
 func (s *State) Move(key string, to Section) bool {
 	e := s.beginEdit()
 	for _, p := range s.parts {
@@ -66,13 +66,13 @@ func (s *State) Move(key string, to Section) bool {
 	return e.applyEdit()
 }
 
-// noteStart begins the line below an item that says why it was handed to a human.
+// noteStart begins the line below an item that says why a human has it.
 const noteStart = "- escalated in run #"
 
-// SetNote puts a line below an item that says in which run it was handed to a human,
-// and why. It takes the place of the line of an earlier run; without a run that line
-// only goes. Note changes nothing if there is no item with this key, or if the file
-// would become too big.
+// SetNote sets the line below an item that says in which run it was handed to a
+// human, and why. The line of an earlier run is removed; if run is 0, nothing is added.
+// SetNote changes nothing if no item has this key, or if the file would become too
+// large.
 func (s *State) SetNote(key string, run int64, why string) {
 	i := slices.IndexFunc(s.parts, func(p part) bool { return p.hasKey(key) })
 	if i < 0 {
@@ -102,8 +102,8 @@ func (s *State) SetNote(key string, run int64, why string) {
 	s.rescan()
 }
 
-// Remove deletes an item and the lines that belong to it. It returns false
-// when there is none with this key.
+// Remove deletes an item and the lines that belong to it. It returns false if no item
+// has this key.
 func (s *State) Remove(key string) bool {
 	e := s.beginEdit()
 	for _, p := range s.parts {
@@ -114,12 +114,12 @@ func (s *State) Remove(key string) bool {
 	return e.applyEdit()
 }
 
-// ReplaceLists makes the lists those of an agent's report, whose entries may carry
-// tags. Items that the report names again keep their place, their wording and
-// the lines below them, and take the report's tag if it has one; those named
-// in another section move there; the others go. An entry that is named twice
-// counts where it is named first. Replace returns how many entries it left out
-// because the file would have become too big.
+// ReplaceLists replaces the lists by those of an agent's report, whose entries may
+// have tags. Items that the report names again keep their place, wording and the lines
+// below them, and get the report's tag if it has one. Items that it names in another
+// section move there, and the others are removed. An entry that is named twice counts
+// the first time. ReplaceLists returns how many entries it left out because the file
+// would have become too large.
 func (s *State) ReplaceLists(priority, watch, noise []string) (left int) {
 	e := s.beginEdit()
 	for _, section := range sections {
@@ -162,7 +162,7 @@ func wantedItems(priority, watch, noise []string) []Item {
 }
 
 // keepWanted finds the part that each wanted item already has, in its own section if
-// possible, and removes every part that stands where nobody wants it.
+// possible, and removes all parts that are in no wanted place.
 func (e *edit) keepWanted(wanted []Item) map[string]part {
 	section := make(map[string]Section, len(wanted))
 	for _, it := range wanted {
@@ -224,7 +224,7 @@ func (e *edit) removePart(p part) {
 	e.touched[p.Section] = true
 }
 
-// setPriority gives a part that stays the report's tag.
+// setPriority gives a part that stays in its place the report's tag.
 func (e *edit) setPriority(p part, priority int) {
 	line := setTag(e.s.lines[p.start], priority)
 	if priority == p.Priority || len(line)-len(e.s.lines[p.start]) > e.room {
@@ -234,8 +234,8 @@ func (e *edit) setPriority(p part, priority int) {
 	e.set[p.start] = line
 }
 
-// carriedLines is a part's lines as they stand in another section. They change only
-// where they would mean something else there.
+// carriedLines returns a part's lines for another section. They change only where they
+// would mean something else there.
 func (e *edit) carriedLines(p part, to Section) []string {
 	margin := e.anchors[to].margin
 	var lines []string
@@ -256,8 +256,8 @@ func (e *edit) carriedLines(p part, to Section) []string {
 	return lines
 }
 
-// reindentLine shifts a line below a bullet from one margin to another. It stays
-// deeper than the bullet if it was.
+// reindentLine moves a line below a bullet from one margin to another. A line that is
+// deeper than the bullet stays deeper.
 func reindentLine(line string, from int, margin string) string {
 	if from == indentColumns(margin) || indentLevel(indentColumns(line)) <= indentLevel(from) {
 		return line
@@ -273,9 +273,9 @@ func deepenLine(line string, from int, margin string) string {
 	return margin + strings.Repeat(" ", max(2, indentColumns(line)-from)) + text
 }
 
-// escapeMarkdown escapes what opens or closes a comment or a code fence, and what
-// shows when a fence is gone. In a file with one that is never closed, a line
-// that moves could become its other end.
+// escapeMarkdown escapes what opens or closes a comment or a code fence, and headings
+// that were hidden by one. In a file with a fence that is never closed, a line that
+// moves could become its end.
 func escapeMarkdown(line string) string {
 	line = strings.ReplaceAll(line, "-->", `--\>`)
 	space := lineMargin(line)
@@ -287,9 +287,9 @@ func escapeMarkdown(line string) string {
 	return line
 }
 
-// findAnchors finds where the lists end. Behind the last bullet, with the same
-// indentation, nothing that follows can be taken for a part of a new item; in
-// a list without one, neither can what follows its last line.
+// findAnchors finds where the lists end. After the last bullet, and with its
+// indentation, no following line can become part of a new item. In a list without a
+// bullet, the same is true after its last line.
 func (s *State) findAnchors() map[Section]anchor {
 	at := make(map[Section]anchor)
 	list := make(map[Section]int)
@@ -310,7 +310,7 @@ func lineMargin(line string) string {
 	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 }
 
-// applyEdit carries the edit out and reports whether there was anything to do.
+// applyEdit makes the changes and reports whether there were any.
 func (e *edit) applyEdit() bool {
 	comes := make(map[int][]string)
 	for _, section := range sections {
@@ -342,8 +342,8 @@ func (e *edit) applyEdit() bool {
 	return true
 }
 
-// settlePlaceholder lets the placeholder come to an empty list and leave a filled one. A
-// placeholder with text below it is hand-written and stays.
+// settlePlaceholder adds the placeholder to an empty list and removes it from any other.
+// A placeholder with text below it was written by a person and stays.
 func (e *edit) settlePlaceholder(section Section) {
 	shown, filled := false, len(e.add[section]) > 0
 	for _, p := range e.s.parts {

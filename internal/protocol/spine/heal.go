@@ -12,12 +12,11 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// highestRun bounds the numbers that are taken from a log. One that is higher is
-// no number that a loop can have reached.
+// highestRun is the highest number of a run that a log is believed.
 const highestRun = math.MaxInt32
 
-// LastRun returns the highest number of a run in the loop's log, of whatever
-// program it is.
+// LastRun returns the highest number of a run in the loop's log, also of other
+// programs.
 func (Protocol) LastRun(files engine.Files, name string) (int64, error) {
 	log := path.Join(Dir(name), LogFile)
 	file, err := files.Read(log)
@@ -34,10 +33,10 @@ func (Protocol) LastRun(files engine.Files, name string) (int64, error) {
 	return last, nil
 }
 
-// healLog adds lines of runs that could not write their own, because the log
-// could not be opened at that time. A log that holds no run at all was emptied
-// by somebody, and stays so; lines above one that is there were taken out. Lines of
-// another program may have any number, so that the time tells what is above.
+// healLog adds the lines of runs that could not open the log. A log without any run
+// was emptied by somebody and stays empty. A line that is missing before a later one
+// was removed by somebody. Times tell which is later, because lines of other programs
+// may have any number.
 func (s *session) healLog(text string) {
 	entries, _ := ParseLog(text)
 	if len(entries) == 0 {
@@ -63,7 +62,7 @@ func (s *session) healLog(text string) {
 	}
 }
 
-// logLine is the change that appends a run's line to the log.
+// logLine returns the change that appends a run's line to the log.
 func (s *session) logLine(run loop.Run, at time.Time) loop.Change {
 	m := run.Outcome.Meaning()
 	if run.Outcome == loop.OutcomeProposed && run.Trigger == "approval" && strings.HasPrefix(run.Subject, "pr=") {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxText bounds the text of an item, in runes.
+// maxText is the longest text of an item, in runes.
 const maxText = 500
 
 var (
@@ -17,13 +17,13 @@ var (
 	leading  = regexp.MustCompile(`^(?:[-*+](?: |$)|\[[Pp]([1-9])\] ?)`)
 	tagged   = regexp.MustCompile(`^([ \t]*[-*+][ \t]+)(?:\[[Pp][1-9]\][ \t]*)?`)
 
-	// What is left of a comment after its pairs are gone must neither open
-	// nor close one in the file.
+	// Marks that remain after complete comments were removed must neither open nor
+	// close a comment in the file.
 	unpair = strings.NewReplacer("<!--", "<! --")
 	arrow  = strings.NewReplacer("-->", "→")
 )
 
-// ItemKey is the identity of an item with this text, which may carry bullet, tag
+// ItemKey returns the identity of an item with this text, which may have bullet, tag
 // and comments. It is empty for a text that cannot be an item.
 func ItemKey(text string) string {
 	_, text = cleanItem(text)
@@ -42,8 +42,8 @@ func isPlaceholder(clean string) bool {
 	return strings.EqualFold(bare, placeholder) || strings.EqualFold(bare, "(none)")
 }
 
-// cleanItem takes an item's text apart: the number of its first tag, and the text
-// in the one form that a line of STATE.md gives back when it is read.
+// cleanItem splits an item's text into the number of its first tag and the text in
+// the form that it has when the line of STATE.md is read again.
 func cleanItem(text string) (priority int, line string) {
 	line = foldText(text)
 	for {
@@ -60,8 +60,8 @@ func cleanItem(text string) (priority int, line string) {
 
 func oneLine(text string) string { return boundText(foldText(text)) }
 
-// foldText makes any text one line that is harmless on a terminal and inside
-// Markdown: no escapes, control characters, direction marks, comments.
+// foldText makes any text one line that is harmless on a terminal and in Markdown,
+// without escapes, control characters, direction marks and comments.
 func foldText(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if strings.ContainsFunc(text, unicode.IsControl) {
@@ -74,8 +74,8 @@ func foldText(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// foldRune folds what is not shown to a space or, where it hides between
-// letters, to nothing. The two joiners are part of ordinary words and emoji.
+// foldRune replaces an invisible character by a space, or removes it if it hides
+// between letters. The two joiners are part of ordinary words and emoji.
 func foldRune(r rune) rune {
 	switch {
 	case r == '\u200c' || r == '\u200d':
@@ -106,8 +106,8 @@ func itemLine(indent string, priority int, text string) string {
 	return setTag(indent+"- "+text, priority)
 }
 
-// setTag gives an item's line the tag of a priority of 1 to 9. What else the
-// line holds, hand-written spacing included, stays.
+// setTag gives an item's line the tag of a priority of 1 to 9. The rest of the line,
+// spacing included, stays.
 func setTag(line string, priority int) string {
 	m := tagged.FindStringSubmatch(line)
 	if m == nil || priority < 1 || priority > 9 {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// repairState adds what a STATE.md lacks, a title and sections, and reads bytes that are
-// not UTF-8 as Latin-1. It changes nothing else. It says what it did and which
-// sections were missing; the state is nil if the text is nothing of that kind.
+// repairState adds the title and sections that a STATE.md lacks, and reads bytes that
+// are not UTF-8 as Latin-1. It changes nothing else. It returns what it did and which
+// sections were missing. The state is nil if the text cannot be a STATE.md.
 func repairState(name, text string) (s *State, did []string, lacked []Section) {
 	if len(text) > MaxState {
 		return nil, nil, nil
@@ -47,8 +47,7 @@ func repairState(name, text string) (s *State, did []string, lacked []Section) {
 	return s, did, lacked
 }
 
-// fromLatin1 is a text with its bytes that are not UTF-8 taken for Latin-1, and
-// how many there were.
+// fromLatin1 converts bytes that are not UTF-8 from Latin-1, and counts them.
 func fromLatin1(text string) (string, int) {
 	var b strings.Builder
 	bytes := 0

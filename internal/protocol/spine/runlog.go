@@ -11,37 +11,37 @@ import (
 	"unicode/utf8"
 )
 
-// Entry is one line of a run-log.md. Text that came from a file may hold
-// anything, control characters included, once it is decoded.
+// Entry is one line of a run-log.md. Decoded text of a file may contain anything, also
+// control characters.
 type Entry struct {
 	At      time.Time // written in UTC, cut to seconds; years 0 to 9999
 	Run     int64     // negative numbers are written as 0
 	Action  string    // reported, proposed, none
-	Subject string    // "key=value"; empty for a run that had none
+	Subject string    // "key=value"; empty if the run has none
 	Outcome string
 	Tokens  int64 // input, cache writes and output; negative numbers are written as 0
 }
 
-// LogHeader is the two comment lines, each with its line end, that begin the
-// run-log.md of a loop.
+// LogHeader returns the two comment lines that begin the run-log.md of a loop, each
+// with its line end.
 func LogHeader(name string) string {
 	return "# " + oneLine(name) + " — run log (append-only; one line per run)\n" +
 		"# format: <ISO-Z>  run#N  action=<reported|proposed|none>  <key=val…>  outcome=<…>  tokens=<N>\n"
 }
 
-// LogLine is the line of a run with its line end, fields parted by two spaces.
+// LogLine returns the line of a run with its line end. Two spaces separate fields.
 //
-// Whatever the values hold, it is one line with six fields and ParseLog gives
-// the same values back: the bytes of white space, control and other invisible
-// characters, of invalid UTF-8 and of the signs % = # and | inside a value are
-// written as %XX. So is the first byte of a subject that would read as another
-// field ("outcome=…") or as none ("-", "pr=-").
+// Whatever the values are, it is one line with six fields, and ParseLog returns the
+// same values: the bytes of white space, control and other invisible characters, of
+// invalid UTF-8 and of the signs % = # and | in a value are written as %XX. So is the
+// first byte of a subject that would read as another field ("outcome=…") or as no
+// subject ("-", "pr=-").
 func LogLine(e Entry) string {
 	return fmt.Sprintf("%s  run#%d  action=%s  %s  outcome=%s  tokens=%d\n",
 		e.At.UTC().Format(stamp), max(e.Run, 0), encodeValue(e.Action), encodeSubject(e.Subject), encodeValue(e.Outcome), max(e.Tokens, 0))
 }
 
-// maxBad bounds the list of bad lines: a file of noise has millions.
+// maxBad is the most bad lines that are listed: a damaged file may have millions.
 const maxBad = 1000
 
 // fields lists the keys that have a meaning of their own in a line.
@@ -61,7 +61,7 @@ func encodeSubject(subject string) string {
 	return encodeValue(name) + "=" + encodeDash(value)
 }
 
-// encodeDash keeps a dash that is meant from reading as "nothing".
+// encodeDash keeps a value that is a dash from reading as "nothing".
 func encodeDash(value string) string {
 	if value == "-" {
 		return hexEscape('-')
@@ -88,16 +88,16 @@ func encodeValue(value string) string {
 	return b.String()
 }
 
-// isPlain reports whether r can stand in a value as it is. The signs are those
-// that part key from value, begin a comment or a run number, or part columns.
+// isPlain reports whether r is written as it is. The signs separate key and value,
+// begin a comment or a run number, or separate columns.
 func isPlain(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.IsSpace(r) && !strings.ContainsRune("%=#|", r)
 }
 
 func hexEscape(c byte) string { return fmt.Sprintf("%%%02X", c) }
 
-// decodeValue undoes encode. A percent sign without two hexadecimal digits, which
-// only other programs write, stands for itself.
+// decodeValue undoes encodeValue. A percent sign without two hexadecimal digits, which
+// only other programs write, is itself.
 func decodeValue(value string) string {
 	if !strings.Contains(value, "%") {
 		return value
@@ -116,11 +116,11 @@ func decodeValue(value string) string {
 	return b.String()
 }
 
-// ParseLog reads a run-log.md, ours or an older program's, in any order and
-// with any white space between the fields. The entries come ordered by run
-// number and time. Comments, blank lines and unknown fields are passed over;
-// bad holds the 1-based numbers of the first 1000 lines that lack a time, run
-// number, action, outcome or token count, such as a last line that was cut off.
+// ParseLog reads a run-log.md, also of another program, with lines in any order and
+// any white space between the fields. Entries are sorted by run number and time.
+// Comments, blank lines and unknown fields are skipped. Bad has the 1-based numbers of
+// the first 1000 lines without a time, run number, action, outcome or token count,
+// such as a last line that was cut off.
 func ParseLog(text string) (entries []Entry, bad []int) {
 	n := 0
 	for line := range strings.Lines(strings.TrimPrefix(text, bom)) {
@@ -141,8 +141,8 @@ func ParseLog(text string) (entries []Entry, bad []int) {
 	return entries, bad
 }
 
-// parseLine tells noise from entries by the first two fields, the cheap tests
-// first, before it looks at the rest.
+// parseLine decides by the first two fields, with the cheap tests first, whether a
+// line is an entry, before it reads the rest.
 func parseLine(line string) (e Entry, ok bool) {
 	if len(line) < len(time.DateOnly) || line[4] != '-' || line[7] != '-' {
 		return Entry{}, false
@@ -170,8 +170,8 @@ func cutField(line string) (field, rest string) {
 	return line[:end], strings.TrimLeftFunc(line[end:], unicode.IsSpace)
 }
 
-// readFields reads what follows the run number. Of a field that stands twice
-// the first counts; the subject is the first unknown field before the outcome.
+// readFields reads the fields after the run number. If a field is repeated, the first
+// counts. The subject is the first unknown field before the outcome.
 func (e *Entry) readFields(rest string) bool {
 	seen := make(map[string]bool)
 	valid := true

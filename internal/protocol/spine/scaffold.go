@@ -21,21 +21,21 @@ import (
 	"github.com/pawl-run/pawl/internal/schedule"
 )
 
-// LoopRequest says what a new loop is. Only Name is required. What is empty comes
-// from the pattern of the catalogue; a pattern that is not there, like custom,
-// leaves placeholders, with which no loop runs.
+// LoopRequest describes a new loop. Only Name is required. Empty fields are filled
+// from the pattern of the catalogue. A pattern that is not in it, like custom, leaves
+// placeholders, with which no loop runs.
 type LoopRequest struct {
 	Name    string    // lower-case words and digits, joined by single hyphens
 	Pattern string    // empty: custom
 	Tier    loop.Tier // empty: L1
 	Cadence string    // an interval in m, h or d, or five cron fields; empty: 1h
-	Now     time.Time // stands in STATE.md
+	Now     time.Time // written to STATE.md
 
 	Goal, Escalation    string
 	Scope               []string
 	Verify, Guard       string // commands; below L2 comments
-	Setup               string // command; empty: what every run detects anew
-	SetupFound          string // what was detected, a comment; nothing beside Setup
+	Setup               string // command; empty: every run detects it again
+	SetupFound          string // the detected command, for a comment; ignored if Setup is set
 	LandVia             string // empty: human; below L2 a comment
 	Sense               string // command, or loop.SenseGates; empty: the pattern's
 	Agent, AgentCommand string // empty: a comment says how to name one
@@ -48,11 +48,10 @@ type File struct {
 	Body []byte
 }
 
-// Scaffold makes the four files of a new loop, in the order in which they
-// should be written: the definition comes last, because it makes the folder a
-// loop. The same Blank gives the same bytes. Every refusal is a *loop.Fault
-// with exit status 2; one of them is that a value could not be written so that
-// readers give exactly it back.
+// Scaffold returns the four files of a new loop, in the order in which they should be
+// written: the definition is last, because it makes the folder a loop. The same
+// request gives the same bytes. A refused request is a *loop.Fault with exit status 2,
+// also if a value cannot be written so that readers return exactly the same value.
 func Scaffold(b LoopRequest) ([]File, error) {
 	s, err := newTemplateData(b)
 	if err != nil {
@@ -79,7 +78,7 @@ func Scaffold(b LoopRequest) ([]File, error) {
 	}, nil
 }
 
-// templateData is what the templates are filled from.
+// templateData fills the templates.
 type templateData struct {
 	LoopRequest
 	Folder     string
@@ -87,13 +86,13 @@ type templateData struct {
 	Budget     int64  // output tokens of a run
 	KillSwitch string
 	Gated      bool // L2 and above
-	Tried      bool // verify and guard are written: they judge, or are what is sensed
+	Tried      bool // verify and guard are written, because they judge or are sensed
 	Alone      bool // L3
 
-	written map[string][]string // what was written as the value of each key
+	written map[string][]string // values written so far, by key
 }
 
-// What a human has yet to write.
+// Placeholders for what a person still has to write.
 const (
 	blankGoal       = "<one sentence: what the loop does and what it must not do>"
 	blankScope      = "<fill: globs that the loop may touch, like src/**>"
@@ -102,7 +101,7 @@ const (
 	blankGuard      = "<fill: the command that must always pass, like go vet ./...>"
 )
 
-// sandboxEscalation is what every loop without people around it has to hand over.
+// sandboxEscalation is added to what a loop at L3 hands over.
 const sandboxEscalation = ", anything that cannot be done inside its isolated sandbox"
 
 func newTemplateData(b LoopRequest) (*templateData, error) {
@@ -125,7 +124,7 @@ func newTemplateData(b LoopRequest) (*templateData, error) {
 	return s, nil
 }
 
-// fillFromPattern fills what the request leaves open with the words of a pattern.
+// fillFromPattern fills the empty fields of the request from a pattern.
 func (s *templateData) fillFromPattern(p pattern.Pattern) {
 	if s.Alone && p.Escalation != "" {
 		p.Escalation += sandboxEscalation
@@ -150,8 +149,8 @@ var (
 	cadences  = regexp.MustCompile(`^([0-9]+[mhd]|[0-9 */,-]+)$`)
 )
 
-// validate refuses what cannot be a new loop, and what looks different from what
-// it is.
+// validate refuses a request that cannot be a new loop, and text that looks different
+// from what it is.
 func (b LoopRequest) validate() error {
 	switch {
 	case !kebabCase.MatchString(b.Name):
@@ -182,7 +181,7 @@ func unusableValue(key, value, why, fix string) error {
 
 type keyedText struct{ key, text string }
 
-// freeTexts lists the free text of the request.
+// freeTexts lists the texts of the request that a person writes freely.
 func (b LoopRequest) freeTexts() []keyedText {
 	list := []keyedText{
 		{"goal", b.Goal},
@@ -205,8 +204,8 @@ func (b LoopRequest) freeTexts() []keyedText {
 	return list
 }
 
-// findUnwritable finds what some readers take for the end of a line, drop, or show
-// in another order. Emoji are joined by characters that are not seen either.
+// findUnwritable finds characters that some readers take for the end of a line, drop,
+// or show in another order. The joiners of emoji are allowed.
 func findUnwritable(text string) (string, bool) {
 	for at, r := range text {
 		switch {
@@ -240,15 +239,15 @@ func (s *templateData) writeEntry(key, value string) string {
 	return key + ": " + yamlText(value)
 }
 
-// writeBare is an entry whose value is a word of YAML and not a text.
+// writeBare writes an entry whose value is a word of YAML and not a text.
 func (s *templateData) writeBare(key string, value any) string {
 	text := fmt.Sprint(value)
 	s.written[key] = []string{text}
 	return key + ": " + text
 }
 
-// writeList writes one item a line. Items that only YAML can quote are written into
-// one line, which readers of lines give to a reader of YAML.
+// writeList writes one item per line. If an item needs escapes, all are written in one
+// line as a flow list, which readers of lines pass to a YAML parser.
 func (s *templateData) writeList(key string, items []string) string {
 	s.written[key] = items
 	lines, flow := key+":", make([]string, len(items))
@@ -265,13 +264,13 @@ func (s *templateData) writeList(key string, items []string) string {
 	return lines
 }
 
-// commentedEntry is an entry that waits behind comment marks, on each of its lines.
+// commentedEntry is an entry that is commented out, on each of its lines.
 func commentedEntry(key, value string) string {
 	return "# " + strings.ReplaceAll(key+": "+yamlText(value), "\n", "\n# ")
 }
 
-// yamlText writes a value so that a reader of YAML and a reader of lines give
-// exactly it back: in a line where that can be, else as a block.
+// yamlText writes a value so that a YAML parser and a reader of lines both return
+// exactly the same value: in one line if possible, otherwise as a block.
 func yamlText(value string) string {
 	if text, ok := lineText(value); ok {
 		return text
@@ -279,14 +278,14 @@ func yamlText(value string) string {
 	return "|-\n  " + strings.ReplaceAll(value, "\n", "\n  ")
 }
 
-// bareText is what no reader takes for anything but text.
+// bareText matches values that every reader takes for text.
 var bareText = regexp.MustCompile(`^[A-Za-z_./][A-Za-z0-9_./*-]*$|^[0-9]+[A-Za-z][A-Za-z0-9_.-]*$`)
 
-// yamlWords are the words that readers of YAML take for something else than text.
+// yamlWords are words that YAML parsers do not take for text.
 var yamlWords = []string{"null", "true", "false", "yes", "no", "on", "off", "y", "n", ".", "..", "...", ".inf", ".nan"}
 
-// lineText is a value without quotes or in those that need no escapes, which
-// readers of lines do not know. It reports false for one that has both kinds.
+// lineText writes a value without quotes, or in quotes that need no escapes, which
+// readers of lines do not know. It reports false if the value needs escapes.
 func lineText(value string) (string, bool) {
 	_, notFloat := strconv.ParseFloat(value, 64)
 	_, notInt := strconv.ParseInt(value, 0, 64)
@@ -307,8 +306,8 @@ var flowEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 func quoteFlow(value string) string { return `"` + flowEscapes.Replace(value) + `"` }
 
-// checkReadBack reads the definition back. One that says anything else than what was
-// asked for must not be written.
+// checkReadBack reads the definition back. One that says anything else than the
+// request must not be written.
 func (s *templateData) checkReadBack(config []byte) error {
 	doc, err := definition.Parse(ConfigFile, config)
 	refused := &loop.Fault{Exit: loop.ExitUsage, What: "write the definition of " + s.Name, Err: err, Fix: "use shorter and simpler values"}

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// layout says where the parts of a STATE.md stand. All numbers are indexes
-// into its lines; ends are exclusive.
+// layout says where the parts of a STATE.md are. All numbers are indexes of lines;
+// ends are exclusive.
 type layout struct {
 	title  int
 	header int // -1 without an "_Updated_" line
@@ -19,7 +19,7 @@ type layout struct {
 	loose  bool // a comment or code fence is opened and never closed
 }
 
-// body is what stands under one section heading.
+// body is the text under one section heading.
 type body struct {
 	section Section
 	last    int // its last line that is not blank, or the heading
@@ -34,12 +34,12 @@ type part struct {
 	start, end int
 }
 
-// unit is a stretch of lines that is read as one: a plain line, or a whole
-// comment or fenced block, in which nothing is a heading or an item.
+// unit is a group of lines that is read as one: a plain line, or a whole comment or
+// fenced block, in which nothing is a heading or an item.
 type unit struct {
 	start, end int
-	opens      bool // begins like a comment or a fence
-	opaque     bool // and is one, down to its end
+	opens      bool // it begins like a comment or a fence
+	opaque     bool // it is a complete comment or fenced block
 }
 
 var (
@@ -61,7 +61,7 @@ func scanLayout(lines []string) (layout, *BrokenError) {
 	return found, nil
 }
 
-// findLayout finds what there is of a STATE.md.
+// findLayout finds the parts of a STATE.md that are there.
 func findLayout(lines []string) layout {
 	units, loose := divideUnits(lines)
 	w := walker{layout: layout{title: -1, header: -1, loose: loose}, lines: lines, depth: sectionDepths(lines, units)}
@@ -101,8 +101,8 @@ func divideUnits(lines []string) (units []unit, loose bool) {
 	return units, loose
 }
 
-// findClosing is the end of the block that line i opens, or 0. The number of the
-// last closing line keeps the search from running to the end in vain.
+// findClosing returns the end of the block that line i opens, or 0. Last is the last
+// closing line of the file: the search stops there.
 func findClosing(lines []string, i, last int, here bool, ends func(string) bool) int {
 	if here {
 		return i + 1
@@ -135,8 +135,8 @@ func isFenceEnd(line string, mark byte) bool {
 	return m == mark && info == ""
 }
 
-// fenceMark is the sign of which a code fence is made and what follows it; the
-// sign is 0 for other lines.
+// fenceMark returns the character of a code fence and the text after the fence. The
+// character is 0 for other lines.
 func fenceMark(line string) (mark byte, info string) {
 	line = strings.TrimLeft(line, " \t")
 	if !strings.HasPrefix(line, "```") && !strings.HasPrefix(line, "~~~") {
@@ -149,8 +149,8 @@ func fenceMark(line string) (mark byte, info string) {
 	return line[0], info
 }
 
-// sectionDepths finds how deep the heading of each section stands, 0 for nowhere. The
-// least depth counts: "### Watch out" in a file with "## Watch" is not a section.
+// sectionDepths returns the depth of the heading of each section, 0 if it is missing.
+// The lowest depth counts: "### Watch out" in a file with "## Watch" is not a section.
 func sectionDepths(lines []string, units []unit) map[Section]int {
 	depth := make(map[Section]int)
 	for _, u := range units {
@@ -192,7 +192,7 @@ func titleName(line string) string {
 
 func isTitle(line string) bool { return titleLine.MatchString(withoutComments(line)) }
 
-// withoutComments is a line without comments and line end.
+// withoutComments returns a line without comments and line end.
 func withoutComments(line string) string {
 	line, _ = cutLineEnd(line)
 	return comments.ReplaceAllString(line, "")
@@ -204,7 +204,7 @@ type walker struct {
 	lines   []string
 	depth   map[Section]int
 	section Section // empty outside the three sections
-	open    bool    // the last part may still go on
+	open    bool    // the last part may continue
 	gap     bool    // blank lines since the last unit
 }
 
@@ -270,7 +270,7 @@ func (w *walker) takeInside(u unit, line string) {
 	}
 }
 
-// cutBullet is the text behind a bullet.
+// cutBullet returns the text after a bullet.
 func cutBullet(line string) (text string, ok bool) {
 	line = strings.TrimLeft(line, " \t")
 	if line == "" || !strings.ContainsRune("-*+", rune(line[0])) {
@@ -280,7 +280,7 @@ func cutBullet(line string) (text string, ok bool) {
 	return line[1:], line[1:] == "" || unicode.IsSpace(r)
 }
 
-// indentColumns is the number of columns before the first character.
+// indentColumns counts the columns before the first character.
 func indentColumns(line string) int {
 	columns := 0
 	for _, c := range []byte(line) {
@@ -296,8 +296,8 @@ func indentColumns(line string) int {
 	return columns
 }
 
-// indentLevel is the depth that an indent means. Two columns make one level, so that
-// a stray single space neither nests an item nor frees one.
+// indentLevel is the depth of an indent. Two columns are one level, so that a stray
+// single space does not change the depth of an item.
 func indentLevel(indent int) int { return indent / 2 }
 
 func cutLineEnd(line string) (text, end string) {

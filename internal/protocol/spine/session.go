@@ -28,18 +28,18 @@ const (
 // Dir is the folder of a loop's files, relative to the workspace.
 func Dir(name string) string { return path.Join(".loops", name) }
 
-// Keys of steps that are no items. Keys of items are in lower case, so that no
-// text in a list can pass for one of these.
+// Keys of steps that are not items. Keys of items are in lower case, so that no text in
+// a list can equal one of these.
 const (
-	// goalKey is worked on when Priority is empty: the goal itself. A loop
+	// goalKey is the goal itself, which is worked on when Priority is empty. A loop
 	// without a sense command has no other way to look.
 	goalKey = "GOAL"
 	// requestKey begins the key of what a person asked for.
 	requestKey = "REQUEST: "
 )
 
-// goalItem is the item of Watch that says that the goal was handed to a human. As
-// long as it is there, nobody has answered.
+// goalItem is the item of Watch that says that the goal was handed to a human. While
+// it is there, nobody has answered.
 const goalItem = "The goal of this loop"
 
 // logShown is how many lines of the run log an agent is shown.
@@ -48,15 +48,14 @@ const logShown = 10
 // Protocol opens the memory of spine loops.
 type Protocol struct{}
 
-// CheckMerged returns an error if the memory of a loop is in the middle of a merge:
-// of two sides, nothing says which one counts. The error is a *loop.Fault with exit
-// status 4.
+// CheckMerged returns an error if the files of a loop's memory have conflict markers of
+// git: it is unknown which side counts. The error is a *loop.Fault with exit status 4.
 func CheckMerged(files engine.Files, name string) error {
 	for _, file := range []string{StateFile, LogFile} {
 		path := path.Join(Dir(name), file)
 		read, err := files.Read(path)
 		if err != nil {
-			continue // Opening the memory says so.
+			continue // Open returns this error.
 		}
 		if marks := definition.ConflictLines(read.Content, true); marks != nil {
 			return &loop.Fault{
@@ -69,8 +68,8 @@ func CheckMerged(files engine.Files, name string) error {
 }
 
 // Open reads STATE.md and the end of run-log.md. A STATE.md that lacks a part is
-// mended; one that cannot be read is put aside and rebuilt from the rows, and a
-// person has to look at it before anything else is done.
+// repaired. One that cannot be read is renamed and rebuilt from the rows, and a person
+// has to look at it before anything else is done.
 func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
 	s := &session{v: v, rows: map[string]loop.Step{}, left: map[string]loop.StepState{}}
 	for _, row := range v.Steps {
@@ -108,7 +107,7 @@ func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
 type session struct {
 	v       engine.View
 	rows    map[string]loop.Step
-	left    map[string]loop.StepState // in which this run leaves the steps that it began
+	left    map[string]loop.StepState // states of the steps that this run began, as it leaves them
 	state   *State
 	before  string // STATE.md as it was read, or as a repair leaves it
 	log     string // the last lines of run-log.md
@@ -118,7 +117,8 @@ type session struct {
 
 func (s *session) filePath(file string) string { return path.Join(Dir(s.v.Loop.Name), file) }
 
-// repairOrPutAside adds what STATE.md lacks, or puts it aside if that is too much.
+// repairOrPutAside adds the parts that STATE.md lacks, or puts it aside if all
+// sections are missing.
 func (s *session) repairOrPutAside(why string) {
 	state, did, lacked := repairState(s.v.Loop.Name, s.before)
 	if state == nil {
@@ -137,7 +137,7 @@ func (s *session) repairOrPutAside(why string) {
 	s.before = text
 }
 
-// putAside keeps the unreadable file beside its place and rebuilds it.
+// putAside renames the unreadable file and rebuilds it.
 func (s *session) putAside(why string) {
 	name := StateFile + ".broken-" + s.v.Now.UTC().Format("20060102T150405Z")
 	aside := loop.Change{Kind: loop.ChangeAside, Path: s.filePath(StateFile), Before: s.before, Content: name}
@@ -145,8 +145,8 @@ func (s *session) putAside(why string) {
 		fmt.Sprintf("%s was put aside as %s (%s); move what counts into %[1]s", StateFile, path.Join(Dir(s.v.Loop.Name), name), why), aside)
 }
 
-// rebuildState makes the snapshot from what the store knows, or from the template
-// if it knows nothing. What a person has to look at is watched.
+// rebuildState makes STATE.md from the rows, or from the template if there are none.
+// A text for a person, if any, goes to Watch.
 func (s *session) rebuildState(why, escalate string, first ...loop.Change) {
 	s.state = NewState(s.v.Loop.Name, "pawl")
 	known := s.recallItems(sections)
@@ -164,7 +164,7 @@ func (s *session) rebuildState(why, escalate string, first ...loop.Change) {
 	s.before = text
 }
 
-// recallItems adds the items of these sections that the store knows, and says how many.
+// recallItems adds the items of these sections that the store has, and counts them.
 func (s *session) recallItems(lost []Section) (known int) {
 	for _, row := range s.v.Steps {
 		if row.Key == goalKey && row.State == loop.StepEscalated {
@@ -203,9 +203,9 @@ func (s *session) readPrompt() error {
 // Recovered implements engine.Session.
 func (s *session) Recovered() []engine.Repair { return s.repairs }
 
-// Sources implements engine.Session: the definition's sense command, or its gates,
-// which say nothing about items in Priority. A person who asks for something is not
-// told that there is nothing to do.
+// Sources implements engine.Session: the definition's sense command, or its gates. If
+// the gates pass, the items in Priority are still worked on, and so is a request of a
+// person.
 func (s *session) Sources() []engine.Source {
 	d := s.v.Definition
 	src := engine.Source{Name: "sense", Command: d.SenseCommand(), Quiet: engine.QuietOnEmpty}
@@ -241,7 +241,7 @@ func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 	if len(list) == 0 {
 		list = append(list, plan.Candidate{
 			Step: s.goalStep(), Detail: "Priority is empty, so the goal itself is the step", Memory: s.role,
-			Depends: true, // What an item has changed is not on the base before somebody said yes to it.
+			Depends: true, // Changes of an item are on the base only after a person approved them.
 		})
 	}
 	for _, section := range []Section{SectionWatch, SectionNoise} {
@@ -254,8 +254,8 @@ func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 	return list
 }
 
-// itemStep is the row of an item. An item that is settled in the rows and is in
-// Priority was put there again, and starts afresh.
+// itemStep returns the row of an item. An item of Priority that is settled in the rows
+// was put there again and starts as new.
 func (s *session) itemStep(key, title string) loop.Step {
 	row, ok := s.rows[key]
 	if !ok {
@@ -270,9 +270,9 @@ func (s *session) itemStep(key, title string) loop.Step {
 	return row
 }
 
-// goalStep is the row of the goal, which nobody can put into a list again. It is worked
-// again when its inputs have changed, and once it was handed to a human, also when
-// somebody has taken that out of the lists.
+// goalStep returns the row of the goal, which nobody can put into a list again. It is
+// worked on again when its inputs have changed. If it was handed to a human, it is also
+// worked on again when somebody has removed goalItem.
 func (s *session) goalStep() loop.Step {
 	row := s.rows[goalKey]
 	fresh := s.itemStep(goalKey, oneLine(s.v.Definition.Goal))
@@ -337,9 +337,9 @@ func (s *session) Close(sum engine.Summary) []loop.Change {
 	return append(changes, s.logLine(sum.Run, sum.Now))
 }
 
-// CloseUnopened appends the run's line to run-log.md. STATE.md stays as it is,
-// because nothing says what it should become. A log that cannot be read gets the line
-// from the first run that can read it.
+// CloseUnopened appends the run's line to run-log.md. STATE.md stays as it is, because
+// it is unknown what it should become. If the log cannot be read, the first run that
+// can read it adds the line.
 func (Protocol) CloseUnopened(v engine.View, sum engine.Summary) []loop.Change {
 	s := &session{v: v}
 	if _, err := v.Files.Read(s.filePath(LogFile)); err != nil || sum.Run.Outcome.Meaning().Action == "" {
@@ -355,8 +355,8 @@ func runSubject(r loop.Run) string {
 	return r.Subject
 }
 
-// moveItems takes the agent's word for the lists, if it gave one, and then
-// moves what the run settled. What it left to a human says why.
+// moveItems replaces the lists by those of the agent's report, if it has lists, and
+// then moves the items that the run settled. Items for a human say why.
 func (s *session) moveItems(sum engine.Summary) {
 	for _, it := range sum.Iterations {
 		s.adoptReport(it)
@@ -378,7 +378,7 @@ func (s *session) moveItems(sum engine.Summary) {
 		case it.Step == oneLine(sum.Run.Request):
 			row = requestKey + row
 		default:
-			continue // The agent's own lists have settled it.
+			continue // The agent's own lists no longer have it.
 		}
 		key := ItemKey(item)
 		first := slices.ContainsFunc(s.state.Items(SectionPriority), func(item Item) bool { return item.Key == key })
@@ -406,17 +406,16 @@ func (s *session) moveItems(sum engine.Summary) {
 	}
 }
 
-// isProposed reports whether the tree of an iteration stands on a branch, however
-// its run ended after it.
+// isProposed reports whether the tree of an iteration is on a branch, however its run
+// ended.
 func isProposed(sum engine.Summary, it loop.Iteration) bool {
 	return slices.ContainsFunc(sum.Effects, func(e loop.Effect) bool {
 		return e.Kind == effect.KindPropose && e.State == loop.EffectDone && e.Args[effect.ArgTree] == it.Tree
 	})
 }
 
-// wasEscalated reports whether the run left an item that it worked on to a human,
-// also when another item made the run a success. A session that did not see
-// the run reads it in the row.
+// wasEscalated reports whether the run handed an item to a human, also if another item
+// made the run a success. A session that did not see the run uses the row.
 func (s *session) wasEscalated(key string) bool {
 	state, seen := s.left[key]
 	if !seen {
@@ -425,8 +424,8 @@ func (s *session) wasEscalated(key string) bool {
 	return state == loop.StepEscalated
 }
 
-// dropMissingRows drops the rows of items that stand in no list any more. What this run
-// worked on is left to the engine, whose row is newer.
+// dropMissingRows drops the rows of items that are in no list any more. Items that this
+// run worked on are left to the engine, whose rows are newer.
 func (s *session) dropMissingRows(sum engine.Summary) []loop.Change {
 	kept := map[string]bool{goalKey: true}
 	for _, section := range sections {

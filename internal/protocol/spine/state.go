@@ -1,10 +1,10 @@
 // Package spine keeps a loop's memory in three files: loop.config.yaml, which
 // people own, STATE.md, the triage snapshot, and run-log.md, the audit trail.
 //
-// It reads what people and earlier programs wrote with tolerance and writes
-// exactly one shape. It never changes a byte of STATE.md that it was not asked
-// to change, never trusts the text of an item to be harmless, and takes run
-// numbers from the store, not from the file.
+// It reads what people and earlier programs wrote with tolerance, and writes exactly
+// one form. It never changes a byte of STATE.md that it was not asked to change,
+// never trusts the text of an item, and takes run numbers from the store, not from
+// the file.
 package spine
 
 import (
@@ -18,7 +18,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxState is the size in bytes from which a STATE.md is not read any more.
+// MaxState is the largest STATE.md that is read, in bytes.
 const MaxState = 1 << 20
 
 const (
@@ -64,7 +64,7 @@ type Item struct {
 // BrokenError means that a text cannot be a STATE.md at all and that the file
 // should be put aside.
 type BrokenError struct {
-	Line int // 1-based; the last line when something is missing
+	Line int // 1-based; the last line if something is missing
 	Why  string
 }
 
@@ -72,13 +72,13 @@ func (e *BrokenError) Error() string {
 	return fmt.Sprintf("read STATE.md, line %d: %s", e.Line, e.Why)
 }
 
-// State is a STATE.md. The four fields hold what its first lines say; change
-// them with SetHeader only. The zero State is not usable.
+// State is a STATE.md. The four fields are those of its first lines; only SetHeader
+// changes them. The zero State is not usable.
 type State struct {
 	Name      string    // as the title has it
-	Updated   time.Time // UTC; zero when the file does not say
-	RunN      int64     // 0 when the file does not say
-	Readiness int       // 0 to 100; -1 when the file does not say
+	Updated   time.Time // UTC; zero if missing
+	RunN      int64     // 0 if missing
+	Readiness int       // 0 to 100; -1 if missing
 
 	bom   string
 	eol   string
@@ -86,14 +86,14 @@ type State struct {
 	layout
 }
 
-// ParseState reads a STATE.md however it is spaced. It asks for a title line
-// "# … STATE" and for the three sections in any order; everything else may be
-// missing. The error is a *BrokenError.
+// ParseState reads a STATE.md, whatever its spacing. It requires a title line
+// "# … STATE" and the three sections in any order; everything else may be missing. The
+// error is a *BrokenError.
 //
 // An item is a bullet under one of the three headings, together with the lines
-// below it that Markdown counts to it: deeper bullets, indented text, and text
-// that follows without a blank line. Any other heading and a "---" end the
-// section; what stands there is free text, which no edit touches.
+// below it that belong to it in Markdown: deeper bullets, indented text, and text that
+// follows without a blank line. Any other heading and a "---" end the section. The text
+// after them is free text, which no edit changes.
 func ParseState(text string) (*State, error) {
 	if broken := checkText(text); broken != nil {
 		return nil, broken
@@ -113,9 +113,8 @@ func ParseState(text string) (*State, error) {
 	return s, nil
 }
 
-// NewState is the STATE.md of a loop that has never run. Source says where the
-// loop's schedule lives. The time of the header is the zero time until
-// SetHeader is called.
+// NewState returns the STATE.md of a loop that has never run. Source says which program
+// schedules it. The time of the header is the zero time until SetHeader is called.
 func NewState(name, source string) *State {
 	var b strings.Builder
 	fmt.Fprintf(&b, title+"\n%s\n\n", oneLine(name), headerText(time.Time{}, 0, 100))
@@ -130,7 +129,8 @@ func NewState(name, source string) *State {
 	return s
 }
 
-// checkText says why text cannot be a Markdown file of bearable size.
+// checkText returns an error for a text that is too large, has a NUL byte or is not
+// UTF-8.
 func checkText(text string) *BrokenError {
 	if len(text) > MaxState {
 		return &BrokenError{Line: 1, Why: fmt.Sprintf("%d bytes, more than %d", len(text), MaxState)}
@@ -154,7 +154,7 @@ func isInvalidUTF8(r rune, text string) bool {
 
 func lineAt(text string, at int) int { return 1 + strings.Count(text[:at], "\n") }
 
-// usualEnd is the line end that most lines of text have.
+// usualEnd returns the line end of most lines.
 func usualEnd(text string) string {
 	if crlf := strings.Count(text, "\r\n"); 2*crlf > strings.Count(text, "\n") {
 		return "\r\n"
@@ -162,7 +162,7 @@ func usualEnd(text string) string {
 	return "\n"
 }
 
-// String is the whole file.
+// String returns the whole file.
 func (s *State) String() string { return s.bom + strings.Join(s.lines, "") }
 
 // Items lists a section in file order. The caller owns the slice.
@@ -202,9 +202,9 @@ func headerText(updated time.Time, run int64, readiness int) string {
 	return fmt.Sprintf("_Updated: %s · run #%d · readiness %d/100_", updated.UTC().Format(stamp), run, readiness)
 }
 
-// SetHeader writes the time, the number of the run and the readiness (both
-// are brought into their range) into the "_Updated_" line, and puts that line
-// under the title when there is none.
+// SetHeader writes the time, the number of the run and the readiness into the
+// "_Updated_" line, and adds that line below the title if it is missing. Numbers out of
+// range are clamped.
 func (s *State) SetHeader(updated time.Time, run int64, readiness int) {
 	text := headerText(updated, max(run, 0), min(max(readiness, 0), 100))
 	if s.header < 0 {
@@ -237,8 +237,8 @@ func (s *State) readHeader() {
 	}
 }
 
-// rescan reads the lines again after an edit. An edit leaves the title and the
-// headings where they are, so that there is always a layout.
+// rescan reads the lines again after an edit. An edit never removes the title or a
+// heading, so that there is always a layout.
 func (s *State) rescan() {
 	found, broken := scanLayout(s.lines)
 	if broken != nil {
@@ -248,7 +248,7 @@ func (s *State) rescan() {
 	s.readHeader()
 }
 
-// parseCounter is 0 for a number that no counter can have reached.
+// parseCounter reads a number. It is 0 if the number is too large.
 func parseCounter(digits string) int64 {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
@@ -262,7 +262,7 @@ var timeLayouts = []string{
 	"2006-01-02T15:04Z07:00", "2006-01-02T15:04Z0700", "2006-01-02T15:04", time.DateOnly,
 }
 
-// parseTime reads a time that people may have typed; without a zone it is UTC.
+// parseTime reads a time in any form that people type; without a zone it is UTC.
 func parseTime(text string) (time.Time, bool) {
 	text = strings.ToUpper(strings.Replace(text, " ", "T", 1))
 	for _, layout := range timeLayouts {
