@@ -4,11 +4,12 @@ import "bytes"
 
 // Bounded is a writer that keeps the first Limit bytes and drops the rest, so
 // that a child is never blocked by a full pipe. The zero Bounded keeps nothing.
-// One goroutine may use it; see Ring for more, and for the end of an output.
+// Only one goroutine may use it. Ring may be used by several, and also keeps the end
+// of an output.
 type Bounded struct {
 	bytes.Buffer
 	Limit int
-	Cut   bool // there were more bytes
+	Cut   bool // more bytes were written
 }
 
 // Write never fails.

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setCellNamespaces asks for all namespaces of a cell. Root keeps the ids of the host, so
-// that its program can read what belongs to anybody until it becomes somebody
-// else; any other user knows only itself.
+// setCellNamespaces makes sys start a process in the namespaces of a cell. Root keeps
+// the ids of the host, so that the stage can read everybody's files until it changes
+// its user; for any other user only the own id is mapped.
 func setCellNamespaces(sys *syscall.SysProcAttr) {
 	sys.Cloneflags |= syscall.CLONE_NEWUSER | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
@@ -22,15 +22,14 @@ func setCellNamespaces(sys *syscall.SysProcAttr) {
 		sys.UidMappings, sys.GidMappings = knownIDs("uid"), knownIDs("gid")
 		sys.GidMappingsEnableSetgroups = true
 	}
-	// Exec by a user other than 0 drops all but ambient capabilities.
-	// An overlay goes on working with those of whoever mounted it.
+	// Exec by a user other than 0 drops all but ambient capabilities. An overlay keeps
+	// working with the capabilities of the process that mounted it.
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		sys.AmbientCaps = append(sys.AmbientCaps, c)
 	}
 }
 
-// knownIDs maps every id that this process knows to itself: all, or in a
-// container those that it was given.
+// knownIDs maps every id of this user namespace to itself. What is "uid" or "gid".
 func knownIDs(what string) []syscall.SysProcIDMap {
 	text, err := os.ReadFile("/proc/self/" + what + "_map")
 	if err != nil {

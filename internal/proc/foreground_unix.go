@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// foregroundChild is a program in pawl's own group.
+// foregroundChild is a program in pawl's own process group.
 type foregroundChild struct {
 	*waitedProcess
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-run/pawl/internal/proc/stage"
 )
 
-// errGroup means that the program was not started because it could not enter
-// its control group.
+// errGroup means that the program could not enter its control group and was not
+// started.
 var errGroup = errors.New("enter its control group")
 
 // cgroups remembers where this pawl makes control groups.
@@ -27,9 +27,10 @@ var cgroups struct {
 	home  cgroup.Home
 }
 
-// groupHome returns where this pawl makes control groups. The first call removes what
-// a dead one left there, and makes sure that programs start in version 2. Like
-// strongest it remembers only an answer that will not change.
+// groupHome returns where this pawl makes control groups. The first call removes the
+// groups that dead pawls left there, and starts a program to see whether groups of
+// version 2 work. Like strongestKind it remembers only an answer that will not
+// change.
 func groupHome() cgroup.Home {
 	cgroups.mu.Lock()
 	defer cgroups.mu.Unlock()
@@ -48,10 +49,10 @@ func groupHome() cgroup.Home {
 	return h
 }
 
-// tryGroup starts a program in a group of h. A container may show the hierarchy
-// and refuse the system call, which cannot be told from a failed exec later.
+// tryGroup starts a program in a group of h. A container may show the hierarchy and
+// refuse the system call, which later looks like a failed exec.
 func tryGroup(h cgroup.Home) error {
-	// A stage without an order does nothing and ends.
+	// A stage without an order ends at once.
 	p := program{path: "/proc/self/exe", argv: []string{"pawl", stage.Arg}, env: []string{}}
 	p.group = h.MakeGroup(newGroupName(), cgroup.Limits{Kill: true})
 	if p.group == nil {
@@ -64,11 +65,11 @@ func tryGroup(h cgroup.Home) error {
 	return nil
 }
 
-// startInGroup starts p with the group that its limits or the method ask for, and
-// without one where the host refuses that after all and the method allows it.
+// startInGroup starts p in a new group if its limits or the method need one. If p
+// cannot enter it and the method does not need it, p is started without a group.
 func (w treeMethod) startInGroup(ctx context.Context, p program, stdio [3]*os.File) (child, error) {
 	p.stage, p.cell = w.stage, w.kind == stage.KindCell
-	p.group = w.makeGroup(p.limits) //nolint:contextcheck // What the host offers is asked once, for every later run.
+	p.group = w.makeGroup(p.limits) //nolint:contextcheck // What the host offers is found out once for all runs.
 	c, err := startStage(ctx, w.kind, p, stdio)
 	if err == nil {
 		p.group.TightenAfterStart()
@@ -88,7 +89,7 @@ func (w treeMethod) makeGroup(l Limits) *cgroup.Group {
 	}
 	h := groupHome()
 	if w.stage != "" {
-		// A stage that confines itself cannot ask for version 2 any more.
+		// Such a stage can no longer enter a group of version 2 once it has confined itself.
 		h = h.WithoutUnified()
 	}
 	return h.MakeGroup(newGroupName(), cgroup.Limits{
@@ -96,7 +97,7 @@ func (w treeMethod) makeGroup(l Limits) *cgroup.Group {
 	})
 }
 
-// stageBounds are what the stage has to do about limits.
+// stageBounds returns the limits and groups that the stage has to apply.
 func stageBounds(p program) stage.Bounds {
 	b := stage.Bounds{FileBytes: uint64(p.limits.FileBytes), Group: p.group.UnifiedDir(), Tasks: p.group.TaskDirs()}
 	if p.cell {
@@ -105,7 +106,7 @@ func stageBounds(p program) stage.Bounds {
 	return b
 }
 
-// leaveGroup notes what the group met, and removes it.
+// leaveGroup records which limit the group hit, and removes it.
 func (c *staged) leaveGroup() {
 	processes, memory := c.group.LimitsHit()
 	switch {
@@ -119,24 +120,24 @@ func (c *staged) leaveGroup() {
 
 const groupPrefix = "pawl-"
 
-// groups numbers the groups of this process.
+// groups counts the groups that this process made, to give each another name.
 var groups atomic.Int64
 
-// newGroupName names a group so that a later pawl knows whether this one lives.
+// newGroupName returns a name from which a later pawl can tell whether this one lives.
 func newGroupName() string {
 	id := Self()
 	return fmt.Sprintf("%s%d-%d-%s-%d", groupPrefix, id.PID, id.Start, bootMark(), groups.Add(1))
 }
 
-// bootMark stands for Identity.Boot, which is too long for a name.
+// bootMark returns a hash of Identity.Boot, which is too long for a name.
 func bootMark() string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(Self().Boot))
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// isOrphaned reports whether a group of this name belonged to a pawl that is dead.
-// One of another PID namespace cannot be judged from here.
+// isOrphaned reports whether the group belonged to a pawl that is dead. It is false
+// for a pawl of another PID namespace, which cannot be seen from here.
 func isOrphaned(name string) bool {
 	parts := strings.Split(strings.TrimPrefix(name, groupPrefix), "-")
 	if len(parts) != 4 || parts[2] != bootMark() {
@@ -165,7 +166,8 @@ func sweepGroups(h cgroup.Home) {
 	}
 }
 
-// killMembers kills the members of g until none is left or ctx ends.
+// killMembers kills the members of g, one by one if the group cannot be killed as a
+// whole, until none is left or ctx ends.
 func killMembers(ctx context.Context, g *cgroup.Group) {
 	if g == nil || g.Kill() {
 		return

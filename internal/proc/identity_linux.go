@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/proc/stage"
 )
 
-// bootID adds the PID namespace to the kernel's boot id, because two containers
-// of one kernel share the latter but not their pids.
+// bootID returns the kernel's boot id and the PID namespace, because two containers of
+// one kernel share the boot id but not their pids.
 func bootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

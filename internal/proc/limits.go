@@ -2,37 +2,37 @@ package proc
 
 import "sync"
 
-// Limits bound what a tree of processes may use up. A zero field means no limit.
+// Limits bound what a tree of processes may use. A zero field means no limit.
 //
-// Only [Tree] keeps all of them, where Tree.EnforcedLimits says so; Plain and [Group]
-// keep Output alone. A tree that passes a limit of which the kernel only refuses
-// more goes on, and Result.Limit names the limit if the program then fails.
+// Tree.EnforcedLimits says which of them [Tree] enforces on this host; Plain and
+// [Group] enforce only Output. If the kernel enforces a limit by refusing more, the
+// tree keeps running, and Result.Limit names the limit if the program then fails.
 type Limits struct {
 	// Processes is how many processes and threads may live at a time. A control
-	// group refuses to make more; where there is none, the tree is looked at up
-	// to every quarter of a second and killed when it has more.
+	// group refuses to make more. Without one, Run counts them at least every
+	// quarter of a second, and kills the tree if it has more.
 	Processes int
 
-	// Memory is how many bytes all of them hold together: anonymous and shared
-	// memory, not the page cache. At the limit of a control group the kernel
-	// kills the process that holds most; where there is no such group, the tree
-	// is killed as for Processes.
+	// Memory is how many bytes of anonymous and shared memory all of them hold
+	// together; the page cache does not count. At the limit of a control group the
+	// kernel kills the process that holds most. Without one, Run kills the tree as
+	// for Processes.
 	Memory int64
 
-	// Output is how many bytes of standard output and error are passed on,
-	// counted together. No more than these reach the writers; then the tree is
-	// killed. What goes to an *os.File or is discarded is not counted.
+	// Output is how many bytes of standard output and error together reach the
+	// writers. A tree that writes more is killed. What goes to an *os.File or is
+	// discarded is not counted.
 	Output int64
 
-	// FileBytes is the size of any one file that is written. A program that
-	// would pass it gets SIGXFSZ, which ends it unless it ignores that.
+	// FileBytes is the largest size of a file that a program writes. A program that
+	// writes beyond it gets SIGXFSZ, which ends it unless it ignores the signal.
 	FileBytes int64
 }
 
-// Limit names the limit that a program ran into.
+// Limit names a limit that a program hit.
 type Limit string
 
-// The limits, each with the field of Spec that sets it. The zero Limit is none.
+// The limits, each with the field of Spec that sets it. The zero Limit means none.
 const (
 	ProcessesLimit Limit = "processes" // Limits.Processes
 	MemoryLimit    Limit = "memory"    // Limits.Memory
@@ -41,19 +41,22 @@ const (
 	TimeLimit      Limit = "time"      // Timeout
 )
 
-// exceeded is the cause of a context that a limit ended.
+// exceeded is the cause of a context that ended because of a limit.
 type exceeded struct{ limit Limit }
 
 func (e exceeded) Error() string { return "limit of " + string(e.limit) + " passed" }
 
-// limited is a child on which limits other than time and output are kept.
+// limited is a child with limits other than those of time and output.
 type limited interface {
-	watchLimits(exceed func(Limit)) // looks at what the tree uses until done, and calls exceed at most once
-	limitHit(end status) Limit      // which limit it ran into without being killed; after reap
+	// watchLimits watches the tree until done, and calls exceed at most once.
+	watchLimits(exceed func(Limit))
+	// limitHit returns the limit that the program hit without being killed for it;
+	// it is called after reap.
+	limitHit(end status) Limit
 }
 
-// startWatching starts to look at c, if there is anything to look at. The caller waits
-// for the group after c is done.
+// startWatching starts a goroutine that watches the limits of c, if c has any. The
+// caller waits for the result after c is done.
 func startWatching(c child, exceed func(Limit)) *sync.WaitGroup {
 	var looking sync.WaitGroup
 	if l, ok := c.(limited); ok {
@@ -62,8 +65,8 @@ func startWatching(c child, exceed func(Limit)) *sync.WaitGroup {
 	return &looking
 }
 
-// setEnd decides how a program ended, from what Run did and what the program
-// itself did.
+// setEnd completes r from how the program itself ended. Cut means that a part of its
+// output was dropped because of the limit.
 func (r *Result) setEnd(c child, end status, cut bool) {
 	r.Exit = end.exit
 	switch {

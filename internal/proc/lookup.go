@@ -12,12 +12,12 @@ import (
 	"github.com/pawl-run/pawl/internal/proc/cgroup"
 )
 
-// program is a Spec whose names were resolved.
+// program is a Spec whose program was looked up.
 type program struct {
-	path string // as exec takes it: absolute, or with a slash and relative to dir
+	path string // for exec: absolute, or with a slash and relative to dir
 	dir  string
 	argv []string
-	env  []string // never nil, because nil means inherit to package os
+	env  []string // never nil, which package os would take for its own environment
 	tag  string
 
 	extra []*os.File
@@ -25,10 +25,10 @@ type program struct {
 	cell  bool
 
 	limits Limits
-	group  *cgroup.Group // where the kernel keeps limits or kills; nil: nowhere
+	group  *cgroup.Group // nil: the program has no control group
 }
 
-// takeUnresolved leaves names to the stage that starts the program.
+// takeUnresolved leaves the lookup of the program to the stage that starts it.
 func takeUnresolved(s Spec) (program, error) {
 	if err := s.check(); err != nil {
 		return program{}, err
@@ -42,8 +42,8 @@ func newProgram(s Spec, path string) program {
 	}
 }
 
-// resolveProgram finds the program of s. Its errors match exec.ErrNotFound for a name
-// that is in no directory of PATH, and otherwise fs.ErrNotExist or
+// resolveProgram looks up the program of s. Its errors match exec.ErrNotFound for a
+// name that is in no directory of PATH, and otherwise fs.ErrNotExist or
 // fs.ErrPermission.
 func resolveProgram(s Spec) (program, error) {
 	if err := s.check(); err != nil {
@@ -59,8 +59,8 @@ func resolveProgram(s Spec) (program, error) {
 	return newProgram(s, path), nil
 }
 
-// checkDir tells a missing working directory from a missing program, which
-// exec itself reports alike.
+// checkDir checks the working directory, because exec reports a missing directory and
+// a missing program by the same error.
 func checkDir(dir string) error {
 	if dir == "" {
 		return nil
@@ -87,7 +87,7 @@ func findProgram(s Spec) (string, error) {
 	return name, checkExecutable(seen)
 }
 
-// searchPath looks for name in the absolute directories of path.
+// searchPath looks up name in the absolute directories of path.
 func searchPath(name, path string) (string, error) {
 	missing := exec.ErrNotFound
 	for _, dir := range PathDirs(path) {
@@ -103,8 +103,8 @@ func searchPath(name, path string) (string, error) {
 	return "", &exec.Error{Name: name, Err: missing}
 }
 
-// execError puts err, which exec returned for p, into words. The file was there a
-// moment ago, so ENOENT is about the interpreter that its first line names.
+// execError explains err, which exec returned for p. The file was there a moment ago,
+// so ENOENT means that the interpreter in its first line is missing.
 func execError(p program, err error) error {
 	failed := &fs.PathError{Op: "exec", Path: p.path, Err: err}
 	if errors.Is(err, syscall.ENOENT) {

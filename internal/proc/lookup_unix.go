@@ -12,7 +12,7 @@ import (
 
 func hasSeparator(name string) bool { return strings.Contains(name, "/") }
 
-// checkExecutable says why path cannot be executed by this user, nil if it can.
+// checkExecutable returns nil if this user can execute path, and why not otherwise.
 func checkExecutable(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 func hasSeparator(name string) bool { return strings.ContainsAny(name, `/\:`) }
 
-// checkExecutable says why path is not a program. Unlike the shell it adds no extension.
+// checkExecutable returns nil if path is a file. Unlike the shell it adds no extension.
 func checkExecutable(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -2,8 +2,7 @@ package proc
 
 import "sync/atomic"
 
-// meter counts what all outlets of one program carry together. The nil meter
-// bounds nothing.
+// meter counts the bytes of all outlets of one program. The nil meter has no limit.
 type meter struct {
 	left   atomic.Int64 // negative once the limit was passed
 	exceed func(Limit)
@@ -18,8 +17,8 @@ func newMeter(limit int64, exceed func(Limit)) *meter {
 	return m
 }
 
-// takeBytes returns how many of the next n bytes may be passed on. All that follow
-// are none once it was fewer than n.
+// takeBytes returns how many of the next n bytes may be passed on. Once that is fewer
+// than n, it is 0 for all later bytes.
 func (m *meter) takeBytes(n int) int {
 	if m == nil || n == 0 {
 		return n
@@ -28,5 +27,5 @@ func (m *meter) takeBytes(n int) int {
 	return max(0, n+int(min(left, 0)))
 }
 
-// isPassed reports whether anything was not passed on.
+// isPassed reports whether the limit was passed.
 func (m *meter) isPassed() bool { return m != nil && m.left.Load() < 0 }

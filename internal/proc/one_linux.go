@@ -20,15 +20,15 @@ func IdentityOf(pid int) Identity {
 	return id
 }
 
-// Stopped reports whether that very process lives on this host and was stopped
-// by a signal or a debugger, so that it does nothing until it is continued.
+// Stopped reports whether exactly this process lives on this host and was stopped by
+// a signal or a debugger, so that it does nothing until it is continued.
 func Stopped(id Identity) bool {
 	p, ok := readLiving(id)
 	return ok && p.Stopped
 }
 
-// Kill ends that very process, stopped or not, and returns when it is dead. A
-// process of another host, or one that is dead already, is left alone.
+// Kill kills exactly this process, stopped or not, and returns when it is dead. It
+// does nothing if the process is on another host or already dead.
 func Kill(ctx context.Context, id Identity) error {
 	find := func() []stage.Process {
 		if p, ok := readLiving(id); ok {
@@ -42,8 +42,8 @@ func Kill(ctx context.Context, id Identity) error {
 	if Alive(id) {
 		return fmt.Errorf("kill process %d: it belongs to another user", id.PID)
 	}
-	// Its first thread may be gone before the others have closed its files, which
-	// is when its locks end.
+	// Its first thread may end before the others have closed its files, and with
+	// them its locks.
 	for {
 		p, ok := stage.ReadProcess(id.PID)
 		if !ok || p.Start != id.Start || p.Threads <= 1 {
@@ -57,7 +57,7 @@ func Kill(ctx context.Context, id Identity) error {
 	}
 }
 
-// readLiving reads that very process if it lives on this host.
+// readLiving reads the state of exactly this process, if it lives on this host.
 func readLiving(id Identity) (stage.Process, bool) {
 	p, ok := stage.ReadProcess(id.PID)
 	return p, ok && !p.Dead && p.Start == id.Start && SameHost(id)

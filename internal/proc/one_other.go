@@ -8,11 +8,10 @@ import (
 	"fmt"
 )
 
-// Stopped is false: whether a process is stopped is only known on Linux.
+// Stopped returns false: only on Linux is it known whether a process is stopped.
 func Stopped(Identity) bool { return false }
 
-// Kill refuses: without the time at which a process started, a later one could
-// have its pid.
+// Kill fails: without the start time of a process, a later one could have its pid.
 func Kill(_ context.Context, id Identity) error {
 	return fmt.Errorf("kill process %d: %w", id.PID, errors.ErrUnsupported)
 }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// groupChild is a program that leads a session, and so a process group.
+// groupChild is a program that leads a session and a process group.
 type groupChild struct {
 	*waitedProcess
 }
@@ -24,8 +24,8 @@ func startPlain(_ context.Context, p program, stdio [3]*os.File) (child, error) 
 	return groupChild{w}, nil
 }
 
-// term also wakes a stopped program, which would not act on the signal. What
-// cannot be signalled any more is gone, here as in kill.
+// term also continues a stopped program, which would not act on the signal
+// otherwise. Errors are ignored, here and in kill: the group is gone then.
 func (g groupChild) term() {
 	_ = syscall.Kill(-g.pid, syscall.SIGTERM)
 	_ = syscall.Kill(-g.pid, syscall.SIGCONT)
@@ -38,7 +38,7 @@ func (g groupChild) reap() status {
 	return exitStatus(g.reapStatus())
 }
 
-// exitStatus turns the kernel's status into ours.
+// exitStatus converts the kernel's status.
 func exitStatus(ws syscall.WaitStatus) status {
 	if ws.Signaled() {
 		return status{exit: 128 + int(ws.Signal()), signaled: true}

@@ -27,7 +27,7 @@ func startPlain(_ context.Context, p program, stdio [3]*os.File) (child, error) 
 
 func (c *singleChild) done() <-chan struct{} { return c.dead }
 
-// term kills: there is no signal that asks.
+// term kills: Windows has no signal that asks a program to end.
 func (c *singleChild) term() { c.kill() }
 
 func (c *singleChild) kill() { _ = c.process.Kill() }

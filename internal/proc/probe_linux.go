@@ -11,15 +11,15 @@ import (
 	"github.com/pawl-run/pawl/internal/proc/stage"
 )
 
-// hostStage remembers the strongest kind of stage that worked here.
+// hostStage remembers the strongest kind of stage that works on this host.
 var hostStage struct {
 	mu   sync.Mutex
 	kind stage.Kind
 }
 
-// strongestKind tries the kinds in order until one works. Only an answer that will
-// not change is remembered: a host that was short of memory or descriptors for
-// a moment must not lose its namespaces for the life of the daemon.
+// strongestKind tries the kinds in order until one works. It remembers the answer
+// only if no stronger kind failed for a temporary reason: a daemon on a host that
+// was short of memory for a moment must not go without namespaces ever after.
 func strongestKind() (stage.Kind, error) {
 	hostStage.mu.Lock()
 	defer hostStage.mu.Unlock()
@@ -32,7 +32,7 @@ func strongestKind() (stage.Kind, error) {
 	}
 	var refused error
 	for _, kind := range kinds {
-		err := probe(kind)
+		err := tryStage(kind, program{argv: []string{"a probe"}})
 		if err != nil {
 			refused = errors.Join(refused, err)
 			continue
@@ -45,10 +45,8 @@ func strongestKind() (stage.Kind, error) {
 	return 0, refused
 }
 
-// probe starts a stage that sets itself up and exits.
-func probe(kind stage.Kind) error { return tryStage(kind, program{argv: []string{"a probe"}}) }
-
-// tryStage starts a stage with a program that ends by itself, and waits for it.
+// tryStage starts a stage and waits for its end. P ends by itself; without a path the
+// stage sets itself up and exits.
 func tryStage(kind stage.Kind, p program) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -66,7 +64,7 @@ func tryStage(kind stage.Kind, p program) error {
 	return nil
 }
 
-// isTemporary reports whether err says something about this moment, not the host.
+// isTemporary reports whether err may not happen again later.
 func isTemporary(err error) bool {
 	for _, e := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, context.DeadlineExceeded} {
 		if errors.Is(err, e) {

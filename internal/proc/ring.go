@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Ring is a writer of bounded memory: it keeps the first and the last bytes
-// written to it and counts those between, which it drops. Any number of
-// goroutines may use it. The zero Ring keeps nothing.
+// Ring is a writer that keeps the first and the last bytes written to it, and drops
+// and counts those between. Any number of goroutines may use it. The zero Ring keeps
+// nothing.
 type Ring struct {
 	mu    sync.Mutex
 	head  []byte // at most first bytes
@@ -19,8 +19,8 @@ type Ring struct {
 	total int64
 }
 
-// NewRing returns a Ring that keeps the first and the last bytes, as many of
-// each as it is told. Memory is used as it fills.
+// NewRing returns a Ring that keeps that many of the first and of the last bytes. It
+// allocates memory as it fills.
 func NewRing(first, last int) *Ring {
 	return &Ring{first: max(first, 0), last: max(last, 0)}
 }
@@ -40,7 +40,7 @@ func (r *Ring) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// keepTail puts p at the end of the tail.
+// keepTail appends p to the tail, and drops the oldest bytes of a full one.
 func (r *Ring) keepTail(p []byte) {
 	if extra := len(p) - r.last; extra > 0 {
 		p = p[extra:]
@@ -64,11 +64,10 @@ func (r *Ring) Total() int64 {
 	return r.total
 }
 
-// droppedBytes is how many bytes were written but not kept.
+// droppedBytes returns how many bytes were written but not kept.
 func (r *Ring) droppedBytes() int64 { return r.total - int64(len(r.head)) - int64(len(r.tail)) }
 
-// Bytes returns a copy of what was kept, without a mark where bytes were
-// dropped.
+// Bytes returns a copy of the kept bytes, without a mark where bytes were dropped.
 func (r *Ring) Bytes() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,8 +75,8 @@ func (r *Ring) Bytes() []byte {
 	return []byte(head + tail)
 }
 
-// String returns what was kept as valid UTF-8, each run of other bytes replaced
-// by U+FFFD. Where bytes were dropped stands a line that says how many.
+// String returns the kept bytes as valid UTF-8, with each run of invalid bytes
+// replaced by U+FFFD. A line in place of dropped bytes says how many there were.
 func (r *Ring) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

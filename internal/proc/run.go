@@ -11,14 +11,14 @@ import (
 	"github.com/pawl-run/pawl/internal/waiting"
 )
 
-// child is a started program as the common path sees it. Only the goroutine
-// that called run uses it, and reap comes last, so no signal is ever sent to a
-// pid that may have been given away.
+// child is a started program. Only the goroutine that called runProgram uses it, and
+// reap is called last, so that no signal is ever sent to a pid that may belong to
+// another process by then.
 type child interface {
-	done() <-chan struct{} // closed when nothing is left to wait for but reap
+	done() <-chan struct{} // closed when the program has ended
 	term()                 // asks the program to end
-	kill()                 // ends everything that the method can reach
-	reap() status          // collects what is left; after done
+	kill()                 // kills everything that the method can reach
+	reap() status          // reaps the program, after done
 }
 
 // status is how the program itself ended.
@@ -27,11 +27,12 @@ type status struct {
 	signaled bool
 }
 
-// starter starts p with the three standard streams. When ctx ends before the
-// program runs, it cleans up and returns the cause.
+// starter starts p with the three standard streams. If ctx ends before the program
+// runs, it cleans up and returns the cause.
 type starter func(ctx context.Context, p program, stdio [3]*os.File) (child, error)
 
-// runProgram carries s from start to end with whatever start provides.
+// runProgram looks up the program of s by find, starts it by start and waits for its
+// end.
 func runProgram(ctx context.Context, s Spec, find func(Spec) (program, error), start starter) (Result, error) {
 	notStarted := Result{Exit: -1, Ended: NotStarted}
 	p, err := find(s)
@@ -63,7 +64,8 @@ func runProgram(ctx context.Context, s Spec, find func(Spec) (program, error), s
 	return res, nil
 }
 
-// boundContext adds the bounds that Run itself keeps. What ends the context is the cause.
+// boundContext adds the timeout to ctx. The context can also be ended with a cause,
+// such as another limit.
 func boundContext(ctx context.Context, timeout time.Duration) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if timeout <= 0 {
@@ -76,9 +78,9 @@ func boundContext(ctx context.Context, timeout time.Duration) (context.Context, 
 	}
 }
 
-// startPatiently tries again while the program is open for writing. A script
-// that pawl has just written is, for as long as a process forked at that moment
-// by another goroutine has not yet reached its own exec.
+// startPatiently starts p, and tries again for a while if its file is open for
+// writing. A script that pawl has just written may be: a process that another
+// goroutine forked at that moment has it open until its own exec.
 func startPatiently(ctx context.Context, start starter, p program, stdio [3]*os.File) (child, error) {
 	const tries = 8
 	defer waiting.For(ctx, "the start of "+p.argv[0], nil)()
@@ -90,28 +92,24 @@ func startPatiently(ctx context.Context, start starter, p program, stdio [3]*os.
 		if !errors.Is(err, syscall.ETXTBSY) || wait > time.Millisecond<<tries {
 			return c, err
 		}
-		pause(ctx, wait)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// superviseChild waits until c is done, and makes it so when ctx ends.
+// superviseChild waits until c is done. When ctx ends, it ends c.
 func superviseChild(ctx context.Context, c child, grace time.Duration) Result {
 	select {
 	case <-c.done():
 		return Result{Ended: Exited}
 	case <-ctx.Done():
 	}
-	if isClosed(c.done()) {
+	select {
+	case <-c.done(): // Both were ready.
 		return Result{Ended: Exited}
+	default:
 	}
 	res := endedBy(ctx)
 	if grace > 0 && res.Ended != Limited {
@@ -129,16 +127,7 @@ func superviseChild(ctx context.Context, c child, grace time.Duration) Result {
 	return res
 }
 
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// endedBy says which bound ended ctx.
+// endedBy returns a result that says why ctx ended.
 func endedBy(ctx context.Context) Result {
 	e, ok := errors.AsType[exceeded](context.Cause(ctx))
 	switch {

@@ -11,28 +11,29 @@ import (
 	"github.com/pawl-run/pawl/internal/proc/stage"
 )
 
-// sealInherited keeps descriptors that pawl inherited out of the programs it starts. Its
-// own are closed by exec anyway.
+// sealInherited keeps descriptors that pawl inherited from the programs it starts.
+// Exec closes pawl's own anyway.
 var sealInherited = sync.OnceFunc(stage.SealDescriptors)
 
-// sessionLeader makes a program the leader of a session that dies with pawl.
+// sessionLeader returns the attributes of a program that leads a session and dies with
+// pawl.
 func sessionLeader() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// waitedProcess is a process that a goroutine of its own started and waits for.
+// waitedProcess is a process that a goroutine started and waits for.
 type waitedProcess struct {
 	pid  int
 	dead chan struct{}
 }
 
-// spawnProcess starts a process and waits for its end.
+// spawnProcess starts a process, whose end closes done. The caller reaps it.
 func spawnProcess(path string, argv []string, files []*os.File, attr *syscall.ProcAttr) (*waitedProcess, error) {
 	return spawnAndAwait(awaitZombie, path, argv, files, attr)
 }
 
 // spawnAndAwait starts a process and calls wait on the thread that forked it, because
-// the parent-death signal is that thread's, not the process's.
+// the parent-death signal is sent when that thread ends, and not the process.
 func spawnAndAwait(wait func(pid int), path string, argv []string, files []*os.File, attr *syscall.ProcAttr) (*waitedProcess, error) {
 	for _, f := range files {
 		attr.Files = append(attr.Files, f.Fd())
@@ -58,8 +59,8 @@ func spawnAndAwait(wait func(pid int), path string, argv []string, files []*os.F
 	return w, nil
 }
 
-// awaitZombie leaves the process unreaped, so that its pid and process group
-// stay its own until collect.
+// awaitZombie waits for the end of the process without reaping it, so that no other
+// process gets its pid and process group before reapStatus is called.
 func awaitZombie(pid int) {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -69,8 +70,8 @@ func awaitZombie(pid int) {
 	}
 }
 
-// awaitZombieAndRevive is awaitZombie for a process that its own descendants may
-// have stopped, and that nobody else has a reason to stop.
+// awaitZombieAndRevive is awaitZombie, and also continues the process whenever it was
+// stopped: its own descendants may do that.
 func awaitZombieAndRevive(pid int) {
 	const stopped = 5 // CLD_STOPPED
 	for {
@@ -79,7 +80,7 @@ func awaitZombieAndRevive(pid int) {
 		switch {
 		case err == unix.EINTR:
 		case err == nil && info.Code == stopped:
-			// Asking for this alone takes the event without reaping anything.
+			// Waiting only for this event takes it and reaps nothing.
 			_ = unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOHANG, nil)
 			_ = unix.Kill(pid, unix.SIGCONT)
 		default:
@@ -90,7 +91,7 @@ func awaitZombieAndRevive(pid int) {
 
 func (w *waitedProcess) done() <-chan struct{} { return w.dead }
 
-// reapStatus reaps the process, after done.
+// reapStatus reaps the process and returns its status. It is called after done.
 func (w *waitedProcess) reapStatus() syscall.WaitStatus {
 	var ws syscall.WaitStatus
 	for {

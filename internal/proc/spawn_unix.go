@@ -11,12 +11,13 @@ import (
 // sealInherited does nothing: only Linux can mark all inherited descriptors at once.
 func sealInherited() {}
 
-// sessionLeader makes a program the leader of a session. It does not die with pawl.
+// sessionLeader returns the attributes of a program that leads a session. It does not
+// die with pawl.
 func sessionLeader() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // waitedProcess is a process that a goroutine waits for. It is reaped before done is
-// closed, so in theory a signal to its group can meet a stranger when the
-// system hands out every pid within that moment.
+// closed, so in theory a signal can reach another group with the same number, if the
+// system reuses the pid within that moment.
 type waitedProcess struct {
 	pid    int
 	dead   chan struct{}

@@ -10,19 +10,21 @@ import (
 )
 
 const (
-	// linger is how long output may stay open after the program is dead: a
-	// descendant that left the process group can hold it for ever.
+	// linger is how long output is read after the program is dead: a descendant that
+	// left the process group can hold it open for ever.
 	linger = 200 * time.Millisecond
-	// lateRead bounds each read of what is left in a pipe after linger, and
-	// lateBytes all of them; a pipe holds no more unless it is still fed.
+	// lateRead limits each read of what is left in a pipe after linger, and
+	// lateBytes all of them; a pipe holds no more unless somebody still writes.
 	lateRead  = 10 * time.Millisecond
 	lateBytes = 1 << 20
-	// lateInput is how long a Read of standard input may outlast the program.
+	// lateInput is how long Run waits for a Read of Spec.Stdin after the program
+	// ended.
 	lateInput = 100 * time.Millisecond
 )
 
-// streams are the standard streams of one program. child holds the program's
-// ends, of which toClose are ours; outlets and inlet are the other ends.
+// streams are the standard streams of one program. child are the program's ends;
+// toClose are those of them that this package opened. outlets and inlet are the
+// other ends.
 type streams struct {
 	meter   *meter
 	child   [3]*os.File
@@ -32,14 +34,14 @@ type streams struct {
 	pumps   sync.WaitGroup
 }
 
-// outlet carries what a program writes.
+// outlet copies what a program writes.
 type outlet struct {
 	from  *os.File
 	to    io.Writer
 	meter *meter
 }
 
-// inlet carries what a program reads.
+// inlet copies what a program reads.
 type inlet struct {
 	from  io.Reader
 	to    *os.File
@@ -62,7 +64,7 @@ func openStreams(s Spec, exceed func(Limit)) (*streams, error) {
 	return std, nil
 }
 
-// sameWriter compares two writers, which may be of a type that cannot be compared.
+// sameWriter reports whether two writers are equal. Their type may not be comparable.
 func sameWriter(a, b io.Writer) bool {
 	t := reflect.TypeOf(a)
 	return t == reflect.TypeOf(b) && t != nil && t.Comparable() && a == b
@@ -94,7 +96,7 @@ func (s *streams) openOutput(fd int, to io.Writer) error {
 	return nil
 }
 
-// useFile gives the program f itself, or the null device.
+// useFile gives the program f itself, or the null device if f is nil.
 func (s *streams) useFile(fd int, f *os.File, flag int) error {
 	if f == nil {
 		null, err := os.OpenFile(os.DevNull, flag, 0)
@@ -107,7 +109,7 @@ func (s *streams) useFile(fd int, f *os.File, flag int) error {
 	return nil
 }
 
-// closeChild closes our copies of the program's ends, after the start.
+// closeChild closes pawl's copies of the program's ends, after the start.
 func (s *streams) closeChild() {
 	for _, f := range s.toClose {
 		f.Close()
@@ -124,8 +126,8 @@ func (s *streams) closeOwn() {
 	}
 }
 
-// startCopying starts the copying, which ends when the other side has closed, or soon
-// after settle was called.
+// startCopying starts to copy. It ends when the program's side is closed, or soon
+// after the call of waitForCopying.
 func (s *streams) startCopying() {
 	for _, o := range s.outlets {
 		s.pumps.Go(o.copyOutput)
@@ -135,7 +137,8 @@ func (s *streams) startCopying() {
 	}
 }
 
-// waitForCopying returns when nothing more is written to the caller's writers.
+// waitForCopying returns when nothing more is written to the caller's writers. It is
+// called after the program has ended.
 func (s *streams) waitForCopying() {
 	for _, o := range s.outlets {
 		if err := o.from.SetReadDeadline(time.Now().Add(linger)); errors.Is(err, os.ErrNoDeadline) {
@@ -152,7 +155,7 @@ func (s *streams) waitForCopying() {
 // buffers are reused, because most programs are short and write little.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
-// copyOutput copies until the program's side has closed or the deadline has passed.
+// copyOutput copies until the program's side is closed or the deadline has passed.
 func (o outlet) copyOutput() {
 	defer o.from.Close()
 	buf := buffers.Get().(*[]byte)
@@ -177,7 +180,7 @@ func (o outlet) copyOutput() {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return
 	}
-	// A slow writer may have used up the time while output was waiting.
+	// A slow writer may have used up the time while output was still in the pipe.
 	for left := lateBytes; left > 0; {
 		err := o.from.SetReadDeadline(time.Now().Add(lateRead))
 		n := 0
@@ -191,16 +194,16 @@ func (o outlet) copyOutput() {
 	}
 }
 
-// copyInput copies until the reader ends or the program no longer reads, which is its
-// own business.
+// copyInput copies until the reader ends or the program no longer reads, which is not
+// an error.
 func (i *inlet) copyInput() {
 	defer close(i.ended)
 	defer i.to.Close()
 	_, _ = io.Copy(i.to, i.from)
 }
 
-// stopCopying ends the copying of a program that has ended. A Read that does not
-// return keeps its goroutine until it does.
+// stopCopying ends copyInput after the program has ended. If a Read does not return,
+// its goroutine stays until it does.
 func (i *inlet) stopCopying() {
 	_ = i.to.SetWriteDeadline(time.Now())
 	timer := time.NewTimer(lateInput)

@@ -4,6 +4,7 @@ package proc
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -199,11 +200,11 @@ func TestManyRunsAtOnceDoNotMeet(t *testing.T) {
 }
 
 func TestAScriptJustWrittenStartsWhileOthersFork(t *testing.T) {
-	stop := make(chan struct{})
+	stopping, stop := context.WithCancel(t.Context())
 	var forking sync.WaitGroup
 	for range 2 {
 		forking.Go(func() {
-			for !isClosed(stop) {
+			for stopping.Err() == nil {
 				if _, err := (Plain{}).Run(t.Context(), shell("exit 0")); err != nil {
 					t.Error(err)
 				}
@@ -211,7 +212,7 @@ func TestAScriptJustWrittenStartsWhileOthersFork(t *testing.T) {
 		})
 	}
 	defer forking.Wait()
-	defer close(stop)
+	defer stop()
 	for n := range 50 {
 		path := filepath.Join(t.TempDir(), "script")
 		if err := os.WriteFile(path, []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {

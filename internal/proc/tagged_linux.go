@@ -10,14 +10,15 @@ import (
 	"github.com/pawl-run/pawl/internal/proc/stage"
 )
 
-// KillTagged kills every process whose environment holds exactly the entry tag,
-// NAME=VALUE, and everything below those, and returns how many it killed. It
-// looks again until it has found nothing twice. This process and those that
-// started it are never killed.
+// KillTagged kills every process whose environment has exactly the entry tag,
+// NAME=VALUE, and all their descendants, and returns how many it killed. It repeats
+// that until it has found nothing twice. It never kills this process and its
+// ancestors.
 //
-// Only processes whose environment this user may read are found: its own, or for
-// root all. A process that overwrote its environment is found only below one
-// that did not. The error is that of a malformed tag or the cause of ctx.
+// It finds only processes whose environment this user may read: for root all, and
+// otherwise the user's own. A process that overwrote its environment is found only
+// as a descendant of one that did not. The error is that of a malformed tag or the
+// cause of ctx.
 func KillTagged(ctx context.Context, tag string) (killed int, err error) {
 	if !isTag(tag) {
 		return 0, fmt.Errorf("kill tagged processes: tag %q is not NAME=VALUE", tag)
@@ -32,7 +33,7 @@ func KillTagged(ctx context.Context, tag string) (killed int, err error) {
 	return killed, nil
 }
 
-// findTagged lists the living processes with tag and those below them.
+// findTagged returns the living processes with tag and their descendants.
 func findTagged(tag string) []stage.Process {
 	all := stage.ListProcesses()
 	ours := selfAndAncestors(all)
@@ -52,7 +53,7 @@ func findTagged(tag string) []stage.Process {
 	return found
 }
 
-// selfAndAncestors is this process and its ancestors.
+// selfAndAncestors returns the pids of this process and its ancestors.
 func selfAndAncestors(all []stage.Process) map[int]bool {
 	parents := map[int]int{}
 	for _, p := range all {
@@ -65,7 +66,7 @@ func selfAndAncestors(all []stage.Process) map[int]bool {
 	return ours
 }
 
-// environHas reports whether the environment that pid was started with has tag.
+// environHas reports whether tag is in the environment with which pid was started.
 func environHas(pid int, tag string) bool {
 	block, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {

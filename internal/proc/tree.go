@@ -3,17 +3,17 @@ package proc
 // Tree runs programs so that nothing they start outlives them. The zero value
 // is ready and uses the strongest method that this host allows.
 type Tree struct {
-	// Want insists on one method. Run refuses to start when the host does not
-	// offer it. Empty: the strongest.
+	// Want requires a method. Run fails if the host does not offer it. Empty means
+	// the strongest that the host offers.
 	Want Method
 
 	// Stage is the hidden argument of a stage other than proc's own (see
-	// stage.Serve), which gets Spec.Extra for itself, looks up program and
-	// directory, and may confine what it starts. Empty: proc's own.
+	// stage.Serve). It gets Spec.Extra, looks up the program and the directory, and
+	// may confine what it starts. Empty means proc's own stage.
 	Stage string
 
-	// Cell puts the stage into new namespaces of every kind but time and control
-	// groups, with all capabilities in them and nothing mounted anew. It needs
-	// PIDNamespace and a Stage that makes something of it.
+	// Cell starts the stage in new namespaces of all kinds except time and control
+	// groups, with all capabilities in them. Nothing is mounted there: the Stage
+	// must do that. It needs PIDNamespace.
 	Cell bool
 }

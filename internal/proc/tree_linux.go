@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-run/pawl/internal/waiting"
 )
 
-// Method returns the method that Run uses. The first call, of all values
-// together, tries what the host allows.
+// Method returns the method that Run uses. The first call in this process tries what
+// the host allows.
 func (t Tree) Method() Method {
 	if t.Want != "" {
 		return t.Want
@@ -32,12 +32,12 @@ func (t Tree) Method() Method {
 }
 
 // Run starts s and waits for its end. When it returns, every process that the
-// program started is dead, also those that detached themselves, ignore SIGTERM
-// or are stopped; and all of them die when pawl is killed. With [Group] the
-// promise is only that of Plain.Run.
+// program started is dead, including those that detached themselves, ignore SIGTERM
+// or are stopped; all of them also die when pawl is killed. With [Group] only the
+// guarantees of Plain.Run hold.
 //
-// With [PIDNamespace] the program sees only its own processes. When pawl is not
-// root, it then also runs in a user namespace that knows no other user: files of
+// With [PIDNamespace] the program sees only its own processes. If pawl is not root,
+// the program then also runs in a user namespace without other users: files of
 // others appear as nobody's, and set-uid programs have no effect.
 //
 // Errors are those of Plain.Run, and errors.ErrUnsupported for a method that
@@ -48,7 +48,7 @@ func (t Tree) Run(ctx context.Context, s Spec) (Result, error) {
 		return Plain{}.Run(ctx, s)
 	}
 	tried := waiting.For(ctx, "a first process that shows how this host keeps processes apart", nil)
-	way, err := t.chooseMethod() //nolint:contextcheck // What the host offers is asked once, for every later run.
+	way, err := t.chooseMethod() //nolint:contextcheck // What the host offers is found out once for all runs.
 	tried()
 	if err != nil && t.Want == "" && t.Stage == "" {
 		return Plain{}.Run(ctx, s)
@@ -63,7 +63,7 @@ func (t Tree) Run(ctx context.Context, s Spec) (Result, error) {
 	return runProgram(ctx, s, find, way.startInGroup)
 }
 
-// treeMethod is a method and the stage that it takes.
+// treeMethod is a method and the stage that it uses.
 type treeMethod struct {
 	method Method
 	kind   stage.Kind
@@ -100,7 +100,7 @@ func (t Tree) offeredMethod() (treeMethod, error) {
 	return offered, err
 }
 
-// staged is a program below a stage. The stage's pid is the root of the tree.
+// staged is a program that a stage started. The root of the tree is the stage.
 type staged struct {
 	*waitedProcess
 	kind stage.Kind
@@ -109,11 +109,11 @@ type staged struct {
 
 	limits Limits
 	group  *cgroup.Group
-	ran    Limit // what the group met, known after reap
+	ran    Limit // the limit that the group hit; known after reap
 }
 
-// startStage starts the stage, hands it the order and waits until the program's
-// exec has succeeded.
+// startStage starts a stage with its order, and returns when the program's exec has
+// succeeded.
 func startStage(ctx context.Context, kind stage.Kind, p program, stdio [3]*os.File) (child, error) {
 	c, err := launchStage(kind, p, stdio)
 	if err != nil {
@@ -124,7 +124,7 @@ func startStage(ctx context.Context, kind stage.Kind, p program, stdio [3]*os.Fi
 	last, err := c.readReport()
 	if err == nil && last.Event == stage.Starting {
 		if last, err = c.readReport(); err != nil {
-			// The program may be running: its end is for the caller to see.
+			// The program may be running, so the caller waits for its end.
 			return c, nil
 		}
 	}
@@ -143,8 +143,8 @@ func startStage(ctx context.Context, kind stage.Kind, p program, stdio [3]*os.Fi
 	return nil, fmt.Errorf("start %s: set up its process tree: %w", p.argv[0], err)
 }
 
-// launchStage forks the stage. Its environment holds nothing but the tag, so that no
-// variable meant for the program changes how the stage itself behaves.
+// launchStage forks the stage. Its environment has only the tag, so that no variable
+// for the program changes how the stage itself behaves.
 func launchStage(kind stage.Kind, p program, stdio [3]*os.File) (*staged, error) {
 	order, err := orderFile(stage.Order{Kind: kind, Dir: p.dir, Path: p.path, Argv: p.argv, Env: p.env, Bounds: stageBounds(p)})
 	if err != nil {
@@ -180,12 +180,12 @@ func (p program) stageArg() string {
 	return stage.Arg
 }
 
-// stageAttributes are what the fork needs. A subreaper outlives pawl for a moment to
-// sweep; the end of the link tells it.
+// stageAttributes returns the attributes for the fork of a stage. A subreaper is not
+// killed with pawl: it sees the end of the link, and kills the tree first.
 func stageAttributes(kind stage.Kind) *syscall.SysProcAttr {
 	sys := &syscall.SysProcAttr{Setsid: true}
 	if kind == stage.KindSubreaper {
-		// Its tree may have stopped it just then.
+		// The tree may have stopped it.
 		sys.Pdeathsig = syscall.SIGCONT
 		return sys
 	}
@@ -205,8 +205,8 @@ func stageAttributes(kind stage.Kind) *syscall.SysProcAttr {
 	return sys
 }
 
-// orderFile puts o into a file without a name. A pipe would have to be written
-// while the stage reads it.
+// orderFile writes o to a file in memory without a name. A pipe would have to be
+// written while the stage reads it.
 func orderFile(o stage.Order) (*os.File, error) {
 	fd, err := unix.MemfdCreate("pawl-order", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -220,7 +220,8 @@ func orderFile(o stage.Order) (*os.File, error) {
 	return f, nil
 }
 
-// linkPair returns our end, which knows deadlines, and the stage's, which blocks.
+// linkPair returns pawl's end of a link, which has deadlines, and the stage's, which
+// blocks.
 func linkPair() (ours, far *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -234,7 +235,7 @@ func linkPair() (ours, far *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "pawl-link"), os.NewFile(uintptr(fds[1]), "pawl-link-far"), nil
 }
 
-// refusalError puts what the stage could not do into words.
+// refusalError explains a report of a stage that could not start the program.
 func refusalError(p program, r stage.Report) error {
 	if r.Step == stage.StepExec {
 		return execError(p, r.Errno)
@@ -249,8 +250,8 @@ func refusalError(p program, r stage.Report) error {
 	return fmt.Errorf("start %s: set up its process tree: %s: %w", p.argv[0], r.Step, r.Errno)
 }
 
-// readReport reads one report. The end of the link without one is io.ErrUnexpectedEOF:
-// the stage was killed.
+// readReport reads one report. It returns io.ErrUnexpectedEOF if the link ends, which
+// means that the stage was killed.
 func (c *staged) readReport() (stage.Report, error) {
 	var b [stage.ReportSize]byte
 	if _, err := io.ReadFull(c.link, b[:]); err != nil {
@@ -262,19 +263,19 @@ func (c *staged) readReport() (stage.Report, error) {
 	return stage.ParseReport(b), nil
 }
 
-// closeAndReap collects a stage that has nothing below it.
+// closeAndReap waits for the end of a stage without descendants and reaps it.
 func (c *staged) closeAndReap() {
 	<-c.done()
 	c.link.Close()
 	c.reapStatus()
 }
 
-// term is lost on a stage that is gone, and so is its tree.
+// term has no effect if the stage is dead; its tree is dead then too.
 func (c *staged) term() { _, _ = c.link.Write([]byte{stage.Term}) }
 
-// kill ends the tree. In a PID namespace the death of PID 1 is the death of all.
-// A subreaper must outlive what it adopts, so it is killed only when it does not
-// notice that nothing is left.
+// kill kills the tree. In a PID namespace killing PID 1 kills everything. A subreaper
+// must live longer than what it adopts, so it is killed only if it does not end by
+// itself when nothing is left.
 func (c *staged) kill() {
 	const soon, late = 100 * time.Millisecond, time.Second
 	killed := c.group.Kill()
@@ -303,8 +304,8 @@ func (c *staged) endsWithin(d time.Duration) bool {
 	}
 }
 
-// reap prefers what the stage reported: its own exit status cannot tell a
-// program that exited with 137 from one that was killed.
+// reap returns the status that the stage reported: from the stage's exit status a
+// program that exited with 137 looks like one that was killed.
 func (c *staged) reap() status {
 	_ = c.link.SetReadDeadline(time.Now().Add(time.Second))
 	last, err := c.readReport()
@@ -319,12 +320,12 @@ func (c *staged) reap() status {
 	if c.kind == stage.KindSubreaper {
 		c.killOrphans()
 	}
-	// Without a stage to tell, all that is known is that the tree was killed.
+	// The stage did not report, so all that is known is that the tree was killed.
 	return status{exit: 128 + int(syscall.SIGKILL), signaled: true}
 }
 
-// killOrphans kills what was orphaned when something killed the stage that had
-// adopted it, as far as the group or the tag tells.
+// killOrphans kills what is left of a tree whose subreaper was killed, as far as it is
+// in the group or has the tag.
 func (c *staged) killOrphans() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

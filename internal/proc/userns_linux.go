@@ -9,16 +9,15 @@ import (
 	"github.com/pawl-run/pawl/internal/proc/stage"
 )
 
-// UserNamespace opens a user namespace that knows the ids, in which nothing runs.
-// It is for mounts that show files as those of another owner.
+// UserNamespace makes a user namespace with these mappings, in which nothing runs, and
+// returns it open. It is for mounts that show files with other owners.
 func UserNamespace(uids, gids []syscall.SysProcIDMap) (*os.File, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make a user namespace: %w", err)
 	}
 	defer null.Close()
-	// A stage without an order does nothing and ends. Its namespace lives for as
-	// long as it is not reaped.
+	// A stage without an order ends at once. Its namespace exists until it is reaped.
 	w, err := spawnProcess("/proc/self/exe", []string{"pawl", stage.Arg}, []*os.File{null, null, null}, &syscall.ProcAttr{
 		Env: []string{}, Sys: &syscall.SysProcAttr{
 			Cloneflags: syscall.CLONE_NEWUSER, UidMappings: uids, GidMappings: gids, Setsid: true, Pdeathsig: syscall.SIGKILL,

@@ -8,14 +8,15 @@ import (
 	"github.com/pawl-run/pawl/internal/proc/stage"
 )
 
-// How often a tree is looked at, and how often when it uses more than half of a
-// limit or the host has many more processes than at the last look.
+// How often the use of a tree is measured; lookSoon if it uses more than half of a
+// limit or the host has many more processes than at the last time.
 const (
 	lookEvery = 250 * time.Millisecond
 	lookSoon  = 25 * time.Millisecond
 )
 
-// watchLimits looks at what the tree uses of the limits that no control group keeps.
+// watchLimits measures what the tree uses of the limits that no control group
+// enforces.
 func (c *staged) watchLimits(exceed func(Limit)) {
 	left := c.limits
 	if c.group.BoundsProcesses() {
@@ -59,7 +60,8 @@ type use struct {
 	memory    int64
 }
 
-// measureUse adds up what is below root, of what l limits.
+// measureUse adds up what the descendants of root use. It measures memory only if l
+// limits it.
 func (l Limits) measureUse(root int) use {
 	var sum use
 	all := stage.ReadDescendants(root)
@@ -75,8 +77,8 @@ func (l Limits) measureUse(root int) use {
 	if sum.memory <= l.Memory {
 		return sum
 	}
-	// Pages that several processes share were counted for each. The exact sum
-	// takes the kernel longer, so it is asked for only now.
+	// Shared memory was counted for each process. The exact sum takes the kernel
+	// longer, so it is measured only now.
 	sum.memory = 0
 	for _, p := range all {
 		sum.memory += stage.ProportionalMemory(p.PID)
@@ -84,7 +86,7 @@ func (l Limits) measureUse(root int) use {
 	return sum
 }
 
-// passedBy names the limit that u is beyond.
+// passedBy returns the limit that u is beyond, "" if none.
 func (l Limits) passedBy(u use) Limit {
 	switch {
 	case l.Processes > 0 && u.processes > l.Processes:
@@ -96,7 +98,7 @@ func (l Limits) passedBy(u use) Limit {
 	}
 }
 
-// lookInterval returns how long to wait for the next look.
+// lookInterval returns how long to wait before the next measurement.
 func (l Limits) lookInterval(u use) time.Duration {
 	if l.Processes > 0 && u.processes > l.Processes/2 || l.Memory > 0 && u.memory > l.Memory/2 {
 		return lookSoon
@@ -104,8 +106,8 @@ func (l Limits) lookInterval(u use) time.Duration {
 	return lookEvery
 }
 
-// limitHit tells by the status what the kernel does to a program at a limit, also
-// when a shell passed on the status of the one that it was done to.
+// limitHit recognises the limit of file sizes by the status, also if a shell passed on
+// the status of a program that hit it.
 func (c *staged) limitHit(end status) Limit {
 	if c.limits.FileBytes > 0 && end.exit == 128+int(syscall.SIGXFSZ) {
 		return FileSizeLimit
