@@ -30,7 +30,7 @@ func TestArgumentsReachTheProgramAsTheyAre(t *testing.T) {
 				args = append([]string{"%s|"}, hostile...)
 			}
 			_, err := proc.Plain{}.Run(t.Context(), proc.Spec{
-				Argv: agent.Argv(agent.Request{Command: c.command}, "printf", args...), Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
+				Argv: agent.CommandLine(agent.Request{Command: c.command}, "printf", args...), Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
 				Stdout: &out, Timeout: time.Minute,
 			})
 			if err != nil || out.String() != c.want {

@@ -13,11 +13,11 @@ import (
 // closing is a decoder of a program that says things, and is done when it ends.
 type closing struct{ exits []int }
 
-func (*closing) Line(line []byte) ([]agent.Event, bool) {
+func (*closing) DecodeLine(line []byte) ([]agent.Event, bool) {
 	return []agent.Event{{Kind: agent.EventText, Text: string(line)}}, true
 }
 
-func (c *closing) Closed(exit int) []agent.Event {
+func (c *closing) DecodeExit(exit int) []agent.Event {
 	c.exits = append(c.exits, exit)
 	return []agent.Event{{Kind: agent.EventEnd}}
 }
@@ -39,8 +39,8 @@ func TestAProgramWithoutAnEndEventIsDoneWhenItEnds(t *testing.T) {
 			var last agent.Event
 			// The last line has no end.
 			r := agenttest.Request(t, &agenttest.Recording{Stdout: []byte("one\ntwo"), Exit: 1, Ended: c.ended})
-			r.Output, r.On = io.Discard, func(e agent.Event) { last = e }
-			got, err := agent.Stream(t.Context(), r, agent.Program{Argv: []string{"x"}}, &d)
+			r.Output, r.OnEvent = io.Discard, func(e agent.Event) { last = e }
+			got, err := agent.RunStream(t.Context(), r, agent.Program{Argv: []string{"x"}}, &d)
 			if err != nil {
 				t.Fatal(err)
 			}

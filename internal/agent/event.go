@@ -8,25 +8,24 @@ import (
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
-// EventKind is what an Event tells.
+// EventKind is the kind of an Event.
 type EventKind string
 
-// The kinds of events. Beside each stands which fields it uses.
+// The kinds of events, with the fields that each uses.
 const (
-	EventText       EventKind = "text"       // Text: the agent said something, whole
+	EventText       EventKind = "text"       // Text: a complete text of the agent
 	EventReasoning  EventKind = "reasoning"  // Text
-	EventCall       EventKind = "call"       // ID, Tool, Input: a tool is used
-	EventReturn     EventKind = "return"     // ID, Tool, Text, Bad: what the tool gave back
-	EventPermission EventKind = "permission" // ID, Tool, Wanted, Answer: leave was asked for, and answered
-	EventUsage      EventKind = "usage"      // Usage, Model: tokens of one or more calls, not told before
+	EventCall       EventKind = "call"       // ID, Tool, Input: a tool is called
+	EventReturn     EventKind = "return"     // ID, Tool, Text, Bad: the result of a tool
+	EventPermission EventKind = "permission" // ID, Tool, Wanted, Answer: permission was asked for and answered
+	EventUsage      EventKind = "usage"      // Usage, Model: tokens of one or more calls, not reported before
 	EventLimit      EventKind = "limit"      // Reset, Text: the account's limit is near or reached
-	EventRetry      EventKind = "retry"      // Text: the program tries a call again
+	EventRetry      EventKind = "retry"      // Text: the program retries a call
 	EventError      EventKind = "error"      // Failure
 	EventEnd        EventKind = "end"        // the turn is over: no more events
 )
 
-// Event is one thing that happened in a turn, in the same words for every
-// driver.
+// Event is one thing that happened in a turn, in the same form for every driver.
 type Event struct {
 	Kind    EventKind
 	ID      string // of a tool's use

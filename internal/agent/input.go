@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Input is standard input for a program that is talked with. Write never
-// blocks, so that whoever reads the program's output can answer it. The zero
-// Input is ready; it must not be copied.
+// Input is the standard input of a program that one converses with. Write never
+// blocks, so that the reader of the program's output can answer it. The zero
+// Input is ready to use; it must not be copied.
 type Input struct {
 	mu     sync.Mutex
 	more   sync.Cond
@@ -15,7 +15,7 @@ type Input struct {
 	closed bool
 }
 
-// Write queues p. After Close it is io.ErrClosedPipe.
+// Write queues p. After Close it returns io.ErrClosedPipe.
 func (i *Input) Write(p []byte) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -23,17 +23,17 @@ func (i *Input) Write(p []byte) (int, error) {
 		return 0, io.ErrClosedPipe
 	}
 	i.text = append(i.text, p...)
-	i.wake()
+	i.wakeReaders()
 	return len(p), nil
 }
 
-// Close lets Read return io.EOF once everything was read. It can be called
-// more than once.
+// Close lets Read return io.EOF after everything was read. It may be called more
+// than once.
 func (i *Input) Close() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.closed = true
-	i.wake()
+	i.wakeReaders()
 	return nil
 }
 
@@ -52,9 +52,10 @@ func (i *Input) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (i *Input) wake() { i.cond().Broadcast() }
+func (i *Input) wakeReaders() { i.cond().Broadcast() }
 
-// cond is the condition, bound to the mutex when it is first used.
+// cond returns the condition. It binds it to the mutex, since the zero Input has
+// none.
 func (i *Input) cond() *sync.Cond {
 	i.more.L = &i.mu
 	return &i.more

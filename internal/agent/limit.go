@@ -9,28 +9,28 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// farthest is how far away the end of a limit can be that is believed.
-const farthest = 40 * 24 * time.Hour
+// farthestReset is how far in the future the end of a limit can plausibly be.
+const farthestReset = 40 * 24 * time.Hour
 
 var (
-	// limitWords are how vendors say that a window of an account is used up.
+	// limitWords match messages that a window of an account is used up.
 	limitWords = regexp.MustCompile(`(?i)\b(?:session|weekly|daily|monthly|hourly|usage|rate|opus|sonnet|fable|\d+-hour|\d+-day) limit\b|\blimit reached\b|\bhit your (?:\S+ ){0,3}limit\b`)
 	// spentWords are how they say that nothing is left for which nobody pays.
-	spentWords = regexp.MustCompile(`(?i)\bout of (?:extra usage|credits?)\b|\bcredit balance is too low\b|\bquota exceeded\b|\binsufficient_quota\b`)
-	// resetWords say that time helps.
+	exhaustedWords = regexp.MustCompile(`(?i)\bout of (?:extra usage|credits?)\b|\bcredit balance is too low\b|\bquota exceeded\b|\binsufficient_quota\b`)
+	// resetWords match messages that it will work again later.
 	resetWords = regexp.MustCompile(`(?i)\b(?:resets?|try again|available again)\b`)
 
-	resetEpoch = regexp.MustCompile(`\|\s*(\d{10}|\d{13})\b`)
-	resetAfter = regexp.MustCompile(`(?i)\b(?:resets?|try again|available again) in ((?:\d+ ?[a-z]+(?:,? (?:and )?)?)+)`)
-	onePart    = regexp.MustCompile(`(?i)(\d+) ?(d|h|m|s)[a-z]*`)
-	resetAt    = regexp.MustCompile(`(?i)\b(?:resets?|try again|available again)(?: (?:at|on))? (?:([a-z]{3})[a-z]* (\d{1,2})(?:st|nd|rd|th)?,?(?: (\d{4}))?,? (?:at )?)?(?:([a-z]{3})[a-z]*,? (?:at )?)?(\d{1,2})(?::(\d{2}))? ?(am|pm)?(?: \(([A-Za-z_+\-/0-9]{1,40})\)| (UTC|GMT))?`)
+	resetEpoch   = regexp.MustCompile(`\|\s*(\d{10}|\d{13})\b`)
+	resetAfter   = regexp.MustCompile(`(?i)\b(?:resets?|try again|available again) in ((?:\d+ ?[a-z]+(?:,? (?:and )?)?)+)`)
+	durationPart = regexp.MustCompile(`(?i)(\d+) ?(d|h|m|s)[a-z]*`)
+	resetAt      = regexp.MustCompile(`(?i)\b(?:resets?|try again|available again)(?: (?:at|on))? (?:([a-z]{3})[a-z]* (\d{1,2})(?:st|nd|rd|th)?,?(?: (\d{4}))?,? (?:at )?)?(?:([a-z]{3})[a-z]*,? (?:at )?)?(\d{1,2})(?::(\d{2}))? ?(am|pm)?(?: \(([A-Za-z_+\-/0-9]{1,40})\)| (UTC|GMT))?`)
 )
 
-// LimitClass is what the words of an error say about the limits of an account,
-// and empty if they say nothing about them. The words must come from where a
-// program or a vendor speaks of errors, never from what a model wrote.
+// LimitClass returns what the text of an error says about the limits of an
+// account; empty if it says nothing about them. The text must be an error of a
+// program or a vendor, never one that a model wrote.
 func LimitClass(words string) loop.FailureClass {
-	spent := spentWords.MatchString(words)
+	spent := exhaustedWords.MatchString(words)
 	switch {
 	case spent && !resetWords.MatchString(words):
 		return loop.FailureQuota
@@ -40,41 +40,41 @@ func LimitClass(words string) loop.FailureClass {
 	return ""
 }
 
-// LimitReset is when a limit is lifted, as the words of an error say it: as a
-// number of seconds, as a time from now, or as a time of the clock, which then is
-// the next one of that kind, in the zone that is named or else in that of now.
-// What cannot be read, and what is in the past or too far away, is zero.
+// LimitReset returns when a limit is lifted, according to the text of an error:
+// as Unix time, as a duration from now, or as a time of day, which means the next
+// one, in the named zone or else in that of now. It returns zero if the time
+// cannot be read, is in the past or is too far away.
 func LimitReset(words string, now time.Time) time.Time {
-	for _, at := range []time.Time{epochIn(words), afterIn(words, now), clockIn(words, now)} {
-		if at.After(now) && at.Sub(now) <= farthest {
+	for _, at := range []time.Time{resetFromEpoch(words), resetFromWait(words, now), resetFromClock(words, now)} {
+		if at.After(now) && at.Sub(now) <= farthestReset {
 			return at.UTC()
 		}
 	}
 	return time.Time{}
 }
 
-func epochIn(words string) time.Time {
+func resetFromEpoch(words string) time.Time {
 	m := resetEpoch.FindStringSubmatch(words)
 	if m == nil {
 		return time.Time{}
 	}
-	n, _ := strconv.ParseInt(m[1], 10, 64) // It is all digits, and few of them.
+	n, _ := strconv.ParseInt(m[1], 10, 64) // The pattern allows at most 13 digits.
 	if len(m[1]) == 13 {
 		return time.UnixMilli(n)
 	}
 	return time.Unix(n, 0)
 }
 
-func afterIn(words string, now time.Time) time.Time {
+func resetFromWait(words string, now time.Time) time.Time {
 	m := resetAfter.FindStringSubmatch(words)
 	if m == nil {
 		return time.Time{}
 	}
 	units := map[string]time.Duration{"d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second}
 	var wait time.Duration
-	for _, part := range onePart.FindAllStringSubmatch(m[1], -1) {
+	for _, part := range durationPart.FindAllStringSubmatch(m[1], -1) {
 		n, err := strconv.Atoi(part[1])
-		if err != nil || n > int(farthest/time.Second) {
+		if err != nil || n > int(farthestReset/time.Second) {
 			return time.Time{}
 		}
 		wait += time.Duration(n) * units[strings.ToLower(part[2])]
@@ -82,7 +82,7 @@ func afterIn(words string, now time.Time) time.Time {
 	return now.Add(wait)
 }
 
-func clockIn(words string, now time.Time) time.Time {
+func resetFromClock(words string, now time.Time) time.Time {
 	m := resetAt.FindStringSubmatch(words)
 	if m == nil {
 		return time.Time{}
@@ -92,7 +92,7 @@ func clockIn(words string, now time.Time) time.Time {
 	minute, _ := strconv.Atoi(m[6])
 	switch half := strings.ToLower(m[7]); {
 	case half == "" && m[6] == "", half != "" && (hour < 1 || hour > 12), hour > 23, minute > 59:
-		return time.Time{} // A number that is not a time of day.
+		return time.Time{} // not a time of day
 	case half == "pm" && hour < 12:
 		hour += 12
 	case half == "am" && hour == 12:
@@ -110,7 +110,7 @@ func clockIn(words string, now time.Time) time.Time {
 		return time.Date(year, month, day, hour, minute, 0, 0, zone)
 	}
 	if month != "" {
-		return dateIn(month, m[2], m[3], today, at)
+		return resetOnDate(month, m[2], m[3], today, at)
 	}
 	for days := range 8 {
 		next := at(today.Year(), today.Month(), today.Day()+days)
@@ -121,7 +121,7 @@ func clockIn(words string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-func dateIn(name, dayText, yearText string, today time.Time, at func(int, time.Month, int) time.Time) time.Time {
+func resetOnDate(name, dayText, yearText string, today time.Time, at func(int, time.Month, int) time.Time) time.Time {
 	parsed, err := time.Parse("Jan", strings.ToUpper(name[:1])+strings.ToLower(name[1:]))
 	if err != nil {
 		return time.Time{}

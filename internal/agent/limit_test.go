@@ -65,7 +65,7 @@ func FuzzLimitReset(f *testing.F) {
 	}
 	now := time.Date(2026, 11, 22, 19, 30, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, words string) {
-		if at := LimitReset(words, now); !at.IsZero() && (!at.After(now) || at.Sub(now) > farthest) {
+		if at := LimitReset(words, now); !at.IsZero() && (!at.After(now) || at.Sub(now) > farthestReset) {
 			t.Errorf("LimitReset(%q) = %v", words, at)
 		}
 	})

@@ -17,7 +17,7 @@ import (
 // person.
 type slow struct{ wait time.Duration }
 
-func (d slow) Line(line []byte) ([]agent.Event, bool) {
+func (d slow) DecodeLine(line []byte) ([]agent.Event, bool) {
 	time.Sleep(d.wait)
 	return []agent.Event{{Kind: agent.EventText, Text: string(line)}, {Kind: agent.EventEnd}}, true
 }
@@ -27,8 +27,8 @@ func (slow) Finish(*agent.Result, string) {}
 func TestAPersonWhoIsAskedMayTakeTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := agenttest.Request(t, &agenttest.Recording{Stdout: []byte("done\n")})
-		r.Silence, r.On, r.Output = time.Minute, func(agent.Event) {}, t.Output()
-		res, err := agent.Stream(t.Context(), r, agent.Program{Argv: []string{"x"}, Stdin: new(agent.Input)}, slow{time.Hour})
+		r.Silence, r.OnEvent, r.Output = time.Minute, func(agent.Event) {}, t.Output()
+		res, err := agent.RunStream(t.Context(), r, agent.Program{Argv: []string{"x"}, Stdin: new(agent.Input)}, slow{time.Hour})
 		if err != nil || res.Failure != nil || res.Message != "done" {
 			t.Errorf("Stream = %+v, %v; want no hang", res, err)
 		}
@@ -38,9 +38,9 @@ func TestAPersonWhoIsAskedMayTakeTheirTime(t *testing.T) {
 func TestAProgramOfWhichNothingIsHeardHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := agenttest.Request(t, silent{})
-		r.Silence, r.On, r.Output = time.Minute, func(agent.Event) {}, t.Output()
+		r.Silence, r.OnEvent, r.Output = time.Minute, func(agent.Event) {}, t.Output()
 		start := time.Now()
-		res, err := agent.Stream(t.Context(), r, agent.Program{Argv: []string{"x"}}, slow{})
+		res, err := agent.RunStream(t.Context(), r, agent.Program{Argv: []string{"x"}}, slow{})
 		if err != nil || res.Failure == nil || res.Failure.Class != loop.FailureHang || time.Since(start) != time.Minute {
 			t.Errorf("Stream = %+v, %v after %s; want a hang after a minute", res, err, time.Since(start))
 		}
@@ -60,8 +60,8 @@ func (silent) Run(ctx context.Context, _ proc.Spec) (proc.Result, error) {
 func TestAProgramThatComplainsOfItsEndAndThenLingersWasOutOfTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := agenttest.Request(t, complaining{})
-		r.Timeout, r.On, r.Output = time.Minute, func(agent.Event) {}, t.Output()
-		res, err := agent.Stream(t.Context(), r, agent.Program{Argv: []string{"x"}, Stdin: new(agent.Input)}, failing{})
+		r.Timeout, r.OnEvent, r.Output = time.Minute, func(agent.Event) {}, t.Output()
+		res, err := agent.RunStream(t.Context(), r, agent.Program{Argv: []string{"x"}, Stdin: new(agent.Input)}, failing{})
 		if err != nil || res.Ended != proc.TimedOut {
 			t.Errorf("Stream = %+v, %v; want the end of its time", res, err)
 		}
@@ -82,7 +82,7 @@ func (complaining) Run(ctx context.Context, spec proc.Spec) (proc.Result, error)
 // failing is a decoder for which each line is the bad end of a turn.
 type failing struct{}
 
-func (failing) Line(line []byte) ([]agent.Event, bool) {
+func (failing) DecodeLine(line []byte) ([]agent.Event, bool) {
 	failure := &loop.Failure{Class: loop.FailureMalformed, Text: string(line)}
 	return []agent.Event{{Kind: agent.EventError, Failure: failure}, {Kind: agent.EventEnd}}, true
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// bytesPerToken is the rule of thumb behind an estimate.
+// bytesPerToken is a rule of thumb for estimates.
 const bytesPerToken = 4
 
-// EstimateTokens estimates how many tokens so many bytes of text are. It is never
-// zero, because a program that ran has used some.
+// EstimateTokens estimates the tokens of a text from its size in bytes. It is
+// never zero, because a program that ran has used some.
 func EstimateTokens(bytes int64) int64 { return 1 + bytes/bytesPerToken }
 
-// AddUsage adds what a model used to a list by model.
+// AddUsage adds a model's usage to a list by model.
 func AddUsage(all []loop.ModelUsage, model string, u loop.Usage) []loop.ModelUsage {
 	i := slices.IndexFunc(all, func(m loop.ModelUsage) bool { return m.Model == model })
 	if i < 0 {
@@ -23,8 +23,8 @@ func AddUsage(all []loop.ModelUsage, model string, u loop.Usage) []loop.ModelUsa
 	return all
 }
 
-// SessionUsage is what a conversation has used, by its counters: zero if s is nil
-// or they are not known.
+// SessionUsage returns what a conversation has used, from its counters; zero if s
+// is nil or they are not known.
 func SessionUsage(s *loop.Session) loop.Usage {
 	var sum loop.Usage
 	if s != nil {

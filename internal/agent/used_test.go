@@ -14,7 +14,7 @@ import (
 // teller is a decoder of lines "say TEXT" and "used N".
 type teller struct{}
 
-func (teller) Line(line []byte) ([]agent.Event, bool) {
+func (teller) DecodeLine(line []byte) ([]agent.Event, bool) {
 	if text, ok := strings.CutPrefix(string(line), "say "); ok {
 		return []agent.Event{{Kind: agent.EventText, Text: text}}, true
 	}
@@ -44,13 +44,13 @@ func TestAStreamTellsWhatItHasUsedUntilNothingMoreMayBe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := agenttest.Request(t, &agenttest.Recording{Stdout: []byte(strings.Join(c.lines, "\n") + "\n"), Ended: proc.Exited})
-			r.Prompt, r.Output, r.On = "", io.Discard, func(agent.Event) {}
+			r.Prompt, r.Output, r.OnEvent = "", io.Discard, func(agent.Event) {}
 			var told []int64
-			r.Used = func(u loop.Usage) bool {
+			r.OnUsage = func(u loop.Usage) bool {
 				told = append(told, u.Output)
 				return u.Output <= c.most
 			}
-			res, err := agent.Stream(t.Context(), r, agent.Program{Argv: []string{"x"}}, teller{})
+			res, err := agent.RunStream(t.Context(), r, agent.Program{Argv: []string{"x"}}, teller{})
 			if err != nil || res.Usage != c.want {
 				t.Errorf("Stream = %+v, %v; want %+v", res.Usage, err, c.want)
 			}

@@ -5,12 +5,11 @@ import (
 	"io"
 )
 
-// longestPart is how much of a line waits for its end, in bytes.
-const longestPart = 64 << 10
+// maxPart is how many bytes of an incomplete line are held back.
+const maxPart = 64 << 10
 
-// wholeLines passes on whole lines of a stream, so that another stream that goes
-// to the same writer parts none of them: who looks for secrets there would not
-// know one in two pieces.
+// wholeLines passes on a stream in whole lines, so that another stream to the
+// same writer cannot split them: a secret in two pieces would not be found there.
 type wholeLines struct {
 	to   io.Writer
 	part []byte
@@ -20,7 +19,7 @@ type wholeLines struct {
 func (w *wholeLines) Write(p []byte) (int, error) {
 	w.part = append(w.part, p...)
 	cut := bytes.LastIndexByte(w.part, '\n') + 1
-	if len(w.part)-cut > longestPart {
+	if len(w.part)-cut > maxPart {
 		cut = len(w.part)
 	}
 	if cut == 0 {
@@ -31,10 +30,10 @@ func (w *wholeLines) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// end passes on a line that has no end.
-func (w *wholeLines) end() {
+// flush passes on an incomplete last line.
+func (w *wholeLines) flush() {
 	if len(w.part) > 0 {
-		_, _ = w.to.Write(w.part) // What an agent prints is shown, and never stops it.
+		_, _ = w.to.Write(w.part) // Errors of the output never stop the agent.
 		w.part = nil
 	}
 }

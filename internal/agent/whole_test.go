@@ -19,7 +19,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 func TestLinesAreOnlyPartedWhereTheyAreTooLong(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		chunks := rapid.SliceOf(rapid.OneOf(rapid.StringMatching(`[a-c\n]{0,8}`), rapid.Just(strings.Repeat("x", longestPart/2)))).Draw(t, "chunks")
+		chunks := rapid.SliceOf(rapid.OneOf(rapid.StringMatching(`[a-c\n]{0,8}`), rapid.Just(strings.Repeat("x", maxPart/2)))).Draw(t, "chunks")
 		var got pieces
 		w := &wholeLines{to: &got}
 		for _, chunk := range chunks {
@@ -27,12 +27,12 @@ func TestLinesAreOnlyPartedWhereTheyAreTooLong(t *testing.T) {
 				t.Fatalf("Write = %d, %v", n, err)
 			}
 		}
-		w.end()
+		w.flush()
 		if strings.Join(got, "") != strings.Join(chunks, "") {
 			t.Fatalf("%d bytes became %d", len(strings.Join(chunks, "")), len(strings.Join(got, "")))
 		}
 		last := len(got) - 1
-		if i := slices.IndexFunc(got, func(s string) bool { return !strings.HasSuffix(s, "\n") && len(s) <= longestPart }); i >= 0 && i < last {
+		if i := slices.IndexFunc(got, func(s string) bool { return !strings.HasSuffix(s, "\n") && len(s) <= maxPart }); i >= 0 && i < last {
 			t.Fatalf("a line was parted at %.40q", got[i])
 		}
 	})

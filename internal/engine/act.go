@@ -192,9 +192,9 @@ func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.
 	res, err := a.actor.Driver.Turn(ctx, agent.Request{
 		Purpose: purposeOf(step), Prompt: prompt, Command: turnEnv.Command, Model: a.actor.Model, Effort: a.def.Effort, Servers: a.def.Servers(), Session: a.talk, Keep: a.def.Resume,
 		Exec: at, Dir: at.Dir, Timeout: a.money.turnTime(), Tag: runenv.Tag(a.run.ID), Env: turnEnv.Environ(s.StepEnv()),
-		Home: turnEnv.AgentHome(), Models: turnEnv.Endpoint, Tools: a.def.ModelTools, Judge: asks.Judge, On: (&shown{said: a.said, out: out}).showEvent,
-		Output: io.MultiWriter(out, printed),
-		Used:   count.used(ctx),
+		Home: turnEnv.AgentHome(), Models: turnEnv.Endpoint, Tools: a.def.ModelTools, Judge: asks.Judge, OnEvent: (&shown{said: a.said, out: out}).showEvent,
+		Output:  io.MultiWriter(out, printed),
+		OnUsage: count.used(ctx),
 	})
 	count.end(res)
 	if wrong, ok := errors.AsType[*loop.Fault](err); ok {

@@ -69,7 +69,7 @@ func TestWhatIsInALentLoginIsWrittenNowhereAlsoWhenItIsRenewed(t *testing.T) {
 			t.Error(err)
 		}
 		_, _ = fmt.Fprintf(r.Output, "I am %s\n", had)
-		r.On(agent.Event{Kind: agent.EventText, Text: "still " + string(had)})
+		r.OnEvent(agent.Event{Kind: agent.EventText, Text: "still " + string(had)})
 		write(t, filepath.Join(r.Home.Path(), loginName), second)
 		write(t, r.Dir+"/src/a.txt", "two\n")
 		return agent.Result{

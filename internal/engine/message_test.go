@@ -28,18 +28,18 @@ func TestAReportCountsOnlyInTheFileAndAtTheEndOfTheLastMessage(t *testing.T) {
 		},
 		"in the middle of the last message": {last: blocked + "\nis what I would say if I had no key.", want: loop.OutcomeProposed},
 		"in an earlier message": {
-			does: func(r agent.Request) { r.On(agent.Event{Kind: agent.EventText, Text: blocked}) }, last: "It is done.", want: loop.OutcomeProposed,
+			does: func(r agent.Request) { r.OnEvent(agent.Event{Kind: agent.EventText, Text: blocked}) }, last: "It is done.", want: loop.OutcomeProposed,
 		},
 		"in what a tool gave back": {
-			does: func(r agent.Request) { r.On(agent.Event{Kind: agent.EventReturn, Tool: "Read", Text: blocked}) }, want: loop.OutcomeProposed,
+			does: func(r agent.Request) { r.OnEvent(agent.Event{Kind: agent.EventReturn, Tool: "Read", Text: blocked}) }, want: loop.OutcomeProposed,
 		},
 		"in what a tool was given": {
 			does: func(r agent.Request) {
-				r.On(agent.Event{Kind: agent.EventCall, Tool: "Bash", Input: json.RawMessage(`{"command":"cat PAWL_REPORT {\"outcome\":\"blocked\"}"}`)})
+				r.OnEvent(agent.Event{Kind: agent.EventCall, Tool: "Bash", Input: json.RawMessage(`{"command":"cat PAWL_REPORT {\"outcome\":\"blocked\"}"}`)})
 			}, want: loop.OutcomeProposed,
 		},
 		"in what the model thought": {
-			does: func(r agent.Request) { r.On(agent.Event{Kind: agent.EventReasoning, Text: blocked}) }, want: loop.OutcomeProposed,
+			does: func(r agent.Request) { r.OnEvent(agent.Event{Kind: agent.EventReasoning, Text: blocked}) }, want: loop.OutcomeProposed,
 		},
 		"in what the program printed":                     {does: func(r agent.Request) { _, _ = fmt.Fprintln(r.Output, blocked) }, want: loop.OutcomeProposed},
 		"in a file of the tree":                           {does: func(r agent.Request) { write(t, filepath.Join(r.Dir, "src/report.json"), blocked) }, want: loop.OutcomeProposed},

@@ -64,18 +64,18 @@ type unsigned struct{}
 func (unsigned) Profile() agent.Profile { return agent.Profile{Name: "command", Program: "sh"} }
 
 func (unsigned) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
-	res, err := agent.Stream(ctx, r, agent.Program{Argv: []string{"/bin/sh", "-c", r.Command}}, lines{})
+	res, err := agent.RunStream(ctx, r, agent.Program{Argv: []string{"/bin/sh", "-c", r.Command}}, lines{})
 	return res, err
 }
 
 // lines is a decoder for which each line is what a model said.
 type lines struct{}
 
-func (lines) Line(line []byte) ([]agent.Event, bool) {
+func (lines) DecodeLine(line []byte) ([]agent.Event, bool) {
 	return []agent.Event{{Kind: agent.EventText, Text: string(line)}}, true
 }
 func (lines) Finish(*agent.Result, string) {}
-func (lines) Closed(int) []agent.Event     { return []agent.Event{{Kind: agent.EventEnd}} }
+func (lines) DecodeExit(int) []agent.Event     { return []agent.Event{{Kind: agent.EventEnd}} }
 
 func TestADriverThatReadsLinesIsEndedAtItsCapToo(t *testing.T) {
 	r := one(t)

@@ -1,8 +1,8 @@
 // Package event follows the feed of a store: what changed, in the order of the
-// commits, whichever process changed it.
+// commits, in whatever process.
 //
 // It never writes the feed, which the transactions of package store do, and never
-// says what the rows hold now: whoever follows reads them again.
+// says what the rows contain now: its users read them again.
 package event
 
 import (
@@ -22,14 +22,14 @@ type Viewer interface {
 // Feed follows the feed of one store. Its methods may be called concurrently.
 type Feed struct {
 	Store Viewer
-	Gap   time.Duration // between looks while nothing happens; 0: 100 ms
+	Gap   time.Duration // between reads while nothing happens; 0 means 100 ms
 }
 
-// most is how many entries are read at a time.
-const most = 500
+// maxEntries is how many entries are read at a time.
+const maxEntries = 500
 
-// Head is the cursor of the newest entry. What is read after Head and before the
-// first Next is read once more at worst, and never missed.
+// Head returns the cursor of the newest entry. Changes that are read after Head
+// and before the first Next may be reported once more, but are never missed.
 func (f Feed) Head(ctx context.Context) (c loop.Cursor, err error) {
 	err = f.Store.View(ctx, func(r *store.Reader) error {
 		c, err = r.FeedHead(ctx)
@@ -38,10 +38,10 @@ func (f Feed) Head(ctx context.Context) (c loop.Cursor, err error) {
 	return c, err
 }
 
-// Next returns the entries after a cursor that are wanted, oldest first, and how
-// far it has read. If there are none it waits for the first, for as long as
-// patience; then it returns none. A nil wanted means each entry. A cursor whose
-// entry was pruned is store.ErrFeedPruned.
+// Next returns the entries after a cursor that wanted selects, oldest first, and
+// the cursor of the last entry that it has read. If there are none, it waits for
+// the first, at most for patience; then it returns none. A nil wanted selects
+// all. If the cursor's entry was pruned, the error is store.ErrFeedPruned.
 func (f Feed) Next(ctx context.Context, after loop.Cursor, patience time.Duration, wanted func(loop.FeedEntry) bool) ([]loop.FeedEntry, loop.Cursor, error) {
 	gap := f.Gap
 	if gap == 0 {
@@ -54,7 +54,7 @@ func (f Feed) Next(ctx context.Context, after loop.Cursor, patience time.Duratio
 	for {
 		var entries []loop.FeedEntry
 		err := f.Store.View(ctx, func(r *store.Reader) (err error) {
-			entries, err = r.Feed(ctx, after, most)
+			entries, err = r.Feed(ctx, after, maxEntries)
 			return err
 		})
 		if err != nil {

@@ -73,8 +73,8 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	d.begin()
 	running, stop := afterwards(ctx, d.cancel)
 	defer stop()
-	res, err := agent.Stream(running, r, agent.Program{
-		Argv: agent.Argv(r, "", set.args...), Env: append([]string{"HOME=" + r.Home.Path()}, set.variables...), Stdin: in, Linger: linger,
+	res, err := agent.RunStream(running, r, agent.Program{
+		Argv: agent.CommandLine(r, "", set.args...), Env: append([]string{"HOME=" + r.Home.Path()}, set.variables...), Stdin: in, Linger: linger,
 	}, d)
 	if err == nil && ctx.Err() != nil {
 		res.Ended, res.Failure = proc.Canceled, nil // However the program took it.

@@ -96,8 +96,8 @@ func (d *decoder) cancel() {
 	}
 }
 
-// Line reads one message.
-func (d *decoder) Line(line []byte) ([]agent.Event, bool) {
+// DecodeLine reads one message.
+func (d *decoder) DecodeLine(line []byte) ([]agent.Event, bool) {
 	var m incoming
 	if line = bytes.TrimSpace(line); len(line) == 0 || line[0] != '{' || json.Unmarshal(line, &m) != nil {
 		return nil, false

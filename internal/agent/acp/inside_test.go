@@ -271,7 +271,7 @@ func FuzzWhateverAProgramSaysIsReadWithoutHarm(f *testing.F) {
 			d.begin()
 			over := false
 			for line := range bytes.SplitSeq(said, []byte("\n")) {
-				events, _ := d.Line(bytes.Clone(line))
+				events, _ := d.DecodeLine(bytes.Clone(line))
 				for _, e := range events {
 					if !over {
 						turn.Events = append(turn.Events, e)

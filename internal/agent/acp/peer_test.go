@@ -395,7 +395,7 @@ func TestACancelledTurnIsSaidToTheProgramAndThenEnded(t *testing.T) {
 				return sdk.PromptResponse{StopReason: sdk.StopReasonCancelled}, nil
 			}
 			r := request(t, a)
-			r.On, r.Output = func(agent.Event) {}, io.Discard
+			r.OnEvent, r.Output = func(agent.Event) {}, io.Discard
 			res, err := acp.Driver{}.Turn(ctx, r) // If it does not end, neither does the test.
 			if err != nil || res.Ended != proc.Canceled || res.Failure != nil {
 				t.Errorf("%+v, %v", res, err)

@@ -70,7 +70,7 @@ func (d Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error)
 		return agent.Result{}, fmt.Errorf("tell the agent its task: %w", err)
 	}
 	dec := &decoder{judge: func(c policy.Call) policy.Answer { return r.Judge(ctx, c) }, in: in}
-	return agent.Stream(ctx, r, agent.Program{Argv: argv, Stdin: in}, dec)
+	return agent.RunStream(ctx, r, agent.Program{Argv: argv, Stdin: in}, dec)
 }
 
 // task is the first line that the agent reads.
@@ -143,8 +143,8 @@ var kinds = []agent.EventKind{
 	agent.EventError, agent.EventEnd,
 }
 
-// Line reads a line.
-func (d *decoder) Line(text []byte) ([]agent.Event, bool) {
+// DecodeLine reads a line.
+func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 	var l line
 	if !bytes.HasPrefix(text, []byte("{")) || json.Unmarshal(text, &l) != nil {
 		return nil, false

@@ -260,7 +260,7 @@ func TestAnExecutableThatIsNotKnownIsAnError(t *testing.T) {
 func TestWhatIsNoLineOfTheAgentIsShown(t *testing.T) {
 	for _, text := range []string{"hello", `{"kind":"permission"}`, `{"kind":"error"}`, `{"kind":"ask"}`, `{"a":1}`, `[1]`} {
 		d := &decoder{}
-		if events, ok := d.Line([]byte(text)); ok || len(events) > 0 {
+		if events, ok := d.DecodeLine([]byte(text)); ok || len(events) > 0 {
 			t.Errorf("%s makes %v", text, events)
 		}
 	}

@@ -72,7 +72,7 @@ func turn(ctx context.Context, r agent.Request, judge func(policy.Call) policy.A
 		return agent.Result{}, false, err
 	}
 	d := newDecoder(r.Session, r.Keep, in, judge)
-	res, err := agent.Stream(ctx, r, agent.Program{Argv: argv(r), Env: environment(r), Stdin: in}, d)
+	res, err := agent.RunStream(ctx, r, agent.Program{Argv: argv(r), Env: environment(r), Stdin: in}, d)
 	return res, d.lost, err
 }
 
@@ -100,7 +100,7 @@ func argv(r agent.Request) []string {
 	if !r.Keep {
 		args = append(args, "--no-session-persistence")
 	}
-	return agent.Argv(r, "claude", args...)
+	return agent.CommandLine(r, "claude", args...)
 }
 
 func environment(r agent.Request) []string {

@@ -50,8 +50,8 @@ func newDecoder(before *loop.Session, keep bool, in *agent.Input, judge func(pol
 	return d
 }
 
-// Line reads one line.
-func (d *decoder) Line(line []byte) ([]agent.Event, bool) {
+// DecodeLine reads one line.
+func (d *decoder) DecodeLine(line []byte) ([]agent.Event, bool) {
 	var head struct {
 		Type    text `json:"type"`
 		Subtype text `json:"subtype"`

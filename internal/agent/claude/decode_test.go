@@ -50,7 +50,7 @@ func FuzzLine(f *testing.F) {
 		})
 		calls := map[string]bool{}
 		for line := range bytes.SplitSeq(text, []byte("\n")) {
-			events, _ := d.Line(line)
+			events, _ := d.DecodeLine(line)
 			for _, e := range events {
 				if u := e.Usage; min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.CacheWrite1h) < 0 {
 					t.Fatalf("a negative usage: %+v of %q", u, line)

@@ -98,7 +98,7 @@ func turn(ctx context.Context, r agent.Request, judge func(policy.Call) policy.A
 	in := new(agent.Input)
 	d := newDecoder(r, in, judge)
 	d.begin()
-	res, err := agent.Stream(ctx, r, agent.Program{Argv: agent.Argv(r, "codex", "app-server"), Env: environment(r), Stdin: in}, d)
+	res, err := agent.RunStream(ctx, r, agent.Program{Argv: agent.CommandLine(r, "codex", "app-server"), Env: environment(r), Stdin: in}, d)
 	return res, d.lost, err
 }
 

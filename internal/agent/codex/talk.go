@@ -109,8 +109,8 @@ type message struct {
 	} `json:"error"`
 }
 
-// Line reads one line.
-func (d *decoder) Line(line []byte) ([]agent.Event, bool) {
+// DecodeLine reads one line.
+func (d *decoder) DecodeLine(line []byte) ([]agent.Event, bool) {
 	var m message
 	if json.Unmarshal(line, &m) != nil {
 		return nil, false

@@ -100,7 +100,7 @@ func check(t *testing.T, d agent.Decoder, lines []byte) agent.Result {
 	calls := map[string]bool{}
 	var r agent.Result
 	for line := range bytes.SplitSeq(lines, []byte("\n")) {
-		events, _ := d.Line(line)
+		events, _ := d.DecodeLine(line)
 		for _, e := range events {
 			if u := e.Usage; min(u.Input, u.Output, u.CacheRead, u.CacheWrite) < 0 {
 				t.Fatalf("a negative usage: %+v of %q", u, line)

@@ -1,10 +1,10 @@
-// Package command drives any program as an agent: the prompt comes on standard
-// input and in the file that PAWL_PROMPT names, the report goes into the file
-// that PAWL_REPORT names.
+// Package command drives any program as an agent: it gets the prompt on standard
+// input and in the file that PAWL_PROMPT names, and writes its report into the
+// file that PAWL_REPORT names.
 //
 // Such a program reports no usage. If it reaches its model through an endpoint,
-// that counts. Else its tokens are an estimate, and marked as one: never zero.
-// They are those of the model that the definition names.
+// the endpoint counts. Otherwise its tokens are estimated, marked as an estimate,
+// and never zero. They are booked for the model that the definition names.
 package command
 
 import (
@@ -22,19 +22,17 @@ import (
 // Name is the driver's entry in the roster.
 const Name = "command"
 
-// grace is what a program gets between TERM and KILL when its time is over.
+// grace is the time between TERM and KILL when a program's time is over.
 const grace = 2 * time.Second
 
-// Driver runs the definition's agent_command.
-// The zero value is ready.
+// Driver runs the definition's agent_command. The zero value is ready to use.
 type Driver struct{}
 
-// Profile says what there is to know of a program that nobody knows: it takes
-// the model of any provider.
+// Profile describes an unknown program, which may use a model of any provider.
 func (Driver) Profile() agent.Profile { return agent.Profile{Name: Name, AnyProvider: true} }
 
-// Turn runs the command once. It blocks until the program and everything that
-// it started are gone. The error is nil for any program that started.
+// Turn runs the command once. It blocks until the program and everything that it
+// started have ended. The error is nil for any program that started.
 func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	printed := &counter{r: r}
 	out := io.MultiWriter(printed, r.Output) // One writer, so that both streams stay in order.
@@ -57,7 +55,7 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	return result, nil
 }
 
-// usage is the estimate of what was used so far.
+// usage returns an estimate of what was used so far.
 func (c *counter) usage() loop.Usage {
 	return loop.Usage{Input: agent.EstimateTokens(int64(len(c.r.Prompt))), Output: agent.EstimateTokens(c.bytes), Source: loop.UsageEstimated}
 }

@@ -7,10 +7,11 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 )
 
-// errSpent ends the copying of what a program prints that may use nothing more.
+// errSpent ends the copying of output when no more usage is allowed.
 var errSpent = errors.New("nothing more may be used")
 
-// counter counts the bytes that a program prints, until it may use nothing more.
+// counter counts the bytes that a program prints, and stops it when no more usage
+// is allowed.
 type counter struct {
 	r     agent.Request
 	mu    sync.Mutex
@@ -18,7 +19,7 @@ type counter struct {
 	spent bool
 }
 
-// Write counts.
+// Write implements io.Writer.
 func (c *counter) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -26,8 +27,8 @@ func (c *counter) Write(p []byte) (int, error) {
 		return 0, errSpent
 	}
 	c.bytes += int64(len(p))
-	if c.r.Used != nil && c.r.Models.URL == "" {
-		c.spent = !c.r.Used(c.usage())
+	if c.r.OnUsage != nil && c.r.Models.URL == "" {
+		c.spent = !c.r.OnUsage(c.usage())
 	}
 	return len(p), nil
 }

@@ -23,7 +23,7 @@ func TestAProgramIsCountedWhileItPrintsAndNotBeyondItsCap(t *testing.T) {
 		return len(p), nil
 	})
 	var calls, last int64
-	r.Used = func(u loop.Usage) bool {
+	r.OnUsage = func(u loop.Usage) bool {
 		if u.Output < last {
 			t.Errorf("%d tokens after %d", u.Output, last)
 		}
@@ -50,7 +50,7 @@ func TestAProgramIsCountedWhileItPrintsAndNotBeyondItsCap(t *testing.T) {
 func TestWhatAnEndpointCountsIsNotToldAsWell(t *testing.T) {
 	r, _ := request(t, "echo hello")
 	r.Models = agent.Endpoint{URL: "http://127.0.0.1:1"}
-	r.Used = func(loop.Usage) bool {
+	r.OnUsage = func(loop.Usage) bool {
 		t.Error("told")
 		return true
 	}
@@ -62,7 +62,7 @@ func TestWhatAnEndpointCountsIsNotToldAsWell(t *testing.T) {
 func TestMuchOutputTakesUpNoMemory(t *testing.T) {
 	r, _ := request(t, "head -c 100000000 /dev/zero")
 	r.Output = writer(func(p []byte) (int, error) { return len(p), nil })
-	r.Used = func(loop.Usage) bool { return true }
+	r.OnUsage = func(loop.Usage) bool { return true }
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	res := turn(t, r)

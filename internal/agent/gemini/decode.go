@@ -55,8 +55,8 @@ type decoder struct {
 	said    string // the last error that is no end
 }
 
-// Line reads an event.
-func (d *decoder) Line(text []byte) ([]agent.Event, bool) {
+// DecodeLine reads an event.
+func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
 		return nil, false

@@ -53,11 +53,11 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	if err := furnish(r); err != nil {
 		return agent.Result{}, err
 	}
-	r.On = inOrder(r.On)
-	beside := &words{to: r.Output, on: r.On}
+	r.OnEvent = inOrder(r.OnEvent)
+	beside := &words{to: r.Output, on: r.OnEvent}
 	r.Output = beside
-	return agent.Stream(ctx, r, agent.Program{
-		Argv: agent.Argv(r, "gemini", arguments(r)...), Env: environment(r), Stdin: strings.NewReader(agent.PlainAt(r.Prompt)),
+	return agent.RunStream(ctx, r, agent.Program{
+		Argv: agent.CommandLine(r, "gemini", arguments(r)...), Env: environment(r), Stdin: strings.NewReader(agent.EscapeAt(r.Prompt)),
 	}, &decoder{beside: beside, keep: r.Keep, turns: turnsBefore(r)})
 }
 

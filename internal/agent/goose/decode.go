@@ -75,8 +75,8 @@ type content struct {
 	Msg          string `json:"msg"`
 }
 
-// Line reads one event.
-func (d *decoder) Line(text []byte) ([]agent.Event, bool) {
+// DecodeLine reads one event.
+func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 	var l line
 	if json.Unmarshal(text, &l) != nil {
 		return nil, false

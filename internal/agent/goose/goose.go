@@ -64,9 +64,9 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 		session = *r.Session
 	}
 	p := agent.Program{
-		Argv: agent.Argv(r, "goose", arguments(r, session.ID)...), Env: variables, Stdin: strings.NewReader(r.Prompt),
+		Argv: agent.CommandLine(r, "goose", arguments(r, session.ID)...), Env: variables, Stdin: strings.NewReader(r.Prompt),
 	}
-	return agent.Stream(ctx, r, p, &decoder{request: r, session: session})
+	return agent.RunStream(ctx, r, p, &decoder{request: r, session: session})
 }
 
 func arguments(r agent.Request, session string) []string {

@@ -90,8 +90,8 @@ func (t *tokens) usage() loop.Usage {
 	return u
 }
 
-// Line reads one event.
-func (d *decoder) Line(text []byte) ([]agent.Event, bool) {
+// DecodeLine reads one event.
+func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 	var l line
 	if json.Unmarshal(text, &l) != nil || l.SessionID == "" {
 		return nil, false
@@ -183,9 +183,9 @@ func (d *decoder) fail(l line) []agent.Event {
 
 func failure(f loop.Failure) agent.Event { return agent.Event{Kind: agent.EventError, Failure: &f} }
 
-// Closed ends the turn: the program has no event for that. A step that asked
+// DecodeExit ends the turn: the program has no event for that. A step that asked
 // for tools, or never ended, is no end.
-func (d *decoder) Closed(int) []agent.Event {
+func (d *decoder) DecodeExit(int) []agent.Event {
 	switch {
 	case d.failed || d.finished():
 		return []agent.Event{{Kind: agent.EventEnd}}
@@ -195,9 +195,9 @@ func (d *decoder) Closed(int) []agent.Event {
 	return nil
 }
 
-// Quiet allows a turn without a text in which something was done: some models say
+// EndsSilently allows a turn without a text in which something was done: some models say
 // nothing once their work is.
-func (d *decoder) Quiet() bool { return d.finished() && len(d.calls) > 0 }
+func (d *decoder) EndsSilently() bool { return d.finished() && len(d.calls) > 0 }
 
 func (d *decoder) finished() bool {
 	switch d.reason {

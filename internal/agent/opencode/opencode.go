@@ -76,9 +76,9 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 		}
 	}
 	p := agent.Program{
-		Argv: agent.Argv(r, "opencode", arguments(r)...), Env: environment(r, string(config)), Stdin: strings.NewReader(r.Prompt),
+		Argv: agent.CommandLine(r, "opencode", arguments(r)...), Env: environment(r, string(config)), Stdin: strings.NewReader(r.Prompt),
 	}
-	return agent.Stream(ctx, r, p, &decoder{request: r})
+	return agent.RunStream(ctx, r, p, &decoder{request: r})
 }
 
 // continued is the conversation to go on with: none if it was held elsewhere.

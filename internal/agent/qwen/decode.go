@@ -135,8 +135,8 @@ type decoder struct {
 	total   loop.Usage // since the conversation began; zero: it did not say
 }
 
-// Line reads an event.
-func (d *decoder) Line(text []byte) ([]agent.Event, bool) {
+// DecodeLine reads an event.
+func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
 		return nil, false

@@ -48,8 +48,8 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	if err := r.Home.Write(".qwen/settings.json", text); err != nil {
 		return agent.Result{}, fmt.Errorf("write .qwen/settings.json into the home of qwen: %w", err)
 	}
-	return agent.Stream(ctx, r, agent.Program{
-		Argv: agent.Argv(r, "qwen", arguments(r)...), Env: environment(r), Stdin: strings.NewReader(agent.PlainAt(r.Prompt)),
+	return agent.RunStream(ctx, r, agent.Program{
+		Argv: agent.CommandLine(r, "qwen", arguments(r)...), Env: environment(r), Stdin: strings.NewReader(agent.EscapeAt(r.Prompt)),
 	}, &decoder{keep: r.Keep, before: r.Session})
 }
 

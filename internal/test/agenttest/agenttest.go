@@ -169,7 +169,7 @@ func Take(t *testing.T, d Driver, r agent.Request) Turn {
 		defer mu.Unlock()
 		out.Write(p)
 	})
-	r.On = func(e agent.Event) { turn.Events = append(turn.Events, e) }
+	r.OnEvent = func(e agent.Event) { turn.Events = append(turn.Events, e) }
 	turn.Result, turn.Err = d.Turn(t.Context(), r)
 	turn.Output = out.String()
 	return turn
