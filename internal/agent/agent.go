@@ -49,7 +49,7 @@ type Request struct {
 	Model   string        // empty means the program's default
 	Effort  string        // how much the model should think, a level of the driver's; empty means the program's default
 	Servers []loop.Server // MCP servers; all of their tools are allowed
-	Session *loop.Session // the conversation to go on with; nil: a fresh one
+	Session *loop.Session // the conversation to continue; nil starts a new one
 	Keep    bool          // the conversation will be continued later
 	Exec    proc.Runner   // starts programs in the agent's sandbox
 	Dir     string        // the tree that the agent may change, as its programs see it
@@ -104,7 +104,7 @@ type Result struct {
 	Message string        // the last text of the agent, complete; empty if there is none
 	Claims  bool          // a turn without a failure claims that the work is done, whatever the exit status
 	Failure *loop.Failure // why the turn failed; nil if it ended normally
-	Session *loop.Session // by which a later turn can go on; nil: none
+	Session *loop.Session // with which a later turn can continue; nil if it cannot
 	Asks    []Ask
 }
 

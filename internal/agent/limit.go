@@ -15,7 +15,7 @@ const farthestReset = 40 * 24 * time.Hour
 var (
 	// limitWords match messages that a window of an account is used up.
 	limitWords = regexp.MustCompile(`(?i)\b(?:session|weekly|daily|monthly|hourly|usage|rate|opus|sonnet|fable|\d+-hour|\d+-day) limit\b|\blimit reached\b|\bhit your (?:\S+ ){0,3}limit\b`)
-	// spentWords are how they say that nothing is left for which nobody pays.
+	// exhaustedWords match messages that the account needs to be paid for.
 	exhaustedWords = regexp.MustCompile(`(?i)\bout of (?:extra usage|credits?)\b|\bcredit balance is too low\b|\bquota exceeded\b|\binsufficient_quota\b`)
 	// resetWords match messages that it will work again later.
 	resetWords = regexp.MustCompile(`(?i)\b(?:resets?|try again|available again)\b`)

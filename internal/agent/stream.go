@@ -20,9 +20,9 @@ const (
 	grace = 2 * time.Second
 	// linger is how long a program may usually run after the end of its turn.
 	linger = 3 * time.Second
-	// longest is the longest line that is read; a longer one is not an event.
+	// maxLine is the longest line in bytes that is read; a longer one is dropped.
 	maxLine = 32 << 20
-	// lastWords is how much of standard error is kept to explain a crash.
+	// stderrKept is how many bytes of standard error are kept to explain a crash.
 	stderrKept = 4 << 10
 )
 
@@ -43,9 +43,9 @@ type Program struct {
 // Decoder decodes the lines that a program prints on standard output. Its methods
 // are never called concurrently.
 type Decoder interface {
-	// Line turns a line, without its end, into events. False means that it is
-	// none of the program's: a banner, a warning, what a library prints. The
-	// turn is over with the EventEnd among them.
+	// DecodeLine returns the events in a line, which has no line end. It returns
+	// false if the line does not belong to the program's protocol: a banner, a
+	// warning, the output of a library. An EventEnd ends the turn.
 	DecodeLine(line []byte) ([]Event, bool)
 	// Finish completes the result after the program has ended: Usage, Models,
 	// Message, Session and Failure, each only if it knows more than the events said.
@@ -113,8 +113,8 @@ type stream struct {
 	tooLong    bool
 	over       bool
 	printed    int64
-	unreported int64 // bytes of printed since the program last said what it has used
-	spent      bool  // nothing more may be used
+	unreported int64 // bytes of printed since the program last reported its usage
+	spent      bool  // no more usage is allowed
 	message    string
 	usage      loop.Usage
 	models     []loop.ModelUsage

@@ -75,7 +75,7 @@ func (lines) DecodeLine(line []byte) ([]agent.Event, bool) {
 	return []agent.Event{{Kind: agent.EventText, Text: string(line)}}, true
 }
 func (lines) Finish(*agent.Result, string) {}
-func (lines) DecodeExit(int) []agent.Event     { return []agent.Event{{Kind: agent.EventEnd}} }
+func (lines) DecodeExit(int) []agent.Event { return []agent.Event{{Kind: agent.EventEnd}} }
 
 func TestADriverThatReadsLinesIsEndedAtItsCapToo(t *testing.T) {
 	r := one(t)
