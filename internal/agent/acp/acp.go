@@ -58,7 +58,7 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 		}
 	}
 	p, known := programOf(r.Command)
-	set, err := p.prepare(r)
+	set, err := p.writeSetup(r)
 	if err != nil {
 		return agent.Result{Ended: proc.NotStarted}, err
 	}
@@ -70,8 +70,8 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	in := new(agent.Input)
 	d := newDecoder(r, in, func(c policy.Call) policy.Answer { return r.Judge(asked, c) })
 	d.program, d.trusted = p, known
-	d.begin()
-	running, stop := afterwards(ctx, d.cancel)
+	d.sendInitialize()
+	running, stop := withFarewell(ctx, d.cancel)
 	defer stop()
 	res, err := agent.RunStream(running, r, agent.Program{
 		Argv: agent.CommandLine(r, "", set.args...), Env: append([]string{"HOME=" + r.Home.Path()}, set.variables...), Stdin: in, Linger: linger,
@@ -86,9 +86,9 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 // end when they are told that nothing more comes.
 const linger = 500 * time.Millisecond
 
-// afterwards returns a context that ends a farewell after ctx does, and calls
+// withFarewell returns a context that ends a farewell after ctx does, and calls
 // say in between.
-func afterwards(ctx context.Context, say func()) (context.Context, context.CancelFunc) {
+func withFarewell(ctx context.Context, say func()) (context.Context, context.CancelFunc) {
 	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	unwatch := context.AfterFunc(ctx, func() {
 		say()
@@ -111,9 +111,9 @@ type message struct {
 	Error   any             `json:"error,omitempty"`
 }
 
-// send queues one line for the program. It may have gone meanwhile, which its
+// sendMessage queues one line for the program. It may have gone meanwhile, which its
 // end shows.
-func send(in *agent.Input, m message) {
+func sendMessage(in *agent.Input, m message) {
 	m.Version = "2.0"
 	line, err := json.Marshal(m)
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 // version of the protocol that is spoken.
 const version = 1
 
-// identity is what an id of a conversation can look like.
-var identity = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$`)
+// sessionIDPattern is what an id of a conversation can look like.
+var sessionIDPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$`)
 
-// step is what the program was asked, and what its answer leads to.
-type step func(result json.RawMessage) []agent.Event
+// answerHandler is what the program was asked, and what its answer leads to.
+type answerHandler func(result json.RawMessage) []agent.Event
 
 // decoder leads the talk of one turn: each answer of the program brings the
 // next question, up to the prompt and its end.
@@ -36,21 +36,21 @@ type decoder struct {
 	program program
 	trusted bool // it was told its model beforehand
 
-	asked    int // number of the last question
-	next     step
-	wrong    func(f *loop.Failure) []agent.Event // what an error as answer leads to
-	canLoad  string                              // method by which a conversation is gone on with; empty: none
-	methods  []text                              // by which one can sign in
-	tools    map[text]tool
-	told     map[text]string // names of tools whose use events were made of
-	returned map[text]bool
-	said     words
-	notice   string // the last thing that the program said for itself
-	denied   string // the words of the last denial; the protocol has no place to say them to the program
-	asks     []agent.Ask
-	ended    bool       // the turn, by an answer to the prompt
-	counted  loop.Usage // from counts of single calls
-	model    string
+	asked       int // number of the last question
+	onAnswer    answerHandler
+	onError     func(f *loop.Failure) []agent.Event // what an error as answer leads to
+	loadMethod  string                              // method by which a conversation is gone on with; empty: none
+	authMethods []text                              // by which one can sign in
+	tools       map[text]tool
+	announced   map[text]string // names of tools whose use events were made of
+	returned    map[text]bool
+	collected   pieces
+	notice      string // the last thing that the program said for itself
+	denied      string // the words of the last denial; the protocol has no place to say them to the program
+	asks        []agent.Ask
+	ended       bool       // the turn, by an answer to the prompt
+	counted     loop.Usage // from counts of single calls
+	model       string
 
 	mu       sync.Mutex
 	session  string // empty until there is one
@@ -58,32 +58,32 @@ type decoder struct {
 	canceled bool
 }
 
-// words are what was said in pieces.
-type words struct {
+// pieces are what was said in pieces.
+type pieces struct {
 	kind agent.EventKind
 	id   text
 	text strings.Builder
 }
 
 func newDecoder(r agent.Request, in *agent.Input, judge func(policy.Call) policy.Answer) *decoder {
-	return &decoder{r: r, in: in, judge: judge, tools: map[text]tool{}, told: map[text]string{}, returned: map[text]bool{}}
+	return &decoder{r: r, in: in, judge: judge, tools: map[text]tool{}, announced: map[text]string{}, returned: map[text]bool{}}
 }
 
-// ask puts the next question. An error as answer ends the turn, if nothing else
+// sendQuestion puts the next question. An error as answer ends the turn, if nothing else
 // is said.
-func (d *decoder) ask(method string, params any, next step) {
+func (d *decoder) sendQuestion(method string, params any, next answerHandler) {
 	d.asked++
-	d.next, d.wrong = next, d.fail
-	send(d.in, message{ID: json.RawMessage(strconv.Itoa(d.asked)), Method: method, Params: params})
+	d.onAnswer, d.onError = next, d.endTurn
+	sendMessage(d.in, message{ID: json.RawMessage(strconv.Itoa(d.asked)), Method: method, Params: params})
 }
 
-// begin says who is there. Nothing is offered but to be asked.
-func (d *decoder) begin() {
-	d.ask("initialize", map[string]any{
+// sendInitialize says who is there. Nothing is offered but to be asked.
+func (d *decoder) sendInitialize() {
+	d.sendQuestion("initialize", map[string]any{
 		"protocolVersion":    version,
 		"clientCapabilities": map[string]any{"fs": map[string]bool{"readTextFile": false, "writeTextFile": false}, "terminal": false},
 		"clientInfo":         map[string]string{"name": "pawl", "version": "1"},
-	}, d.initialized)
+	}, d.takeInitialized)
 }
 
 // cancel tells the program to end its turn. It may be called from anywhere.
@@ -92,7 +92,7 @@ func (d *decoder) cancel() {
 	defer d.mu.Unlock()
 	d.canceled = true
 	if d.prompted {
-		send(d.in, message{Method: "session/cancel", Params: map[string]string{"sessionId": d.session}})
+		sendMessage(d.in, message{Method: "session/cancel", Params: map[string]string{"sessionId": d.session}})
 	}
 }
 
@@ -104,43 +104,43 @@ func (d *decoder) DecodeLine(line []byte) ([]agent.Event, bool) {
 	}
 	switch {
 	case m.Method == "session/update":
-		return d.update(m.Params), true
-	case m.Method == "session/request_permission" && !empty(m.ID):
-		return d.permission(m), true
-	case m.Method != "" && !empty(m.ID):
-		send(d.in, message{ID: m.ID, Error: map[string]any{"code": methodNotFound, "message": "pawl does not do " + string(m.Method)}})
+		return d.takeUpdate(m.Params), true
+	case m.Method == "session/request_permission" && !isEmpty(m.ID):
+		return d.answerPermission(m), true
+	case m.Method != "" && !isEmpty(m.ID):
+		sendMessage(d.in, message{ID: m.ID, Error: map[string]any{"code": methodNotFound, "message": "pawl does not do " + string(m.Method)}})
 		return nil, true
 	case m.Method != "":
 		return nil, true
-	case empty(m.Result) && empty(m.Error) && empty(m.ID):
+	case isEmpty(m.Result) && isEmpty(m.Error) && isEmpty(m.ID):
 		return nil, false
 	}
-	return d.answered(m), true
+	return d.takeAnswer(m), true
 }
 
-// answered takes the answer to the question that is open.
-func (d *decoder) answered(m incoming) []agent.Event {
-	if d.next == nil || string(m.ID) != strconv.Itoa(d.asked) {
+// takeAnswer takes the answer to the question that is open.
+func (d *decoder) takeAnswer(m incoming) []agent.Event {
+	if d.onAnswer == nil || string(m.ID) != strconv.Itoa(d.asked) {
 		return nil
 	}
-	next, wrong := d.next, d.wrong
-	d.next = nil
-	if !empty(m.Error) {
+	next, wrong := d.onAnswer, d.onError
+	d.onAnswer = nil
+	if !isEmpty(m.Error) {
 		return wrong(failureOf(m.Error))
 	}
 	return next(m.Result)
 }
 
-// fail ends the turn.
-func (d *decoder) fail(f *loop.Failure) []agent.Event {
-	events := d.flush()
+// endTurn ends the turn.
+func (d *decoder) endTurn(f *loop.Failure) []agent.Event {
+	events := d.flushText()
 	if f != nil {
 		events = append(events, agent.Event{Kind: agent.EventError, Failure: f})
 	}
 	return append(events, agent.Event{Kind: agent.EventEnd})
 }
 
-func (d *decoder) initialized(result json.RawMessage) []agent.Event {
+func (d *decoder) takeInitialized(result json.RawMessage) []agent.Event {
 	var hello struct {
 		Version      int `json:"protocolVersion"`
 		Capabilities struct {
@@ -152,45 +152,45 @@ func (d *decoder) initialized(result json.RawMessage) []agent.Event {
 		Methods []option `json:"authMethods"`
 	}
 	if err := json.Unmarshal(result, &hello); err != nil || hello.Version != version {
-		return d.fail(&loop.Failure{Class: loop.FailureMalformed, Text: fmt.Sprintf("it speaks version %d of the protocol, and pawl speaks %d", hello.Version, version)})
+		return d.endTurn(&loop.Failure{Class: loop.FailureMalformed, Text: fmt.Sprintf("it speaks version %d of the protocol, and pawl speaks %d", hello.Version, version)})
 	}
 	switch {
 	case len(hello.Capabilities.Session.Resume) > 0 && string(hello.Capabilities.Session.Resume) != "null":
-		d.canLoad = "session/resume"
+		d.loadMethod = "session/resume"
 	case hello.Capabilities.Load:
-		d.canLoad = "session/load"
+		d.loadMethod = "session/load"
 	}
 	for _, m := range hello.Methods {
-		d.methods = append(d.methods, m.ID)
+		d.authMethods = append(d.authMethods, m.ID)
 	}
-	if d.r.Session == nil || d.canLoad == "" || !identity.MatchString(d.r.Session.ID) {
-		return d.open()
+	if d.r.Session == nil || d.loadMethod == "" || !sessionIDPattern.MatchString(d.r.Session.ID) {
+		return d.openSession()
 	}
-	d.ask(d.canLoad, map[string]any{"sessionId": d.r.Session.ID, "cwd": d.r.Dir, "mcpServers": []any{}}, func(result json.RawMessage) []agent.Event {
-		return d.opened(result, d.r.Session.ID)
+	d.sendQuestion(d.loadMethod, map[string]any{"sessionId": d.r.Session.ID, "cwd": d.r.Dir, "mcpServers": []any{}}, func(result json.RawMessage) []agent.Event {
+		return d.takeSession(result, d.r.Session.ID)
 	})
-	d.wrong = func(*loop.Failure) []agent.Event { return d.open() } // It is gone: one without it is better than none.
+	d.onError = func(*loop.Failure) []agent.Event { return d.openSession() } // It is gone: one without it is better than none.
 	return nil
 }
 
-// open begins a conversation.
-func (d *decoder) open() []agent.Event {
+// openSession begins a conversation.
+func (d *decoder) openSession() []agent.Event {
 	params := map[string]any{"cwd": d.r.Dir, "mcpServers": []any{}}
-	opened := func(result json.RawMessage) []agent.Event { return d.opened(result, "") }
-	d.ask("session/new", params, opened)
-	by := slices.IndexFunc(d.methods, func(m text) bool {
+	opened := func(result json.RawMessage) []agent.Event { return d.takeSession(result, "") }
+	d.sendQuestion("session/new", params, opened)
+	by := slices.IndexFunc(d.authMethods, func(m text) bool {
 		name := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(string(m)))
 		return strings.Contains(name, "apikey")
 	})
 	if by < 0 || d.r.Models.URL == "" {
 		return nil
 	}
-	d.wrong = func(f *loop.Failure) []agent.Event {
+	d.onError = func(f *loop.Failure) []agent.Event {
 		if f.Class != loop.FailureAuth {
-			return d.fail(f)
+			return d.endTurn(f)
 		}
-		d.ask("authenticate", map[string]any{"methodId": d.methods[by]}, func(json.RawMessage) []agent.Event {
-			d.ask("session/new", params, opened)
+		d.sendQuestion("authenticate", map[string]any{"methodId": d.authMethods[by]}, func(json.RawMessage) []agent.Event {
+			d.sendQuestion("session/new", params, opened)
 			return nil
 		})
 		return nil
@@ -198,29 +198,29 @@ func (d *decoder) open() []agent.Event {
 	return nil
 }
 
-// opened chooses how the program is to work. Id is that of a conversation that
+// takeSession chooses how the program is to work. Id is that of a conversation that
 // is gone on with.
-func (d *decoder) opened(result json.RawMessage, id string) []agent.Event {
+func (d *decoder) takeSession(result json.RawMessage, id string) []agent.Event {
 	var c conversation
-	if err := json.Unmarshal(result, &c); err != nil && !empty(result) {
-		return d.fail(&loop.Failure{Class: loop.FailureMalformed, Text: "the answer to a new conversation cannot be read: " + err.Error()})
+	if err := json.Unmarshal(result, &c); err != nil && !isEmpty(result) {
+		return d.endTurn(&loop.Failure{Class: loop.FailureMalformed, Text: "the answer to a new conversation cannot be read: " + err.Error()})
 	}
 	if id == "" {
 		id = string(c.ID)
 	}
-	if !identity.MatchString(id) {
-		return d.fail(&loop.Failure{Class: loop.FailureMalformed, Text: fmt.Sprintf("it began a conversation by the name %.40q", id)})
+	if !sessionIDPattern.MatchString(id) {
+		return d.endTurn(&loop.Failure{Class: loop.FailureMalformed, Text: fmt.Sprintf("it began a conversation by the name %.40q", id)})
 	}
 	d.mu.Lock()
 	d.session = id
 	d.mu.Unlock()
 	d.model = cmp.Or(d.r.Model, string(c.Models.Current))
-	return d.choose(slices.Concat(d.chooseMode(c), d.chooseModel(c)))
+	return d.sendChoices(slices.Concat(d.chooseMode(c), d.chooseModel(c)))
 }
 
-// prompt says what there is to do. A text that begins with a slash would be a
+// sendPrompt says what there is to do. A text that begins with a slash would be a
 // command to several programs.
-func (d *decoder) prompt() []agent.Event {
+func (d *decoder) sendPrompt() []agent.Event {
 	what := d.r.Prompt
 	if strings.HasPrefix(what, "/") {
 		what = "\n" + what
@@ -228,44 +228,44 @@ func (d *decoder) prompt() []agent.Event {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.canceled {
-		return d.fail(nil)
+		return d.endTurn(nil)
 	}
 	d.prompted = true
-	d.ask("session/prompt", map[string]any{"sessionId": d.session, "prompt": []any{map[string]string{"type": "text", "text": what}}}, d.over)
+	d.sendQuestion("session/prompt", map[string]any{"sessionId": d.session, "prompt": []any{map[string]string{"type": "text", "text": what}}}, d.takeTurnEnd)
 	return nil
 }
 
-// over reads why the turn ended.
-func (d *decoder) over(result json.RawMessage) []agent.Event {
+// takeTurnEnd reads why the turn ended.
+func (d *decoder) takeTurnEnd(result json.RawMessage) []agent.Event {
 	var e ended
 	_ = json.Unmarshal(result, &e) // What cannot be read is no reason.
 	d.ended = true
-	u, ok := d.usage(e)
-	events := d.last(ok)
+	u, ok := d.turnUsage(e)
+	events := d.flushLast(ok)
 	if ok {
 		events = append(events, agent.Event{Kind: agent.EventUsage, Usage: u, Model: d.model})
 	}
 	d.mu.Lock()
 	canceled := d.canceled
 	d.mu.Unlock()
-	f := stopped(string(e.Reason), canceled || d.denied != "")
+	f := stopFailure(string(e.Reason), canceled || d.denied != "")
 	if f == nil && d.notice != "" {
-		f = swallowed(d.notice)
+		f = noticeFailure(d.notice)
 	}
-	return append(events, d.fail(f)...)
+	return append(events, d.endTurn(f)...)
 }
 
-// usage is what the turn is said to have used, beyond what was told before.
-func (d *decoder) usage(e ended) (loop.Usage, bool) {
+// turnUsage is what the turn is said to have used, beyond what was told before.
+func (d *decoder) turnUsage(e ended) (loop.Usage, bool) {
 	if len(e.Meta.Quota.Models) == 1 && e.Meta.Quota.Models[0].Model != "" {
 		d.model = string(e.Meta.Quota.Models[0].Model)
 	}
 	if !d.counted.Zero() {
 		return loop.Usage{}, false
 	}
-	u, ok := e.Usage.usage()
+	u, ok := e.Usage.toUsage()
 	if !ok {
-		u, ok = e.Meta.Quota.Tokens.usage()
+		u, ok = e.Meta.Quota.Tokens.toUsage()
 	}
 	if d.program.lastOnly {
 		u.Source = loop.UsageEstimated
@@ -276,7 +276,7 @@ func (d *decoder) usage(e ended) (loop.Usage, bool) {
 // Finish fills in what the messages do not say.
 func (d *decoder) Finish(r *agent.Result, _ string) {
 	r.Asks = d.asks
-	if r.Failure != nil && r.Failure.Text == notByPawl && r.Ended != proc.Exited && r.Ended != proc.Signaled {
+	if r.Failure != nil && r.Failure.Text == canceledElsewhere && r.Ended != proc.Exited && r.Ended != proc.Signaled {
 		r.Failure = nil // Its time was over, or the run's.
 	}
 	silent := d.ended && r.Message == "" && r.Failure == nil
@@ -286,7 +286,7 @@ func (d *decoder) Finish(r *agent.Result, _ string) {
 	case silent && d.denied != "":
 		r.Failure = &loop.Failure{Class: loop.FailureMalformed, Text: "it ended its turn without a word when it was denied something. " + d.denied}
 	}
-	if d.r.Keep && d.canLoad != "" && d.session != "" && d.prompted {
+	if d.r.Keep && d.loadMethod != "" && d.session != "" && d.prompted {
 		r.Session = &loop.Session{ID: d.session, Turns: 1}
 		if d.r.Session != nil && d.r.Session.ID == d.session {
 			r.Session.Turns += d.r.Session.Turns

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// notByPawl is the failure of a turn that says that it was cancelled. A program
+// canceledElsewhere is the failure of a turn that says that it was cancelled. A program
 // that is ended says so too.
-const notByPawl = "its turn was cancelled, and not by pawl"
+const canceledElsewhere = "its turn was cancelled, and not by pawl"
 
 // Codes of JSON-RPC and of the protocol.
 const (
@@ -21,9 +21,9 @@ const (
 	codeRequest = -32602
 )
 
-// stopped is why a turn ended badly, by the reason that the program gives. Ours
+// stopFailure is why a turn ended badly, by the reason that the program gives. Ours
 // means that pawl had a part in it: it cancelled, or denied something.
-func stopped(reason string, ours bool) *loop.Failure {
+func stopFailure(reason string, ours bool) *loop.Failure {
 	f := &loop.Failure{Typed: true, Text: "it stopped: " + reason}
 	switch reason {
 	case "end_turn":
@@ -38,7 +38,7 @@ func stopped(reason string, ours bool) *loop.Failure {
 		if ours {
 			return nil
 		}
-		f.Class, f.Text = loop.FailureMalformed, notByPawl
+		f.Class, f.Text = loop.FailureMalformed, canceledElsewhere
 	default:
 		f.Class, f.Text = loop.FailureMalformed, "it stopped for a reason that the protocol does not have: "+agent.OneLine(reason, longDetail)
 	}
@@ -61,16 +61,16 @@ var errorNames = map[text]loop.FailureClass{
 // apiError is the name of an error that a vendor answered with, of whatever kind.
 const apiError = "APIError"
 
-// overflow is how vendors say that a conversation no longer fits.
-var overflow = regexp.MustCompile(`(?i)context[ _-]?(length|window|limit)|(prompt|input) is too long|maximum context|too many tokens|maximum number of tokens`)
+// overflowPattern is how vendors say that a conversation no longer fits.
+var overflowPattern = regexp.MustCompile(`(?i)context[ _-]?(length|window|limit)|(prompt|input) is too long|maximum context|too many tokens|maximum number of tokens`)
 
-// signs are what vendors' errors have in their texts, the most telling first.
-var signs = []struct {
+// errorSigns are what vendors' errors have in their texts, the most telling first.
+var errorSigns = []struct {
 	sign  *regexp.Regexp
 	class loop.FailureClass
 }{
 	{regexp.MustCompile(`(?i)max[_ ]output[_ ]tokens|output token maximum`), loop.FailureMaxTokens},
-	{overflow, loop.FailureOverflow},
+	{overflowPattern, loop.FailureOverflow},
 	{regexp.MustCompile(`(?i)insufficient[ _]quota|quota exceeded|credit balance|check your plan`), loop.FailureQuota},
 	{regexp.MustCompile(`(?i)rate[ _-]?limit|usage limit|too many requests|resource_exhausted`), loop.FailureRateLimit},
 	{regexp.MustCompile(`(?i)unauthori[sz]ed|unauthenticated|authentication|api[ -]key|permission denied`), loop.FailureAuth},
@@ -80,8 +80,8 @@ var signs = []struct {
 	},
 }
 
-// status is an HTTP status in a text that tells of an error.
-var status = regexp.MustCompile(`\b(400|401|402|403|404|413|422|429|500|502|503|504|529)\b`)
+// statusPattern is an HTTP status in a text that tells of an error.
+var statusPattern = regexp.MustCompile(`\b(400|401|402|403|404|413|422|429|500|502|503|504|529)\b`)
 
 // failureOf reads an error that came instead of an answer.
 func failureOf(raw json.RawMessage) *loop.Failure {
@@ -101,12 +101,12 @@ func failureOf(raw json.RawMessage) *loop.Failure {
 	said := strings.TrimSpace(string(e.Message) + " " + string(cmp.Or(data.Details, data.Message)))
 	f := &loop.Failure{Text: agent.OneLine(cmp.Or(said, string(raw)), 3*longDetail)}
 	whole := string(e.Message) + " " + string(e.Data)
-	if s := status.FindString(whole); s != "" {
+	if s := statusPattern.FindString(whole); s != "" {
 		f.Status, _ = strconv.Atoi(s) // The pattern has digits only.
 	}
 	if class, ok := errorKinds[data.Kind]; ok {
 		f.Class, f.Typed = class, true
-		if class == loop.FailureRequest && overflow.MatchString(whole) {
+		if class == loop.FailureRequest && overflowPattern.MatchString(whole) {
 			f.Class = loop.FailureOverflow // It has no kind of its own.
 		}
 		return f
@@ -125,10 +125,10 @@ func failureOf(raw json.RawMessage) *loop.Failure {
 	return f
 }
 
-// swallowed is an error of which a program only told in words of its own.
-func swallowed(notice string) *loop.Failure {
+// noticeFailure is an error of which a program only told in words of its own.
+func noticeFailure(notice string) *loop.Failure {
 	f := &loop.Failure{Text: agent.OneLine(notice, 3*longDetail)}
-	if s := status.FindString(notice); s != "" {
+	if s := statusPattern.FindString(notice); s != "" {
 		f.Status, _ = strconv.Atoi(s) // The pattern has digits only.
 	}
 	if f.Class = classOf(notice, f.Status, 0); f.Class == loop.FailureCrash {
@@ -139,7 +139,7 @@ func swallowed(notice string) *loop.Failure {
 
 // classOf reads a class from a text and a status.
 func classOf(said string, status int, code int64) loop.FailureClass {
-	for _, s := range signs {
+	for _, s := range errorSigns {
 		if s.sign.MatchString(said) {
 			return s.class
 		}

@@ -103,7 +103,7 @@ func TestEachTriedProgramIsPointedAtTheEndpointAndAtNothingElse(t *testing.T) {
 		if len(p.providers) > 0 {
 			provider = p.providers[0]
 		}
-		s, err := p.prepare(agent.Request{Model: "model-1", Home: home, Models: agent.Endpoint{URL: url, Key: key, Provider: provider}})
+		s, err := p.writeSetup(agent.Request{Model: "model-1", Home: home, Models: agent.Endpoint{URL: url, Key: key, Provider: provider}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestTheVendorsToolsAreSwitchedOffInProgramsThatHaveASwitch(t *testing.T) {
 		p, _ := programOf(name)
 		for i, tools := range [][]loop.ModelTool{nil, {loop.ToolWebSearch}} {
 			home := agenttest.Folder{Dir: t.TempDir()}
-			s, err := p.prepare(agent.Request{Home: home, Tools: tools})
+			s, err := p.writeSetup(agent.Request{Home: home, Tools: tools})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +149,7 @@ func TestTheVendorsToolsAreSwitchedOffInProgramsThatHaveASwitch(t *testing.T) {
 func TestProgramsThatWouldStartThemselvesASecondTimeAreToldNotTo(t *testing.T) {
 	for name, want := range map[string]string{"gemini": "GEMINI_CLI_NO_RELAUNCH=true", "qwen": "QWEN_CODE_NO_RELAUNCH=true"} {
 		p, _ := programOf(name)
-		s, err := p.prepare(agent.Request{Home: agenttest.Folder{Dir: t.TempDir()}})
+		s, err := p.writeSetup(agent.Request{Home: agenttest.Folder{Dir: t.TempDir()}})
 		if err != nil || !slices.Contains(s.variables, want) {
 			t.Errorf("%s is started with %v, want %s (%v)", name, s.variables, want, err)
 		}
@@ -159,7 +159,7 @@ func TestProgramsThatWouldStartThemselvesASecondTimeAreToldNotTo(t *testing.T) {
 func TestQwenCodeReadsNoConversationAgainForAMemory(t *testing.T) {
 	p, _ := programOf("qwen")
 	home := agenttest.Folder{Dir: t.TempDir()}
-	if _, err := p.prepare(agent.Request{Home: home}); err != nil {
+	if _, err := p.writeSetup(agent.Request{Home: home}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := home.Read(".qwen/settings.json")
@@ -182,7 +182,7 @@ func TestAProgramThatCannotUseTheEndpointIsNotStarted(t *testing.T) {
 		"a program that nobody knows":        {"x", agent.Endpoint{URL: "http://h", Provider: gemini}, "", false},
 	} {
 		p, _ := programOf(c.command)
-		_, err := p.prepare(agent.Request{Model: c.model, Home: agenttest.Folder{Dir: t.TempDir()}, Models: c.models})
+		_, err := p.writeSetup(agent.Request{Model: c.model, Home: agenttest.Folder{Dir: t.TempDir()}, Models: c.models})
 		var fault *loop.Fault
 		if got := errors.As(err, &fault); got != c.fault {
 			t.Errorf("%s: %v, want a fault %v", name, err, c.fault)
@@ -199,7 +199,7 @@ func TestSettingsHoldWhateverAModelIsCalled(t *testing.T) {
 	evil := "m\"\n[model_providers.evil]\nbase_url = \"http://evil\" #"
 	home := agenttest.Folder{Dir: t.TempDir()}
 	p, _ := programOf("codex-acp")
-	if _, err := p.prepare(agent.Request{Model: evil, Home: home, Models: agent.Endpoint{URL: "http://h", Provider: openai}}); err != nil {
+	if _, err := p.writeSetup(agent.Request{Model: evil, Home: home, Models: agent.Endpoint{URL: "http://h", Provider: openai}}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := home.Read(".codex/config.toml")
@@ -230,7 +230,7 @@ func TestTokensThatAreNoCountsAreNotTakenForAny(t *testing.T) {
 		if err := json.Unmarshal([]byte(raw), &c); err != nil {
 			t.Errorf("%s: %v", raw, err)
 		}
-		u, ok := c.usage()
+		u, ok := c.toUsage()
 		u.Source = ""
 		if !ok {
 			u = loop.Usage{}
@@ -263,12 +263,12 @@ func FuzzWhateverAProgramSaysIsReadWithoutHarm(f *testing.F) {
 		`{"method":"session/update","params":{"update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"failed"}}}` + "\n" +
 		`{"id":{},"method":"session/request_permission","params":{"options":[{"optionId":"a","kind":"allow_always"}],"toolCall":{"content":[{"content":{"content":{}}}]}}}`))
 	f.Fuzz(func(t *testing.T, said []byte) {
-		for _, p := range []program{{}, {notices: true, confesses: "Ran into this error: ", lastOnly: true}} {
+		for _, p := range []program{{}, {hasNotices: true, errorPrefix: "Ran into this error: ", lastOnly: true}} {
 			var turn agenttest.Turn
 			in := new(agent.Input)
 			d := newDecoder(agent.Request{Keep: true, Output: &bytes.Buffer{}}, in, func(c policy.Call) policy.Answer { return policy.Guard{}.Judge(c) })
 			d.program = p
-			d.begin()
+			d.sendInitialize()
 			over := false
 			for line := range bytes.SplitSeq(said, []byte("\n")) {
 				events, _ := d.DecodeLine(bytes.Clone(line))
@@ -306,7 +306,7 @@ func readAll(in *agent.Input) ([]byte, error) {
 func TestATurnThatPawlEndedIsNoFailureOfTheProgramThatSaysItWasCancelled(t *testing.T) {
 	for ended, failed := range map[proc.Ended]bool{proc.TimedOut: false, proc.Canceled: false, proc.Limited: false, proc.Exited: true, proc.Signaled: true} {
 		d := newDecoder(agent.Request{Output: &bytes.Buffer{}}, new(agent.Input), nil)
-		r := agent.Result{Ended: ended, Message: "-", Failure: &loop.Failure{Class: loop.FailureMalformed, Text: notByPawl}}
+		r := agent.Result{Ended: ended, Message: "-", Failure: &loop.Failure{Class: loop.FailureMalformed, Text: canceledElsewhere}}
 		if d.Finish(&r, ""); (r.Failure != nil) != failed {
 			t.Errorf("ended by %s: the failure is %+v", ended, r.Failure)
 		}

@@ -20,64 +20,64 @@ const ruleNoOnce = "no_allow_once"
 // longDetail is how much of a title is shown where nothing else describes a call.
 const longDetail = 200
 
-// offer is an answer that can be given.
-type offer struct {
+// permissionOption is an answer that can be given.
+type permissionOption struct {
 	ID   text `json:"optionId"`
 	Kind text `json:"kind"`
 }
 
-// permission answers what the program asks leave for. It waits for each answer,
+// answerPermission answers what the program asks leave for. It waits for each answer,
 // so there is one for every question.
-func (d *decoder) permission(m incoming) []agent.Event {
+func (d *decoder) answerPermission(m incoming) []agent.Event {
 	var q struct {
-		Tool    json.RawMessage `json:"toolCall"`
-		Options []offer         `json:"options"`
+		Tool    json.RawMessage    `json:"toolCall"`
+		Options []permissionOption `json:"options"`
 	}
 	var t tool
 	_ = json.Unmarshal(m.Params, &q) // What cannot be read is empty, and no policy allows the unknown.
 	_ = json.Unmarshal(q.Tool, &t)
-	t = d.know(t)
-	events := d.flush()
+	t = d.mergeTool(t)
+	events := d.flushText()
 	if t.ID != "" {
-		events = append(events, d.call(t)...)
+		events = append(events, d.callEvents(t)...)
 	}
 	call := callOf(t)
 	answer := d.judge(call)
-	id, ok := pick(q.Options, answer.Allow)
+	id, ok := pickOnce(q.Options, answer.Allow)
 	if answer.Allow && !ok {
 		answer = policy.Answer{Rule: ruleNoOnce, Words: "Leave is given for one call only, and the program asks for more."}
-		id, ok = pick(q.Options, false)
+		id, ok = pickOnce(q.Options, false)
 	}
 	outcome := map[string]any{"outcome": "cancelled"}
 	if ok {
 		outcome = map[string]any{"outcome": "selected", "optionId": id}
 	}
-	send(d.in, message{ID: m.ID, Result: map[string]any{"outcome": outcome}})
+	sendMessage(d.in, message{ID: m.ID, Result: map[string]any{"outcome": outcome}})
 	if !answer.Allow {
 		d.denied = cmp.Or(answer.Words, "It is not allowed here.")
 	}
 	if answer.Ask {
-		d.asks = append(d.asks, agent.Ask{Argv: policy.Guard{}.Argv(call), Why: why(call)})
+		d.asks = append(d.asks, agent.Ask{Argv: policy.Guard{}.Argv(call), Why: askReason(call)})
 	}
 	return append(events, agent.Event{Kind: agent.EventPermission, ID: string(t.ID), Tool: call.Tool, Wanted: call, Answer: answer})
 }
 
-// pick chooses the option that means this once, and never one that means
+// pickOnce chooses the option that means this once, and never one that means
 // always.
-func pick(options []offer, allow bool) (text, bool) {
+func pickOnce(options []permissionOption, allow bool) (text, bool) {
 	want := text("reject_once")
 	if allow {
 		want = "allow_once"
 	}
-	i := slices.IndexFunc(options, func(o offer) bool { return o.Kind == want && o.ID != "" })
+	i := slices.IndexFunc(options, func(o permissionOption) bool { return o.Kind == want && o.ID != "" })
 	if i < 0 {
 		return "", false
 	}
 	return options[i].ID, true
 }
 
-// why is what a human is asked about, in one line.
-func why(c policy.Call) string {
+// askReason is what a human is asked about, in one line.
+func askReason(c policy.Call) string {
 	return agent.OneLine(c.Tool+" "+cmp.Or(c.Command, strings.Join(c.Argv, " "), c.Host, strings.Join(c.Paths, " "), c.Detail), longDetail)
 }
 
@@ -99,14 +99,14 @@ type input struct {
 	Changes  map[string]any  `json:"changes"` // by path
 }
 
-// kinds are the protocol's kinds of tools in pawl's words.
-var kinds = map[text]policy.CallKind{
+// callKinds are the protocol's kinds of tools in pawl's words.
+var callKinds = map[text]policy.CallKind{
 	"read": policy.CallRead, "search": policy.CallRead, "edit": policy.CallEdit, "delete": policy.CallEdit, "move": policy.CallEdit,
 	"execute": policy.CallRun, "fetch": policy.CallFetch, "think": policy.CallTalk, "switch_mode": policy.CallTalk,
 }
 
-// names are tools of programs that say no kind, or that theirs is another.
-var names = map[string]policy.CallKind{
+// toolKinds are tools of programs that say no kind, or that theirs is another.
+var toolKinds = map[string]policy.CallKind{
 	"shell": policy.CallRun, "bash": policy.CallRun, "exec_command": policy.CallRun, "run_shell_command": policy.CallRun,
 	"write": policy.CallEdit, "edit": policy.CallEdit, "text_editor": policy.CallEdit, "apply_patch": policy.CallEdit, "external_directory": policy.CallEdit,
 	"read": policy.CallRead, "tree": policy.CallRead, "analyze": policy.CallRead, "grep": policy.CallRead, "glob": policy.CallRead, "list": policy.CallRead,
@@ -117,17 +117,17 @@ var names = map[string]policy.CallKind{
 func callOf(t tool) policy.Call {
 	var in input
 	_ = json.Unmarshal(t.Input, &in) // It need not be an object.
-	c := policy.Call{Tool: t.name(), Kind: policy.CallOther, Detail: agent.OneLine(string(t.Title), longDetail)}
-	if kind, ok := kinds[t.Kind]; ok {
+	c := policy.Call{Tool: t.shownName(), Kind: policy.CallOther, Detail: agent.OneLine(string(t.Title), longDetail)}
+	if kind, ok := callKinds[t.Kind]; ok {
 		c.Kind = kind
-	} else if kind, ok := names[strings.ToLower(c.Tool)]; ok {
+	} else if kind, ok := toolKinds[strings.ToLower(c.Tool)]; ok {
 		c.Kind = kind
 	}
 	switch c.Kind {
 	case policy.CallRun:
-		c.Command, c.Argv = command(in, string(t.Title))
+		c.Command, c.Argv = commandOf(in, string(t.Title))
 	case policy.CallEdit, policy.CallRead:
-		c.Paths = paths(t, in)
+		c.Paths = pathsOf(t, in)
 	case policy.CallFetch:
 		c.Detail = agent.OneLine(string(cmp.Or(in.URL, in.Query, t.Title)), longDetail)
 		if at, err := url.Parse(string(in.URL)); err == nil {
@@ -138,9 +138,9 @@ func callOf(t tool) policy.Call {
 	return c
 }
 
-// command is what is about to be run. A program that does not say it apart has
+// commandOf is what is about to be run. A program that does not say it apart has
 // it for a title.
-func command(in input, title string) (line string, argv []string) {
+func commandOf(in input, title string) (line string, argv []string) {
 	for _, raw := range []json.RawMessage{in.Command, in.Cmd} {
 		if json.Unmarshal(raw, &line) == nil && line != "" {
 			return line, nil
@@ -152,8 +152,8 @@ func command(in input, title string) (line string, argv []string) {
 	return title, nil
 }
 
-// paths are all that the program names, wherever it names them.
-func paths(t tool, in input) []string {
+// pathsOf are all that the program names, wherever it names them.
+func pathsOf(t tool, in input) []string {
 	var all []string
 	add := func(p text) {
 		if p != "" && !slices.Contains(all, string(p)) {

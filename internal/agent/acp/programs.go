@@ -15,13 +15,13 @@ import (
 // program is what is known of one that speaks the protocol. The zero program is
 // one of which nothing is known.
 type program struct {
-	name      string
-	providers []string // whose models it can be pointed at; empty: whichever
-	needs     bool     // it has to be told its model
-	lastOnly  bool     // it reports the tokens of its last call for those of a turn
-	notices   bool     // what it says without the id of a message is its own, and no model's
-	confesses string   // how a text begins in which it tells of an error, and ends its turn as if there were none
-	set       func(r agent.Request) setup
+	name        string
+	providers   []string // whose models it can be pointed at; empty: whichever
+	needsModel  bool     // it has to be told its model
+	lastOnly    bool     // it reports the tokens of its last call for those of a turn
+	hasNotices  bool     // what it says without the id of a message is its own, and no model's
+	errorPrefix string   // how a text begins in which it tells of an error, and ends its turn as if there were none
+	set         func(r agent.Request) setup
 }
 
 // setup is what a program is started with, beside what every one gets.
@@ -33,14 +33,14 @@ type setup struct {
 
 // programs are those that were tried.
 var programs = []program{
-	{name: "claude-agent-acp", providers: []string{anthropic}, set: claude},
-	{name: "claude-code-acp", providers: []string{anthropic}, set: claude},
-	{name: "codex-acp", providers: []string{openai}, notices: true, set: codex},
-	{name: "gemini", providers: []string{gemini}, set: geminiCLI},
-	{name: "opencode", needs: true, lastOnly: true, set: opencode},
-	{name: "qwen", providers: []string{openai}, set: qwen},
+	{name: "claude-agent-acp", providers: []string{anthropic}, set: claudeSetup},
+	{name: "claude-code-acp", providers: []string{anthropic}, set: claudeSetup},
+	{name: "codex-acp", providers: []string{openai}, hasNotices: true, set: codexSetup},
+	{name: "gemini", providers: []string{gemini}, set: geminiSetup},
+	{name: "opencode", needsModel: true, lastOnly: true, set: opencodeSetup},
+	{name: "qwen", providers: []string{openai}, set: qwenSetup},
 	{
-		name: "goose", providers: []string{openai, anthropic}, needs: true, lastOnly: true, confesses: "Ran into this error: ", set: goose,
+		name: "goose", providers: []string{openai, anthropic}, needsModel: true, lastOnly: true, errorPrefix: "Ran into this error: ", set: gooseSetup,
 	},
 }
 
@@ -63,12 +63,12 @@ func programOf(command string) (program, bool) {
 	return program{}, false
 }
 
-// prepare writes what the program wants in its home.
-func (p program) prepare(r agent.Request) (setup, error) {
-	if err := p.fits(r); err != nil {
+// writeSetup writes what the program wants in its home.
+func (p program) writeSetup(r agent.Request) (setup, error) {
+	if err := p.checkEndpoint(r); err != nil {
 		return setup{}, err
 	}
-	s := setup{variables: endpoint(r.Models)}
+	s := setup{variables: endpointVariables(r.Models)}
 	if p.set != nil {
 		own := p.set(r)
 		s = setup{variables: append(s.variables, own.variables...), args: own.args, files: own.files}
@@ -85,8 +85,8 @@ func (p program) prepare(r agent.Request) (setup, error) {
 	return s, nil
 }
 
-// fits says why a program cannot work with the endpoint that there is.
-func (p program) fits(r agent.Request) error {
+// checkEndpoint says why a program cannot work with the endpoint that there is.
+func (p program) checkEndpoint(r agent.Request) error {
 	switch {
 	case r.Models.URL == "":
 		return nil
@@ -95,14 +95,14 @@ func (p program) fits(r agent.Request) error {
 			Exit: loop.ExitNotReady, What: fmt.Sprintf("%s cannot use models of %s", p.name, r.Models.Provider),
 			Why: "it speaks with " + strings.Join(p.providers, " or "), Fix: "write `provider: " + p.providers[0] + "`, or name another agent_command",
 		}
-	case p.needs && r.Model == "":
+	case p.needsModel && r.Model == "":
 		return &loop.Fault{Exit: loop.ExitNotReady, What: p.name + " has to be told its model", Why: "it has no default for an endpoint that is not its own", Fix: "write `model:`"}
 	}
 	return nil
 }
 
-// endpoint are the variables by which programs find their model.
-func endpoint(e agent.Endpoint) []string {
+// endpointVariables are the variables by which programs find their model.
+func endpointVariables(e agent.Endpoint) []string {
 	if e.URL == "" {
 		return nil
 	}
@@ -117,7 +117,7 @@ func endpoint(e agent.Endpoint) []string {
 	return slices.Concat(of[anthropic], of[openai], of[gemini])
 }
 
-func claude(r agent.Request) setup {
+func claudeSetup(r agent.Request) setup {
 	s := setup{variables: []string{
 		"CLAUDE_CODE_MAX_RETRIES=2", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1", "DISABLE_AUTOUPDATER=1",
 		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", "CLAUDE_CODE_DISABLE_AUTO_MEMORY=1", "CLAUDE_CODE_DISABLE_CLAUDE_MDS=1",
@@ -128,9 +128,9 @@ func claude(r agent.Request) setup {
 	return s
 }
 
-// codex takes its endpoint from its settings alone. Texts of TOML are those of
+// codexSetup takes its endpoint from its settings alone. Texts of TOML are those of
 // JSON.
-func codex(r agent.Request) setup {
+func codexSetup(r agent.Request) setup {
 	var b strings.Builder
 	if r.Model != "" {
 		fmt.Fprintf(&b, "model = %s\n", asJSON(r.Model))
@@ -153,7 +153,7 @@ const noInstructions = ".loops/no-instructions"
 
 // geminiCLI, and qwen, which began as the same program, would start themselves a
 // second time: that process would get no signal, and only take time to start.
-func geminiCLI(r agent.Request) setup {
+func geminiSetup(r agent.Request) setup {
 	// GEMINI.md of a trusted tree is read whatever the settings name.
 	s := setup{variables: []string{"GEMINI_CLI_TRUST_WORKSPACE=false", "GEMINI_CLI_NO_RELAUNCH=true"}}
 	settings := map[string]any{
@@ -179,7 +179,7 @@ func geminiCLI(r agent.Request) setup {
 	return s
 }
 
-func opencode(r agent.Request) setup {
+func opencodeSetup(r agent.Request) setup {
 	config := map[string]any{
 		"autoupdate": false, "share": "disabled",
 		"permission": map[string]any{"edit": "ask", "bash": "ask", "webfetch": "ask", "external_directory": "ask"},
@@ -208,7 +208,7 @@ func opencode(r agent.Request) setup {
 	}}
 }
 
-func qwen(r agent.Request) setup {
+func qwenSetup(r agent.Request) setup {
 	s := setup{variables: []string{"QWEN_CODE_NO_RELAUNCH=true"}}
 	settings := map[string]any{
 		"general": map[string]any{"disableAutoUpdate": true}, "privacy": map[string]any{"usageStatisticsEnabled": false},
@@ -227,7 +227,7 @@ func qwen(r agent.Request) setup {
 	return s
 }
 
-func goose(r agent.Request) setup {
+func gooseSetup(r agent.Request) setup {
 	s := setup{variables: []string{"GOOSE_MODE=approve", "GOOSE_DISABLE_KEYRING=1", "GOOSE_TELEMETRY_ENABLED=false", "CONTEXT_FILE_NAMES=[]"}}
 	if r.Model != "" {
 		s.variables = append(s.variables, "GOOSE_MODEL="+r.Model)

@@ -48,8 +48,8 @@ type conversation struct {
 	Settings []setting `json:"configOptions"`
 }
 
-// setting returns the one of a category.
-func (c conversation) setting(category text) (setting, bool) {
+// findSetting returns the one of a category.
+func (c conversation) findSetting(category text) (setting, bool) {
 	for _, s := range c.Settings {
 		if s.Category == category || s.Category == "" && s.ID == category {
 			return s, true
@@ -66,8 +66,8 @@ type block struct {
 	Path    text   `json:"path"`
 }
 
-// words are those of a block, at whatever depth.
-func (b *block) words() string {
+// innerText are those of a block, at whatever depth.
+func (b *block) innerText() string {
 	for range 3 {
 		if b == nil || b.Text != "" {
 			break
@@ -109,8 +109,8 @@ type tool struct {
 	} `json:"_meta"`
 }
 
-// over takes from a later message what it says.
-func (t tool) over(later tool) tool {
+// merged takes from a later message what it says.
+func (t tool) merged(later tool) tool {
 	pick := func(a, b text) text {
 		if b != "" {
 			return b
@@ -118,7 +118,7 @@ func (t tool) over(later tool) tool {
 		return a
 	}
 	more := func(a, b json.RawMessage) json.RawMessage {
-		if empty(b) {
+		if isEmpty(b) {
 			return a
 		}
 		return b
@@ -132,8 +132,8 @@ func (t tool) over(later tool) tool {
 	return t
 }
 
-// name is what the program calls the tool, as well as can be told.
-func (t tool) name() string {
+// shownName is what the program calls the tool, as well as can be told.
+func (t tool) shownName() string {
 	for _, n := range []text{t.Name, t.Meta.Name} {
 		if n != "" {
 			return string(n)
@@ -145,7 +145,7 @@ func (t tool) name() string {
 	return string(t.Kind)
 }
 
-func empty(raw json.RawMessage) bool {
+func isEmpty(raw json.RawMessage) bool {
 	switch strings.TrimSpace(string(raw)) {
 	case "", "null", "{}", "[]", `""`:
 		return true
@@ -174,9 +174,9 @@ type tokens struct {
 	SnakeOut   loop.Count `json:"output_tokens"`
 }
 
-// usage is false for counts that are none. Where the total says so, the input
+// toUsage is false for counts that are none. Where the total says so, the input
 // includes what was read from a cache or written to it.
-func (t tokens) usage() (loop.Usage, bool) {
+func (t tokens) toUsage() (loop.Usage, bool) {
 	for _, c := range []loop.Count{t.Input, t.Output, t.CacheRead, t.CacheWrite, t.Total, t.SnakeIn, t.SnakeOut} {
 		if c.Bad {
 			return loop.Usage{}, false

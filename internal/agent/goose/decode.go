@@ -13,9 +13,9 @@ import (
 const (
 	// mostOverflows is how often in a row a conversation may outgrow its model. The
 	// program shortens it each time and goes on, without an end.
-	mostOverflows = 3
+	maxOverflows = 3
 	// progress is how many calls between two overflows make them two of their own.
-	progress = 5
+	callsBetween = 5
 )
 
 // decoder reads what `goose run --output-format stream-json` prints.
@@ -23,15 +23,15 @@ type decoder struct {
 	request agent.Request
 	session loop.Session
 
-	said      strings.Builder // text that comes in pieces
-	sayer     string          // id of the message that it belongs to
-	notice    string          // that the program may have given; it has if nothing follows but the end
-	anonymous bool            // messages of the model have no id either, so a notice is not known by that
-	open      map[string]string
-	names     map[string]string // of the tools of calls
-	calls     int
-	overflows int
-	last      int // calls at the last overflow
+	collected    strings.Builder // text that comes in pieces
+	messageID    string          // id of the message that it belongs to
+	notice       string          // that the program may have given; it has if nothing follows but the end
+	anonymous    bool            // messages of the model have no id either, so a notice is not known by that
+	openCalls    map[string]string
+	toolNames    map[string]string // of the tools of calls
+	calls        int
+	overflows    int
+	lastOverflow int // calls at the last overflow
 }
 
 // line is one event of the program.
@@ -85,41 +85,41 @@ func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 	case "message":
 		var events []agent.Event
 		for _, c := range l.Message.Content {
-			events = append(events, d.content(l.Message, c)...)
+			events = append(events, d.contentEvents(l.Message, c)...)
 		}
 		return events, true
 	case "complete":
-		return d.complete(l), true
+		return d.completeTurn(l), true
 	case "error":
-		return append(d.flush(), failure(loop.Failure{Class: loop.FailureCrash, Text: agent.OneLine(l.Error, agent.LongText), Typed: true})), true
+		return append(d.flushText(), errorEvent(loop.Failure{Class: loop.FailureCrash, Text: agent.OneLine(l.Error, agent.LongText), Typed: true})), true
 	case "notification":
 		return nil, true
 	}
 	return nil, false
 }
 
-func (d *decoder) content(m message, c content) []agent.Event {
+func (d *decoder) contentEvents(m message, c content) []agent.Event {
 	switch c.Type {
 	case "text":
-		return d.text(m, c.Text)
+		return d.addText(m, c.Text)
 	case "thinking":
 		if strings.TrimSpace(c.Thinking) != "" {
-			return append(d.flush(), agent.Event{Kind: agent.EventReasoning, Text: c.Thinking})
+			return append(d.flushText(), agent.Event{Kind: agent.EventReasoning, Text: c.Thinking})
 		}
 	case "toolRequest":
 		d.anonymous = d.anonymous || m.ID == nil
-		return append(d.flush(), d.call(c))
+		return append(d.flushText(), d.beginCall(c))
 	case "toolResponse":
-		return append(d.flush(), d.back(c)...)
+		return append(d.flushText(), d.endCall(c)...)
 	case "systemNotification":
-		return append(d.flush(), d.told(c)...)
+		return append(d.flushText(), d.systemNotice(c)...)
 	}
 	return nil
 }
 
-// text gathers the pieces of what the model says. What the program says by
+// addText gathers the pieces of what the model says. What the program says by
 // itself has no id and comes whole.
-func (d *decoder) text(m message, text string) []agent.Event {
+func (d *decoder) addText(m message, text string) []agent.Event {
 	if m.Role != "assistant" {
 		return nil
 	}
@@ -128,107 +128,107 @@ func (d *decoder) text(m message, text string) []agent.Event {
 		id = "id " + *m.ID
 	}
 	var events []agent.Event
-	if d.notice != "" || id != d.sayer {
-		events = d.flush()
+	if d.notice != "" || id != d.messageID {
+		events = d.flushText()
 	}
-	if m.ID == nil && isNotice(text) && d.said.Len() == 0 {
+	if m.ID == nil && isNotice(text) && d.collected.Len() == 0 {
 		d.notice = text
 		return events
 	}
-	d.sayer = id
-	d.said.WriteString(text)
+	d.messageID = id
+	d.collected.WriteString(text)
 	return events
 }
 
-// flush is what the model has said so far. A notice that something follows was
+// flushText is what the model has said so far. A notice that something follows was
 // none.
-func (d *decoder) flush() []agent.Event {
-	text := d.notice + d.said.String()
-	d.notice, d.sayer = "", ""
-	d.said.Reset()
+func (d *decoder) flushText() []agent.Event {
+	text := d.notice + d.collected.String()
+	d.notice, d.messageID = "", ""
+	d.collected.Reset()
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
 	return []agent.Event{{Kind: agent.EventText, Text: text}}
 }
 
-// call begins a call. An id that was used before gets a number, since some models count
+// beginCall begins a call. An id that was used before gets a number, since some models count
 // from zero in each step.
-func (d *decoder) call(c content) agent.Event {
-	if d.names == nil {
-		d.open, d.names = map[string]string{}, map[string]string{}
+func (d *decoder) beginCall(c content) agent.Event {
+	if d.toolNames == nil {
+		d.openCalls, d.toolNames = map[string]string{}, map[string]string{}
 	}
 	d.calls++
 	id := c.ID
-	if _, used := d.names[id]; used || id == "" {
+	if _, used := d.toolNames[id]; used || id == "" {
 		id = fmt.Sprintf("%s#%d", c.ID, d.calls)
 	}
 	tool := cmp.Or(c.Call.Value.Name, "unreadable")
-	d.open[c.ID], d.names[id] = id, tool
+	d.openCalls[c.ID], d.toolNames[id] = id, tool
 	return agent.Event{Kind: agent.EventCall, ID: id, Tool: tool, Input: c.Call.Value.Arguments}
 }
 
-func (d *decoder) back(c content) []agent.Event {
-	id, ok := d.open[c.ID]
+func (d *decoder) endCall(c content) []agent.Event {
+	id, ok := d.openCalls[c.ID]
 	if !ok {
 		return nil
 	}
-	delete(d.open, c.ID)
+	delete(d.openCalls, c.ID)
 	var texts []string
 	for _, part := range c.Result.Value.Content {
 		texts = append(texts, part.Text)
 	}
 	return []agent.Event{{
-		Kind: agent.EventReturn, ID: id, Tool: d.names[id], Text: cmp.Or(c.Result.Error, strings.Join(texts, "\n")),
+		Kind: agent.EventReturn, ID: id, Tool: d.toolNames[id], Text: cmp.Or(c.Result.Error, strings.Join(texts, "\n")),
 		Bad: c.Result.Value.IsError || c.Result.Status == "error",
 	}}
 }
 
-// told is something that the program tells by itself.
-func (d *decoder) told(c content) []agent.Event {
+// systemNotice is something that the program tells by itself.
+func (d *decoder) systemNotice(c content) []agent.Event {
 	switch {
 	case c.Notification == "creditsExhausted":
-		return []agent.Event{failure(loop.Failure{Class: loop.FailureQuota, Text: agent.OneLine(c.Msg, agent.LongText), Typed: true})}
+		return []agent.Event{errorEvent(loop.Failure{Class: loop.FailureQuota, Text: agent.OneLine(c.Msg, agent.LongText), Typed: true})}
 	case c.Notification != "inlineMessage" || !strings.HasPrefix(c.Msg, "Context limit reached."):
 		return nil
 	}
-	if d.overflows++; d.calls-d.last >= progress {
+	if d.overflows++; d.calls-d.lastOverflow >= callsBetween {
 		d.overflows = 1
 	}
-	d.last = d.calls
-	if d.overflows >= mostOverflows {
-		return []agent.Event{failure(loop.Failure{Class: loop.FailureOverflow, Text: agent.OneLine(c.Msg, agent.LongText)}), {Kind: agent.EventEnd}}
+	d.lastOverflow = d.calls
+	if d.overflows >= maxOverflows {
+		return []agent.Event{errorEvent(loop.Failure{Class: loop.FailureOverflow, Text: agent.OneLine(c.Msg, agent.LongText)}), {Kind: agent.EventEnd}}
 	}
 	return []agent.Event{{Kind: agent.EventRetry, Text: agent.OneLine(c.Msg, agent.LongText)}}
 }
 
-// complete ends the turn. Its numbers are those of the whole conversation, and
+// completeTurn ends the turn. Its numbers are those of the whole conversation, and
 // count what was read from a cache as input. There are none if no call of the
 // model came back.
-func (d *decoder) complete(l line) []agent.Event {
+func (d *decoder) completeTurn(l line) []agent.Event {
 	none := l.Total == nil || !l.Total.Set
 	var events []agent.Event
 	if d.notice != "" {
-		f := classify(d.notice)
+		f := noticeFailure(d.notice)
 		if d.anonymous && !none {
 			f.Class = loop.FailureCrash // It may be the model that says so.
 		}
 		d.notice = ""
-		events = append(events, failure(f))
+		events = append(events, errorEvent(f))
 	}
-	events = append(events, d.flush()...)
+	events = append(events, d.flushText()...)
 	if !none {
-		events = append(events, d.usage(l)...)
+		events = append(events, d.usageEvents(l)...)
 	}
 	return append(events, agent.Event{Kind: agent.EventEnd})
 }
 
-func (d *decoder) usage(l line) []agent.Event {
-	now := loop.Usage{Input: count(l.Input), Output: count(l.Output)}
+func (d *decoder) usageEvents(l line) []agent.Event {
+	now := loop.Usage{Input: countOf(l.Input), Output: countOf(l.Output)}
 	if now.Zero() {
-		now.Input = count(l.Total)
+		now.Input = countOf(l.Total)
 	}
-	if bad(l.Total) || bad(l.Input) || bad(l.Output) {
+	if isBad(l.Total) || isBad(l.Input) || isBad(l.Output) {
 		now.Source = loop.UsageEstimated // If a number is invalid, the others are not believed either.
 	}
 	before := agent.SessionUsage(&d.session)
@@ -240,16 +240,16 @@ func (d *decoder) usage(l line) []agent.Event {
 	return []agent.Event{{Kind: agent.EventUsage, Model: d.request.Model, Usage: u}}
 }
 
-func bad(c *loop.Count) bool { return c != nil && c.Bad }
+func isBad(c *loop.Count) bool { return c != nil && c.Bad }
 
-func count(c *loop.Count) int64 {
+func countOf(c *loop.Count) int64 {
 	if c == nil {
 		return 0
 	}
 	return c.N
 }
 
-func failure(f loop.Failure) agent.Event { return agent.Event{Kind: agent.EventError, Failure: &f} }
+func errorEvent(f loop.Failure) agent.Event { return agent.Event{Kind: agent.EventError, Failure: &f} }
 
 // Finish adds the conversation. What a turn used that was cut short is in the
 // numbers of the next one, since the program goes on counting.

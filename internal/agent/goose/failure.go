@@ -15,8 +15,8 @@ const (
 	tooLong    = "Unable to continue: Context limit still exceeded after compaction."
 )
 
-// kinds are how the program begins what it ran into, and statuses with it.
-var kinds = []struct {
+// errorKinds are how the program begins what it ran into, and statuses with it.
+var errorKinds = []struct {
 	begins string
 	class  loop.FailureClass
 	status int
@@ -40,9 +40,9 @@ func isNotice(text string) bool {
 		strings.HasPrefix(text, tooMany) || strings.HasPrefix(text, tooLong)
 }
 
-// classify says what a notice means. None is typed: the program has no fields
+// noticeFailure says what a notice means. None is typed: the program has no fields
 // for errors.
-func classify(notice string) loop.Failure {
+func noticeFailure(notice string) loop.Failure {
 	text := agent.OneLine(strings.TrimSuffix(strings.TrimSpace(notice), pleaseWait), agent.LongText)
 	out := loop.Failure{Class: loop.FailureCrash, Text: strings.TrimPrefix(text, ranInto)}
 	switch {
@@ -51,7 +51,7 @@ func classify(notice string) loop.Failure {
 	case strings.HasPrefix(text, tooLong):
 		out.Class = loop.FailureOverflow
 	}
-	for _, k := range kinds {
+	for _, k := range errorKinds {
 		if strings.HasPrefix(text, ranInto) && strings.HasPrefix(out.Text, k.begins) {
 			out.Class, out.Status = k.class, k.status
 			break

@@ -30,8 +30,8 @@ var providers = map[string]struct{ name, host, key string }{
 	"openai":    {"openai", "OPENAI_HOST", "OPENAI_API_KEY"},
 }
 
-// settings is what lies in the home, for what comes of no variable.
-const settings = "GOOSE_MODE: auto\nGOOSE_TELEMETRY_ENABLED: false\nextensions: {}\n"
+// homeSettings is what lies in the home, for what comes of no variable.
+const homeSettings = "GOOSE_MODE: auto\nGOOSE_TELEMETRY_ENABLED: false\nextensions: {}\n"
 
 // Driver runs goose. The zero value is ready.
 type Driver struct{}
@@ -51,11 +51,11 @@ func (Driver) Profile() agent.Profile {
 // Turn runs the program once and blocks until it and everything that it started
 // are gone. The error is nil for any program that started.
 func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
-	variables, err := environment(r)
+	variables, err := runEnvironment(r)
 	if err != nil {
 		return agent.Result{}, err
 	}
-	if err := r.Home.Write(".config/goose/config.yaml", []byte(settings)); err != nil {
+	if err := r.Home.Write(".config/goose/config.yaml", []byte(homeSettings)); err != nil {
 		return agent.Result{}, fmt.Errorf("write the settings of goose: %w", err)
 	}
 	// The program names a conversation in no event, so the name is ours.
@@ -64,12 +64,12 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 		session = *r.Session
 	}
 	p := agent.Program{
-		Argv: agent.CommandLine(r, "goose", arguments(r, session.ID)...), Env: variables, Stdin: strings.NewReader(r.Prompt),
+		Argv: agent.CommandLine(r, "goose", runArguments(r, session.ID)...), Env: variables, Stdin: strings.NewReader(r.Prompt),
 	}
 	return agent.RunStream(ctx, r, p, &decoder{request: r, session: session})
 }
 
-func arguments(r agent.Request, session string) []string {
+func runArguments(r agent.Request, session string) []string {
 	args := []string{
 		"run", "--instructions", "-", "--output-format", "stream-json", "--quiet", "--no-profile", "--with-builtin", "developer",
 	}
@@ -89,7 +89,7 @@ func arguments(r agent.Request, session string) []string {
 	return append(args, "--no-session")
 }
 
-func environment(r agent.Request) ([]string, error) {
+func runEnvironment(r agent.Request) ([]string, error) {
 	p, ok := providers[cmp.Or(r.Models.Provider, "openai")]
 	if !ok {
 		return nil, fmt.Errorf("configure goose: provider %q is neither anthropic nor openai", r.Models.Provider)
