@@ -1,12 +1,11 @@
-// Package acp drives any program that speaks the Agent Client Protocol,
-// version 1: one process for one turn, talked with in lines of JSON-RPC, so
-// that it can ask before it acts.
+// Package acp drives any program that speaks version 1 of the Agent Client
+// Protocol. Each turn is one process, which exchanges lines of JSON-RPC with
+// pawl, so that it can ask before it acts.
 //
-// It offers such a program no files, no terminal and no server: the program
-// works with its own hands, in the sandbox. It grants what is asked for once and
-// never for always, and never lets a program decide for itself where there is a
-// mode in which it asks. What a program reports of tokens is passed on, and for
-// several it is wrong.
+// It offers the program no files, no terminal and no server: the program works by
+// itself, in the sandbox. It grants permissions for one call, never for always,
+// and if the program has a mode in which it asks, it selects that. It passes on
+// the tokens that a program reports, which are wrong for several programs.
 package acp
 
 import (
@@ -24,32 +23,32 @@ import (
 // Name is the driver's entry in the roster.
 const Name = "acp"
 
-// farewell is how long a program may take to end a turn that it is told to
-// cancel, before it is killed.
+// farewell is how long a program may take to end a canceled turn before it is
+// killed.
 const farewell = time.Second
 
-// Driver runs a program that speaks the protocol. The zero value is ready.
+// Driver runs a program that speaks the protocol. The zero value is ready to use.
 type Driver struct{}
 
-// Profile says what the programs need. Which of the providers one can reach
-// depends on the program.
+// Profile says what the programs need. The providers that one can reach depend on
+// the program.
 func (Driver) Profile() agent.Profile {
 	return agent.Profile{
 		Name: Name, Home: true, Providers: []string{"anthropic", "openai", "gemini"},
 		Sessions: []string{
 			".claude/projects", ".codex/sessions", ".gemini/tmp", ".qwen", ".local/share/opencode", ".local/share/goose",
 		},
-		Attaches: []string{"AGENTS.md"}, // opencode does.
+		Attaches: []string{"AGENTS.md"}, // by opencode
 		Masks: []string{
 			".agents/plugins", ".claude", ".codex", ".gemini", ".mcp.json", ".opencode", ".qwen", "opencode.json", "opencode.jsonc",
 		},
 	}
 }
 
-// Turn takes one turn, and blocks until everything that it started is gone. A
-// conversation that the program no longer has is begun anew. The error is nil
-// for any program that started; a *loop.Fault says that the program cannot be
-// started for this request.
+// Turn takes one turn, and blocks until everything that it started has ended. If
+// the program no longer has the conversation, it starts a new one. The error is
+// nil for any program that started; a *loop.Fault means that the program cannot
+// be started for this request.
 func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	if r.Command == "" {
 		return agent.Result{Ended: proc.NotStarted}, &loop.Fault{
@@ -77,17 +76,17 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 		Argv: agent.CommandLine(r, "", set.args...), Env: append([]string{"HOME=" + r.Home.Path()}, set.variables...), Stdin: in, Linger: linger,
 	}, d)
 	if err == nil && ctx.Err() != nil {
-		res.Ended, res.Failure = proc.Canceled, nil // However the program took it.
+		res.Ended, res.Failure = proc.Canceled, nil // Whatever the program says about it.
 	}
 	return res, err
 }
 
-// linger is how long a program may go on after its turn. Half of them do not
-// end when they are told that nothing more comes.
+// linger is how long a program may run after its turn. Half of them do not exit
+// when their input ends.
 const linger = 500 * time.Millisecond
 
-// withFarewell returns a context that ends a farewell after ctx does, and calls
-// say in between.
+// withFarewell returns a context that ends a farewell later than ctx, and calls
+// say when ctx ends.
 func withFarewell(ctx context.Context, say func()) (context.Context, context.CancelFunc) {
 	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	unwatch := context.AfterFunc(ctx, func() {
@@ -101,7 +100,7 @@ func withFarewell(ctx context.Context, say func()) (context.Context, context.Can
 	}
 }
 
-// message is anything that goes over the wire.
+// message is any message that pawl sends.
 type message struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -111,13 +110,13 @@ type message struct {
 	Error   any             `json:"error,omitempty"`
 }
 
-// sendMessage queues one line for the program. It may have gone meanwhile, which its
-// end shows.
+// sendMessage queues one line for the program. If the program has ended, that
+// shows elsewhere.
 func sendMessage(in *agent.Input, m message) {
 	m.Version = "2.0"
 	line, err := json.Marshal(m)
 	if err != nil {
-		panic(fmt.Sprintf("acp: an invalid message: %v", err)) // They are all made here, of strings.
+		panic(fmt.Sprintf("acp: an invalid message: %v", err)) // All messages are made here, of strings.
 	}
 	_, _ = in.Write(append(line, '\n'))
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// settingChoice is a question by which something is set.
+// settingChoice is a request that sets something for the conversation.
 type settingChoice struct {
 	method string
 	params map[string]any
-	fail   string // what cannot be done; empty: nothing
+	fail   string // why it cannot be set; empty if it can
 }
 
-// sendChoices puts one question after the other, and then the prompt.
+// sendChoices sends one request after the other, and then the prompt.
 func (d *decoder) sendChoices(rest []settingChoice) []agent.Event {
 	if len(rest) == 0 {
 		return d.sendPrompt()
@@ -30,11 +30,12 @@ func (d *decoder) sendChoices(rest []settingChoice) []agent.Event {
 	return nil
 }
 
-// askingModes are modes in which programs ask before they act, the strictest first.
+// askingModes are modes in which programs ask before they act, the strictest
+// first.
 var askingModes = []text{"read-only", "approve", "default", "ask", "manual", "untrusted", "always-ask"}
 
-// chooseMode is nothing if the program is in a mode in which it asks, or has
-// none.
+// chooseMode returns nothing if the program is in a mode in which it asks, or has
+// no modes.
 func (d *decoder) chooseMode(c conversation) []settingChoice {
 	for _, want := range askingModes {
 		if slices.ContainsFunc(c.Modes.Available, func(o option) bool { return o.ID == want }) {
@@ -56,8 +57,8 @@ func (d *decoder) chooseMode(c conversation) []settingChoice {
 	return nil
 }
 
-// chooseModel sets the model of the request, if the program was not told
-// before.
+// chooseModel selects the request's model, unless the program was started with
+// it.
 func (d *decoder) chooseModel(c conversation) []settingChoice {
 	want := text(d.r.Model)
 	if want == "" || d.trusted {

@@ -17,48 +17,48 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// version of the protocol that is spoken.
+// version is the version of the protocol.
 const version = 1
 
-// sessionIDPattern is what an id of a conversation can look like.
+// sessionIDPattern matches valid IDs of conversations.
 var sessionIDPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$`)
 
-// answerHandler is what the program was asked, and what its answer leads to.
+// answerHandler handles the answer to a request.
 type answerHandler func(result json.RawMessage) []agent.Event
 
-// decoder leads the talk of one turn: each answer of the program brings the
-// next question, up to the prompt and its end.
+// decoder conducts one turn: each answer of the program leads to the next
+// request, up to the prompt and the end of the turn.
 type decoder struct {
 	r     agent.Request
 	in    *agent.Input
 	judge func(policy.Call) policy.Answer
 
 	program program
-	trusted bool // it was told its model beforehand
+	trusted bool // the program is known, and was started with its model
 
-	asked       int // number of the last question
+	asked       int // ID of the last request
 	onAnswer    answerHandler
-	onError     func(f *loop.Failure) []agent.Event // what an error as answer leads to
-	loadMethod  string                              // method by which a conversation is gone on with; empty: none
-	authMethods []text                              // by which one can sign in
+	onError     func(f *loop.Failure) []agent.Event // handles an error as the answer
+	loadMethod  string                              // method that continues a conversation; empty if there is none
+	authMethods []text                              // methods of authentication
 	tools       map[text]tool
-	announced   map[text]string // names of tools whose use events were made of
+	announced   map[text]string // names of tools whose call was reported
 	returned    map[text]bool
 	collected   pieces
-	notice      string // the last thing that the program said for itself
-	denied      string // the words of the last denial; the protocol has no place to say them to the program
+	notice      string // the last message of the program itself
+	denied      string // the text of the last denial, which the protocol cannot pass on
 	asks        []agent.Ask
-	ended       bool       // the turn, by an answer to the prompt
-	counted     loop.Usage // from counts of single calls
+	ended       bool       // the prompt was answered
+	counted     loop.Usage // the sum of reports of single calls
 	model       string
 
 	mu       sync.Mutex
 	session  string // empty until there is one
-	prompted bool   // what comes belongs to this turn
+	prompted bool   // updates now belong to this turn
 	canceled bool
 }
 
-// pieces are what was said in pieces.
+// pieces collects a text that comes in pieces.
 type pieces struct {
 	kind agent.EventKind
 	id   text
@@ -69,15 +69,15 @@ func newDecoder(r agent.Request, in *agent.Input, judge func(policy.Call) policy
 	return &decoder{r: r, in: in, judge: judge, tools: map[text]tool{}, announced: map[text]string{}, returned: map[text]bool{}}
 }
 
-// sendQuestion puts the next question. An error as answer ends the turn, if nothing else
-// is said.
+// sendQuestion sends a request. An error as its answer ends the turn, unless
+// onError is changed.
 func (d *decoder) sendQuestion(method string, params any, next answerHandler) {
 	d.asked++
 	d.onAnswer, d.onError = next, d.endTurn
 	sendMessage(d.in, message{ID: json.RawMessage(strconv.Itoa(d.asked)), Method: method, Params: params})
 }
 
-// sendInitialize says who is there. Nothing is offered but to be asked.
+// sendInitialize introduces pawl. It offers nothing except to answer questions.
 func (d *decoder) sendInitialize() {
 	d.sendQuestion("initialize", map[string]any{
 		"protocolVersion":    version,
@@ -86,7 +86,7 @@ func (d *decoder) sendInitialize() {
 	}, d.takeInitialized)
 }
 
-// cancel tells the program to end its turn. It may be called from anywhere.
+// cancel tells the program to end its turn. It may be called from any goroutine.
 func (d *decoder) cancel() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,7 +96,7 @@ func (d *decoder) cancel() {
 	}
 }
 
-// DecodeLine reads one message.
+// DecodeLine decodes one message.
 func (d *decoder) DecodeLine(line []byte) ([]agent.Event, bool) {
 	var m incoming
 	if line = bytes.TrimSpace(line); len(line) == 0 || line[0] != '{' || json.Unmarshal(line, &m) != nil {
@@ -118,7 +118,7 @@ func (d *decoder) DecodeLine(line []byte) ([]agent.Event, bool) {
 	return d.takeAnswer(m), true
 }
 
-// takeAnswer takes the answer to the question that is open.
+// takeAnswer handles the answer to the open request.
 func (d *decoder) takeAnswer(m incoming) []agent.Event {
 	if d.onAnswer == nil || string(m.ID) != strconv.Itoa(d.asked) {
 		return nil
@@ -131,7 +131,7 @@ func (d *decoder) takeAnswer(m incoming) []agent.Event {
 	return next(m.Result)
 }
 
-// endTurn ends the turn.
+// endTurn ends the turn, with a failure unless f is nil.
 func (d *decoder) endTurn(f *loop.Failure) []agent.Event {
 	events := d.flushText()
 	if f != nil {
@@ -169,11 +169,11 @@ func (d *decoder) takeInitialized(result json.RawMessage) []agent.Event {
 	d.sendQuestion(d.loadMethod, map[string]any{"sessionId": d.r.Session.ID, "cwd": d.r.Dir, "mcpServers": []any{}}, func(result json.RawMessage) []agent.Event {
 		return d.takeSession(result, d.r.Session.ID)
 	})
-	d.onError = func(*loop.Failure) []agent.Event { return d.openSession() } // It is gone: one without it is better than none.
+	d.onError = func(*loop.Failure) []agent.Event { return d.openSession() } // If it is lost, start a new conversation.
 	return nil
 }
 
-// openSession begins a conversation.
+// openSession starts a new conversation.
 func (d *decoder) openSession() []agent.Event {
 	params := map[string]any{"cwd": d.r.Dir, "mcpServers": []any{}}
 	opened := func(result json.RawMessage) []agent.Event { return d.takeSession(result, "") }
@@ -198,8 +198,8 @@ func (d *decoder) openSession() []agent.Event {
 	return nil
 }
 
-// takeSession chooses how the program is to work. Id is that of a conversation that
-// is gone on with.
+// takeSession selects how the program works in the conversation. ID is that of
+// the conversation to continue; empty for a new one.
 func (d *decoder) takeSession(result json.RawMessage, id string) []agent.Event {
 	var c conversation
 	if err := json.Unmarshal(result, &c); err != nil && !isEmpty(result) {
@@ -218,8 +218,8 @@ func (d *decoder) takeSession(result json.RawMessage, id string) []agent.Event {
 	return d.sendChoices(slices.Concat(d.chooseMode(c), d.chooseModel(c)))
 }
 
-// sendPrompt says what there is to do. A text that begins with a slash would be a
-// command to several programs.
+// sendPrompt sends the prompt. It avoids a slash at the beginning, which several
+// programs take for a command.
 func (d *decoder) sendPrompt() []agent.Event {
 	what := d.r.Prompt
 	if strings.HasPrefix(what, "/") {
@@ -238,7 +238,7 @@ func (d *decoder) sendPrompt() []agent.Event {
 // takeTurnEnd reads why the turn ended.
 func (d *decoder) takeTurnEnd(result json.RawMessage) []agent.Event {
 	var e ended
-	_ = json.Unmarshal(result, &e) // What cannot be read is no reason.
+	_ = json.Unmarshal(result, &e) // An unreadable answer has no reason.
 	d.ended = true
 	u, ok := d.turnUsage(e)
 	events := d.flushLast(ok)
@@ -255,7 +255,8 @@ func (d *decoder) takeTurnEnd(result json.RawMessage) []agent.Event {
 	return append(events, d.endTurn(f)...)
 }
 
-// turnUsage is what the turn is said to have used, beyond what was told before.
+// turnUsage returns the usage that the program reports at the end, if no calls
+// were reported before.
 func (d *decoder) turnUsage(e ended) (loop.Usage, bool) {
 	if len(e.Meta.Quota.Models) == 1 && e.Meta.Quota.Models[0].Model != "" {
 		d.model = string(e.Meta.Quota.Models[0].Model)
@@ -273,11 +274,11 @@ func (d *decoder) turnUsage(e ended) (loop.Usage, bool) {
 	return u, ok
 }
 
-// Finish fills in what the messages do not say.
+// Finish implements agent.Decoder.
 func (d *decoder) Finish(r *agent.Result, _ string) {
 	r.Asks = d.asks
 	if r.Failure != nil && r.Failure.Text == canceledElsewhere && r.Ended != proc.Exited && r.Ended != proc.Signaled {
-		r.Failure = nil // Its time was over, or the run's.
+		r.Failure = nil // pawl ended it, because its time or the run's was over.
 	}
 	silent := d.ended && r.Message == "" && r.Failure == nil
 	switch {

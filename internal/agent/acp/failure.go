@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// canceledElsewhere is the failure of a turn that says that it was cancelled. A program
-// that is ended says so too.
+// canceledElsewhere is the failure of a turn that reports a cancellation that
+// pawl did not send. Programs that are ended say the same.
 const canceledElsewhere = "its turn was cancelled, and not by pawl"
 
 // Codes of JSON-RPC and of the protocol.
@@ -21,8 +21,9 @@ const (
 	codeRequest = -32602
 )
 
-// stopFailure is why a turn ended badly, by the reason that the program gives. Ours
-// means that pawl had a part in it: it cancelled, or denied something.
+// stopFailure returns the failure for a stop reason; nil if the turn ended well.
+// Ours means that pawl had a part in it: it canceled the turn or denied
+// something.
 func stopFailure(reason string, ours bool) *loop.Failure {
 	f := &loop.Failure{Typed: true, Text: "it stopped: " + reason}
 	switch reason {
@@ -45,26 +46,26 @@ func stopFailure(reason string, ours bool) *loop.Failure {
 	return f
 }
 
-// errorKinds are those of data.errorKind.
+// errorKinds are the values of data.errorKind.
 var errorKinds = map[text]loop.FailureClass{
 	"rate_limit": loop.FailureRateLimit, "authentication_failed": loop.FailureAuth, "authentication_error": loop.FailureAuth, "oauth_org_not_allowed": loop.FailureAuth,
 	"billing_error": loop.FailureQuota, "server_error": loop.FailureServer, "overloaded": loop.FailureServer, "invalid_request": loop.FailureRequest,
 	"model_not_found": loop.FailureRequest, "max_output_tokens": loop.FailureMaxTokens, "prompt_too_long": loop.FailureOverflow,
 }
 
-// errorNames are those of data.errorName.
+// errorNames are the values of data.errorName.
 var errorNames = map[text]loop.FailureClass{
 	"ProviderAuthError": loop.FailureAuth, "ContextOverflowError": loop.FailureOverflow, "MessageOutputLengthError": loop.FailureMaxTokens,
 	"ContentFilterError": loop.FailureRefusal,
 }
 
-// apiError is the name of an error that a vendor answered with, of whatever kind.
+// apiError is the name of any error that a vendor answered with.
 const apiError = "APIError"
 
-// overflowPattern is how vendors say that a conversation no longer fits.
+// overflowPattern matches messages that a conversation is too long for the model.
 var overflowPattern = regexp.MustCompile(`(?i)context[ _-]?(length|window|limit)|(prompt|input) is too long|maximum context|too many tokens|maximum number of tokens`)
 
-// errorSigns are what vendors' errors have in their texts, the most telling first.
+// errorSigns are patterns in vendors' errors, the most reliable first.
 var errorSigns = []struct {
 	sign  *regexp.Regexp
 	class loop.FailureClass
@@ -80,24 +81,24 @@ var errorSigns = []struct {
 	},
 }
 
-// statusPattern is an HTTP status in a text that tells of an error.
+// statusPattern matches an HTTP status in the text of an error.
 var statusPattern = regexp.MustCompile(`\b(400|401|402|403|404|413|422|429|500|502|503|504|529)\b`)
 
-// failureOf reads an error that came instead of an answer.
+// failureOf reads an error that came as an answer.
 func failureOf(raw json.RawMessage) *loop.Failure {
 	var e struct {
 		Code    int64           `json:"code"`
 		Message text            `json:"message"`
 		Data    json.RawMessage `json:"data"`
 	}
-	_ = json.Unmarshal(raw, &e) // Whatever it is, it is an error.
+	_ = json.Unmarshal(raw, &e) // Any content is an error.
 	var data struct {
 		Kind    text `json:"errorKind"`
 		Name    text `json:"errorName"`
 		Details text `json:"details"`
 		Message text `json:"message"`
 	}
-	_ = json.Unmarshal(e.Data, &data) // It need not be an object.
+	_ = json.Unmarshal(e.Data, &data) // It may be something other than an object.
 	said := strings.TrimSpace(string(e.Message) + " " + string(cmp.Or(data.Details, data.Message)))
 	f := &loop.Failure{Text: agent.OneLine(cmp.Or(said, string(raw)), 3*longDetail)}
 	whole := string(e.Message) + " " + string(e.Data)
@@ -125,19 +126,20 @@ func failureOf(raw json.RawMessage) *loop.Failure {
 	return f
 }
 
-// noticeFailure is an error of which a program only told in words of its own.
+// noticeFailure returns the failure for an error that a program only mentioned in
+// a message of its own.
 func noticeFailure(notice string) *loop.Failure {
 	f := &loop.Failure{Text: agent.OneLine(notice, 3*longDetail)}
 	if s := statusPattern.FindString(notice); s != "" {
 		f.Status, _ = strconv.Atoi(s) // The pattern has digits only.
 	}
 	if f.Class = classOf(notice, f.Status, 0); f.Class == loop.FailureCrash {
-		f.Class = loop.FailureMalformed // It goes on living.
+		f.Class = loop.FailureMalformed // The program is still running.
 	}
 	return f
 }
 
-// classOf reads a class from a text and a status.
+// classOf classifies an error by its text and its status.
 func classOf(said string, status int, code int64) loop.FailureClass {
 	for _, s := range errorSigns {
 		if s.sign.MatchString(said) {

@@ -11,30 +11,32 @@ import (
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
-// methodNotFound is JSON-RPC's code for what a client does not do.
+// methodNotFound is JSON-RPC's code for an unsupported method.
 const methodNotFound = -32601
 
-// ruleNoOnce denies a call because the program offers no leave for this once.
+// ruleNoOnce denies a call because the program offers no permission for a single
+// call.
 const ruleNoOnce = "no_allow_once"
 
-// longDetail is how much of a title is shown where nothing else describes a call.
+// longDetail is how many characters of a title describe a call that has no other
+// description.
 const longDetail = 200
 
-// permissionOption is an answer that can be given.
+// permissionOption is an answer that the program offers.
 type permissionOption struct {
 	ID   text `json:"optionId"`
 	Kind text `json:"kind"`
 }
 
-// answerPermission answers what the program asks leave for. It waits for each answer,
-// so there is one for every question.
+// answerPermission answers a request for permission. Every request gets an
+// answer, since the program waits for it.
 func (d *decoder) answerPermission(m incoming) []agent.Event {
 	var q struct {
 		Tool    json.RawMessage    `json:"toolCall"`
 		Options []permissionOption `json:"options"`
 	}
 	var t tool
-	_ = json.Unmarshal(m.Params, &q) // What cannot be read is empty, and no policy allows the unknown.
+	_ = json.Unmarshal(m.Params, &q) // Unreadable parts are empty, and no policy allows an unknown call.
 	_ = json.Unmarshal(q.Tool, &t)
 	t = d.mergeTool(t)
 	events := d.flushText()
@@ -62,8 +64,7 @@ func (d *decoder) answerPermission(m incoming) []agent.Event {
 	return append(events, agent.Event{Kind: agent.EventPermission, ID: string(t.ID), Tool: call.Tool, Wanted: call, Answer: answer})
 }
 
-// pickOnce chooses the option that means this once, and never one that means
-// always.
+// pickOnce returns the option for this one call, never one for always.
 func pickOnce(options []permissionOption, allow bool) (text, bool) {
 	want := text("reject_once")
 	if allow {
@@ -76,12 +77,12 @@ func pickOnce(options []permissionOption, allow bool) (text, bool) {
 	return options[i].ID, true
 }
 
-// askReason is what a human is asked about, in one line.
+// askReason describes a call for a person, in one line.
 func askReason(c policy.Call) string {
 	return agent.OneLine(c.Tool+" "+cmp.Or(c.Command, strings.Join(c.Argv, " "), c.Host, strings.Join(c.Paths, " "), c.Detail), longDetail)
 }
 
-// input is what tools are given, under the names that programs use.
+// input holds the inputs of tools, under the names that programs use.
 type input struct {
 	Command  json.RawMessage `json:"command"`
 	Cmd      json.RawMessage `json:"cmd"`
@@ -99,13 +100,14 @@ type input struct {
 	Changes  map[string]any  `json:"changes"` // by path
 }
 
-// callKinds are the protocol's kinds of tools in pawl's words.
+// callKinds are the protocol's kinds of tools as kinds of calls.
 var callKinds = map[text]policy.CallKind{
 	"read": policy.CallRead, "search": policy.CallRead, "edit": policy.CallEdit, "delete": policy.CallEdit, "move": policy.CallEdit,
 	"execute": policy.CallRun, "fetch": policy.CallFetch, "think": policy.CallTalk, "switch_mode": policy.CallTalk,
 }
 
-// toolKinds are tools of programs that say no kind, or that theirs is another.
+// toolKinds are the kinds of tools for which programs report no kind or a wrong
+// one.
 var toolKinds = map[string]policy.CallKind{
 	"shell": policy.CallRun, "bash": policy.CallRun, "exec_command": policy.CallRun, "run_shell_command": policy.CallRun,
 	"write": policy.CallEdit, "edit": policy.CallEdit, "text_editor": policy.CallEdit, "apply_patch": policy.CallEdit, "external_directory": policy.CallEdit,
@@ -113,10 +115,10 @@ var toolKinds = map[string]policy.CallKind{
 	"todo": policy.CallTalk, "todo__todo_write": policy.CallTalk, "todo_write": policy.CallTalk, "todowrite": policy.CallTalk,
 }
 
-// callOf says in pawl's words what a tool is about to do.
+// callOf describes for the policy what a tool is about to do.
 func callOf(t tool) policy.Call {
 	var in input
-	_ = json.Unmarshal(t.Input, &in) // It need not be an object.
+	_ = json.Unmarshal(t.Input, &in) // It may be something other than an object.
 	c := policy.Call{Tool: t.shownName(), Kind: policy.CallOther, Detail: agent.OneLine(string(t.Title), longDetail)}
 	if kind, ok := callKinds[t.Kind]; ok {
 		c.Kind = kind
@@ -138,8 +140,8 @@ func callOf(t tool) policy.Call {
 	return c
 }
 
-// commandOf is what is about to be run. A program that does not say it apart has
-// it for a title.
+// commandOf returns the command that will run. If a program does not report it
+// separately, it is the title.
 func commandOf(in input, title string) (line string, argv []string) {
 	for _, raw := range []json.RawMessage{in.Command, in.Cmd} {
 		if json.Unmarshal(raw, &line) == nil && line != "" {
@@ -152,7 +154,7 @@ func commandOf(in input, title string) (line string, argv []string) {
 	return title, nil
 }
 
-// pathsOf are all that the program names, wherever it names them.
+// pathsOf returns all paths that the program names anywhere.
 func pathsOf(t tool, in input) []string {
 	var all []string
 	add := func(p text) {

@@ -12,26 +12,26 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// program is what is known of one that speaks the protocol. The zero program is
-// one of which nothing is known.
+// program is what is known about a program that speaks the protocol. The zero
+// program is an unknown one.
 type program struct {
 	name        string
-	providers   []string // whose models it can be pointed at; empty: whichever
-	needsModel  bool     // it has to be told its model
-	lastOnly    bool     // it reports the tokens of its last call for those of a turn
-	hasNotices  bool     // what it says without the id of a message is its own, and no model's
-	errorPrefix string   // how a text begins in which it tells of an error, and ends its turn as if there were none
+	providers   []string // whose models it can use; empty means any
+	needsModel  bool     // it must be told its model
+	lastOnly    bool     // it reports the tokens of its last call as those of the turn
+	hasNotices  bool     // texts without a message's ID are the program's own, not the model's
+	errorPrefix string   // how a text begins that reports an error in a turn that seems to end well
 	set         func(r agent.Request) setup
 }
 
-// setup is what a program is started with, beside what every one gets.
+// setup is what a program is started with, in addition to what all get.
 type setup struct {
 	variables []string
 	args      []string
-	files     map[string]any // written into its home as JSON; a string as it is
+	files     map[string]any // written into its home, strings as they are and other values as JSON
 }
 
-// programs are those that were tried.
+// programs are those that pawl was tested with.
 var programs = []program{
 	{name: "claude-agent-acp", providers: []string{anthropic}, set: claudeSetup},
 	{name: "claude-code-acp", providers: []string{anthropic}, set: claudeSetup},
@@ -50,8 +50,8 @@ const (
 	gemini    = "gemini"
 )
 
-// programOf recognises a program by a word of the command that starts it, which
-// may be a package's name with a version.
+// programOf recognizes a program by a word of its command, which may be the name
+// of a package with a version.
 func programOf(command string) (program, bool) {
 	for w := range strings.FieldsSeq(command) {
 		base := path.Base(strings.Trim(w, `'"`))
@@ -63,7 +63,7 @@ func programOf(command string) (program, bool) {
 	return program{}, false
 }
 
-// writeSetup writes what the program wants in its home.
+// writeSetup writes the program's settings into its home.
 func (p program) writeSetup(r agent.Request) (setup, error) {
 	if err := p.checkEndpoint(r); err != nil {
 		return setup{}, err
@@ -85,7 +85,7 @@ func (p program) writeSetup(r agent.Request) (setup, error) {
 	return s, nil
 }
 
-// checkEndpoint says why a program cannot work with the endpoint that there is.
+// checkEndpoint returns why a program cannot work with the endpoint.
 func (p program) checkEndpoint(r agent.Request) error {
 	switch {
 	case r.Models.URL == "":
@@ -101,7 +101,7 @@ func (p program) checkEndpoint(r agent.Request) error {
 	return nil
 }
 
-// endpointVariables are the variables by which programs find their model.
+// endpointVariables returns the variables in which programs look for their model.
 func endpointVariables(e agent.Endpoint) []string {
 	if e.URL == "" {
 		return nil
@@ -128,8 +128,8 @@ func claudeSetup(r agent.Request) setup {
 	return s
 }
 
-// codexSetup takes its endpoint from its settings alone. Texts of TOML are those of
-// JSON.
+// codexSetup configures the endpoint in the settings, the only place where codex
+// reads it. Strings of TOML may be written like those of JSON.
 func codexSetup(r agent.Request) setup {
 	var b strings.Builder
 	if r.Model != "" {
@@ -147,12 +147,13 @@ func codexSetup(r agent.Request) setup {
 	return setup{variables: []string{"CODEX_HOME=" + r.Home.Path() + "/.codex"}, files: map[string]any{".codex/config.toml": b.String()}}
 }
 
-// noInstructions is where programs look for instructions that cannot be told not
-// to: the repository's are in the prompt. No agent can have a file there.
+// noInstructions is the file of instructions for programs that always read one:
+// the repository's instructions are in the prompt already. No agent can create
+// this file.
 const noInstructions = ".loops/no-instructions"
 
-// geminiCLI, and qwen, which began as the same program, would start themselves a
-// second time: that process would get no signal, and only take time to start.
+// geminiSetup, like qwenSetup, keeps the program from restarting itself: the
+// second process would get no signals and delay the start.
 func geminiSetup(r agent.Request) setup {
 	// GEMINI.md of a trusted tree is read whatever the settings name.
 	s := setup{variables: []string{"GEMINI_CLI_TRUST_WORKSPACE=false", "GEMINI_CLI_NO_RELAUNCH=true"}}
@@ -242,7 +243,7 @@ func gooseSetup(r agent.Request) setup {
 	return s
 }
 
-// asJSON writes what is made of texts and maps, which always can be.
+// asJSON returns the JSON of texts and maps, which never fails.
 func asJSON(v any) string {
 	all, err := json.Marshal(v)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 )
 
-// takeUpdate reads a notice of what happened. What comes before the prompt is of
-// earlier turns.
+// takeUpdate reads a notification. Updates before the prompt belong to earlier
+// turns.
 func (d *decoder) takeUpdate(params json.RawMessage) []agent.Event {
 	var p struct {
 		Update json.RawMessage `json:"update"`
@@ -34,7 +34,7 @@ func (d *decoder) takeUpdate(params json.RawMessage) []agent.Event {
 	return nil
 }
 
-// addPiece collects what is said in pieces; what is told is whole.
+// addPiece collects a piece of a text. Complete texts become events.
 func (d *decoder) addPiece(kind agent.EventKind, u update) []agent.Event {
 	var b block
 	if json.Unmarshal(u.Content, &b) != nil || b.Text == "" {
@@ -52,8 +52,8 @@ func (d *decoder) addPiece(kind agent.EventKind, u update) []agent.Event {
 	return events
 }
 
-// flushText tells what was collected. With it, what the program said for itself
-// before is over: the agent went on.
+// flushText returns the event of the collected text. It drops an earlier notice
+// of the program, since the agent has continued after it.
 func (d *decoder) flushText() []agent.Event {
 	said := strings.TrimSpace(d.collected.text.String())
 	d.collected.text.Reset()
@@ -66,21 +66,22 @@ func (d *decoder) flushText() []agent.Event {
 	return []agent.Event{{Kind: d.collected.kind, Text: said}}
 }
 
-// warningPattern are how notices begin that tell of no error.
+// warningPattern matches notices that are not errors.
 var warningPattern = regexp.MustCompile(`^(Warning|Config warning): |^\*Context compacted`)
 
-// takeNotice keeps what the program says for itself, which is not text of the agent.
+// takeNotice keeps a message of the program itself, which is not text of the
+// agent.
 func (d *decoder) takeNotice(said string) []agent.Event {
 	events := d.flushText()
-	_, _ = d.r.Output.Write([]byte(strings.TrimRight(said, "\n") + "\n")) // It is shown, and never stops the turn.
+	_, _ = d.r.Output.Write([]byte(strings.TrimRight(said, "\n") + "\n")) // Errors of the output never stop the turn.
 	if !warningPattern.MatchString(said) {
 		d.notice = strings.TrimSpace(d.notice + " " + said)
 	}
 	return events
 }
 
-// flushLast is flush for the end of a turn. What the program says of an error, for
-// which no tokens were counted, is taken out.
+// flushLast is flushText for the end of a turn. If no tokens were counted, it
+// takes an error report of the program out of the text.
 func (d *decoder) flushLast(counted bool) []agent.Event {
 	said := d.collected.text.String()
 	at := strings.LastIndex(said, d.program.errorPrefix)
@@ -94,7 +95,7 @@ func (d *decoder) flushLast(counted bool) []agent.Event {
 	return events
 }
 
-// countCall tells the tokens of one call, where a program counts them so.
+// countCall returns the usage of one call, if the program reports single calls.
 func (d *decoder) countCall(u update) []agent.Event {
 	usage, ok := u.Meta.Usage.toUsage()
 	if !ok {
@@ -104,8 +105,8 @@ func (d *decoder) countCall(u update) []agent.Event {
 	return []agent.Event{{Kind: agent.EventUsage, Usage: usage, Model: d.model}}
 }
 
-// toolEvents makes events of the use of a tool: one when its input is known, one when
-// it is over.
+// toolEvents returns the events of a tool's call: one when its input is known,
+// and one when it has ended.
 func (d *decoder) toolEvents(later tool) []agent.Event {
 	t := d.mergeTool(later)
 	over := t.Status == "completed" || t.Status == "failed"
@@ -122,10 +123,11 @@ func (d *decoder) toolEvents(later tool) []agent.Event {
 	})
 }
 
-// toolNamePattern is a title that is a tool's name, as some programs announce it.
+// toolNamePattern matches titles that are a tool's name: some programs announce
+// tools that way.
 var toolNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// mergeTool adds what a message says of the use of a tool to what was said before.
+// mergeTool adds a message about a tool's call to what is known of the call.
 func (d *decoder) mergeTool(later tool) tool {
 	known, old := d.tools[later.ID]
 	t := known.merged(later)
@@ -138,20 +140,20 @@ func (d *decoder) mergeTool(later tool) tool {
 	return t
 }
 
-// callEvents tells that a tool is used, once.
+// callEvents reports a tool's call once.
 func (d *decoder) callEvents(t tool) []agent.Event {
 	if d.announced[t.ID] != "" {
 		return nil
 	}
 	input := t.Input
 	if isEmpty(input) {
-		input, _ = json.Marshal(map[string]string{"title": string(t.Title)}) // Strings can always be written.
+		input, _ = json.Marshal(map[string]string{"title": string(t.Title)}) // Encoding strings never fails.
 	}
 	d.announced[t.ID] = cmp.Or(t.shownName(), "tool")
 	return []agent.Event{{Kind: agent.EventCall, ID: string(t.ID), Tool: d.announced[t.ID], Input: input}}
 }
 
-// resultText is what the tool gave back, in words.
+// resultText returns the text of a tool's result.
 func (t tool) resultText() string {
 	var out text
 	if json.Unmarshal(t.Output, &out) == nil && out != "" {
@@ -174,6 +176,6 @@ func (t tool) resultText() string {
 		Text   text `json:"text"`
 		Stdout text `json:"stdout"`
 	}
-	_ = json.Unmarshal(t.Output, &fields) // It need not be an object.
+	_ = json.Unmarshal(t.Output, &fields) // It may be something other than an object.
 	return string(fields.Output + fields.Text + fields.Stdout)
 }

@@ -10,7 +10,7 @@ import (
 
 type text = agent.Text
 
-// incoming is a request, an answer or a notice of the program.
+// incoming is a request, an answer or a notification from the program.
 type incoming struct {
 	ID     json.RawMessage `json:"id"`
 	Method text            `json:"method"`
@@ -19,14 +19,14 @@ type incoming struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// option is one of several to choose from.
+// option is one of several values to choose from.
 type option struct {
 	ID    text `json:"id"`
 	Value text `json:"value"`
 	Model text `json:"modelId"`
 }
 
-// setting is something that can be set for a conversation.
+// setting is an option of a conversation.
 type setting struct {
 	ID       text     `json:"id"`
 	Category text     `json:"category"`
@@ -34,7 +34,8 @@ type setting struct {
 	Options  []option `json:"options"`
 }
 
-// conversation is what a program says of one that was begun or gone on with.
+// conversation is what a program says about a conversation that it started or
+// continues.
 type conversation struct {
 	ID    text `json:"sessionId"`
 	Modes struct {
@@ -48,7 +49,7 @@ type conversation struct {
 	Settings []setting `json:"configOptions"`
 }
 
-// findSetting returns the one of a category.
+// findSetting returns the setting of a category.
 func (c conversation) findSetting(category text) (setting, bool) {
 	for _, s := range c.Settings {
 		if s.Category == category || s.Category == "" && s.ID == category {
@@ -58,7 +59,7 @@ func (c conversation) findSetting(category text) (setting, bool) {
 	return setting{}, false
 }
 
-// block is a part of what was said or of what a tool gave back.
+// block is a part of a message or of a tool's result.
 type block struct {
 	Type    text   `json:"type"`
 	Text    text   `json:"text"`
@@ -66,7 +67,7 @@ type block struct {
 	Path    text   `json:"path"`
 }
 
-// innerText are those of a block, at whatever depth.
+// innerText returns the text of a block at any depth.
 func (b *block) innerText() string {
 	for range 3 {
 		if b == nil || b.Text != "" {
@@ -85,7 +86,7 @@ type place struct {
 	Path text `json:"path"`
 }
 
-// tool is the use of one, as it is announced, told of again, or asked leave for.
+// tool is a tool's call, as it is announced, updated, or subject to permission.
 type tool struct {
 	ID        text            `json:"toolCallId"`
 	Name      text            `json:"name"`
@@ -109,7 +110,7 @@ type tool struct {
 	} `json:"_meta"`
 }
 
-// merged takes from a later message what it says.
+// merged returns t with the fields that a later message sets.
 func (t tool) merged(later tool) tool {
 	pick := func(a, b text) text {
 		if b != "" {
@@ -153,7 +154,7 @@ func isEmpty(raw json.RawMessage) bool {
 	return false
 }
 
-// update is what happened in a turn.
+// update is a notification about a turn.
 type update struct {
 	What      text            `json:"sessionUpdate"`
 	MessageID text            `json:"messageId"`
@@ -163,7 +164,7 @@ type update struct {
 	} `json:"_meta"`
 }
 
-// tokens are counts, in the words of several programs.
+// tokens are counts of tokens, with the field names of several programs.
 type tokens struct {
 	Input      loop.Count `json:"inputTokens"`
 	Output     loop.Count `json:"outputTokens"`
@@ -174,8 +175,8 @@ type tokens struct {
 	SnakeOut   loop.Count `json:"output_tokens"`
 }
 
-// toUsage is false for counts that are none. Where the total says so, the input
-// includes what was read from a cache or written to it.
+// toUsage returns false if the counts are invalid or zero. If the total shows it,
+// the input includes tokens that were read from a cache or written to it.
 func (t tokens) toUsage() (loop.Usage, bool) {
 	for _, c := range []loop.Count{t.Input, t.Output, t.CacheRead, t.CacheWrite, t.Total, t.SnakeIn, t.SnakeOut} {
 		if c.Bad {
@@ -191,7 +192,7 @@ func (t tokens) toUsage() (loop.Usage, bool) {
 	return u, !u.Zero()
 }
 
-// ended is what a program says when a turn is over.
+// ended is what a program says at the end of a turn.
 type ended struct {
 	Reason text   `json:"stopReason"`
 	Usage  tokens `json:"usage"`

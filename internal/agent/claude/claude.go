@@ -21,22 +21,22 @@ import (
 // Name is the driver's entry in the roster.
 const Name = "claude"
 
-// settings make the program ask for what it would otherwise do unasked.
-const settings = `{"permissions":{"ask":["Bash","WebFetch"]}}`
+// askSettings make the program ask for what it would otherwise do unasked.
+const askSettings = `{"permissions":{"ask":["Bash","WebFetch"]}}`
 
-// tools are those that work without a person and within one turn. Names that a
+// offeredTools are those that work without a person and within one turn. Names that a
 // version does not know are no error. WebFetch runs in the program, and so in the
 // sandbox.
-const tools = "Bash,Edit,MultiEdit,Write,NotebookEdit,Read,Glob,Grep,LS,Task,TodoWrite,WebFetch"
+const offeredTools = "Bash,Edit,MultiEdit,Write,NotebookEdit,Read,Glob,Grep,LS,Task,TodoWrite,WebFetch"
 
-// search is the tool that runs at the vendor. The definition allows it or does not:
+// searchTool is the tool that runs at the vendor. The definition allows it or does not:
 // there is nothing to ask for each time.
-const search = "WebSearch"
+const searchTool = "WebSearch"
 
-// variables keep the program from everything but its model. Mentions of files
+// homeVariables keep the program from everything but its model. Mentions of files
 // in a prompt would be read without a question; tasks in the background would
 // outlive the turn; a memory of its own would go past the protocol's.
-var variables = []string{
+var homeVariables = []string{
 	"CLAUDE_CODE_MAX_RETRIES=2", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
 	"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_FILE_MENTIONS=1", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1",
 	"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1", "CLAUDE_CODE_DISABLE_CLAUDE_MDS=1",
@@ -62,25 +62,25 @@ func (Driver) Profile() agent.Profile {
 // conversation that the program no longer has is begun anew. The error is nil
 // for any program that started.
 func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
-	return agent.TurnOrRestart(ctx, r, turn)
+	return agent.TurnOrRestart(ctx, r, runTurn)
 }
 
-// turn reports whether the conversation to continue was lost.
-func turn(ctx context.Context, r agent.Request, judge func(policy.Call) policy.Answer) (agent.Result, bool, error) {
+// runTurn reports whether the conversation to continue was lost.
+func runTurn(ctx context.Context, r agent.Request, judge func(policy.Call) policy.Answer) (agent.Result, bool, error) {
 	in := new(agent.Input)
-	if err := say(in, prompt(r.Prompt)); err != nil {
+	if err := sendLine(in, promptLine(r.Prompt)); err != nil {
 		return agent.Result{}, false, err
 	}
 	d := newDecoder(r.Session, r.Keep, in, judge)
-	res, err := agent.RunStream(ctx, r, agent.Program{Argv: argv(r), Env: environment(r), Stdin: in}, d)
+	res, err := agent.RunStream(ctx, r, agent.Program{Argv: commandLine(r), Env: environment(r), Stdin: in}, d)
 	return res, d.lost, err
 }
 
-func argv(r agent.Request) []string {
-	asked, offered := settings, tools
+func commandLine(r agent.Request) []string {
+	asked, offered := askSettings, offeredTools
 	if r.Allows(loop.ToolWebSearch) {
-		offered += "," + search
-		asked = `{"permissions":{"allow":["` + search + `"],"ask":["Bash","WebFetch"]}}`
+		offered += "," + searchTool
+		asked = `{"permissions":{"allow":["` + searchTool + `"],"ask":["Bash","WebFetch"]}}`
 	}
 	args := []string{
 		"-p", "--output-format=stream-json", "--input-format=stream-json", "--verbose", "--include-partial-messages",
@@ -104,24 +104,24 @@ func argv(r agent.Request) []string {
 }
 
 func environment(r agent.Request) []string {
-	env := append([]string{"HOME=" + r.Home.Path()}, variables...)
+	env := append([]string{"HOME=" + r.Home.Path()}, homeVariables...)
 	if r.Models.URL != "" {
 		env = append(env, "ANTHROPIC_BASE_URL="+r.Models.URL, "ANTHROPIC_API_KEY="+r.Models.Key)
 	}
 	return env
 }
 
-// prompt is the line by which the agent is told what to do. One that begins
+// promptLine is the line by which the agent is told what to do. One that begins
 // with a slash would be a command to the program.
-func prompt(text string) any {
+func promptLine(text string) any {
 	if strings.HasPrefix(text, "/") {
 		text = "\n" + text
 	}
 	return map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": text}}
 }
 
-// say queues one line for the program.
-func say(in *agent.Input, what any) error {
+// sendLine queues one line for the program.
+func sendLine(in *agent.Input, what any) error {
 	line, err := json.Marshal(what)
 	if err != nil {
 		return fmt.Errorf("write a line for claude: %w", err)

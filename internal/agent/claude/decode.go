@@ -30,12 +30,12 @@ type decoder struct {
 	id        string            // of this conversation
 	stopped   bool              // it was interrupted
 	lost      bool              // there is no such conversation
-	final     string            // what the agent said last, by the program's own account
+	finalText string            // what the agent said last, by the program's own account
 	calls     map[string]string // tools by the ids of their uses
 	asks      []agent.Ask
 	ended     int      // results so far: a program that tries again has several
 	failed    bool     // the last of them was a failure
-	api       apiError // the last answer that was none
+	apiError  apiError // the last answer that was none
 	synthetic bool     // what was said last are the program's own words, in the place of its model's
 	limit     limitInfo
 	counts    counts
@@ -43,7 +43,7 @@ type decoder struct {
 
 func newDecoder(before *loop.Session, keep bool, in *agent.Input, judge func(policy.Call) policy.Answer) *decoder {
 	d := &decoder{before: before, keep: keep, in: in, judge: judge, calls: map[string]string{}}
-	d.counts.live = map[string]*call{}
+	d.counts.live = map[string]*liveCall{}
 	if before != nil {
 		d.counts.before = before.Totals
 	}
@@ -66,26 +66,26 @@ func (d *decoder) DecodeLine(line []byte) ([]agent.Event, bool) {
 	}
 	switch head.Type {
 	case "assistant", "user":
-		return d.message(line), true
+		return d.messageEvents(line), true
 	case "stream_event":
-		return d.counts.partial(line), true
+		return d.counts.takePartial(line), true
 	case "control_request":
-		return d.control(line), true
+		return d.answerControl(line), true
 	case "rate_limit_event":
-		return d.rateLimit(line), true
+		return d.limitEvents(line), true
 	case "result":
-		return d.result(line), true
+		return d.takeResult(line), true
 	case "system":
 		if head.Subtype == "api_retry" {
-			return retry(line), true
+			return retryEvents(line), true
 		}
 		d.counts.asked = d.counts.asked || head.Subtype == "status" && head.Status == "requesting"
 	}
 	return nil, true
 }
 
-// message is something that was said: by the agent, or to it by a tool.
-func (d *decoder) message(line []byte) []agent.Event {
+// messageEvents is something that was said: by the agent, or to it by a tool.
+func (d *decoder) messageEvents(line []byte) []agent.Event {
 	var m struct {
 		Type    text `json:"type"`
 		Parent  text `json:"parent_tool_use_id"`
@@ -99,12 +99,12 @@ func (d *decoder) message(line []byte) []agent.Event {
 		return nil
 	}
 	if m.Type == "assistant" {
-		d.api = m.apiError
+		d.apiError = m.apiError
 		d.synthetic = m.Message.Model == "<synthetic>" && m.Parent == ""
 		if m.Parent == "" && !d.synthetic {
 			d.counts.model = string(m.Message.Model)
 		}
-		if d.api.Class != "" {
+		if d.apiError.Class != "" {
 			return nil // The program's words for a failure, which the result repeats.
 		}
 	}
@@ -112,15 +112,15 @@ func (d *decoder) message(line []byte) []agent.Event {
 	_ = json.Unmarshal(m.Message.Content, &blocks) // A text is told by no one but the program itself.
 	var events []agent.Event
 	for _, b := range blocks {
-		if e, ok := d.block(b, string(m.Parent), m.Type == "assistant"); ok {
+		if e, ok := d.blockEvent(b, string(m.Parent), m.Type == "assistant"); ok {
 			events = append(events, e)
 		}
 	}
 	return events
 }
 
-// block is one part of a message. What a sub-agent says is not a word of the agent.
-func (d *decoder) block(raw json.RawMessage, parent string, said bool) (agent.Event, bool) {
+// blockEvent is one part of a message. What a sub-agent says is not a word of the agent.
+func (d *decoder) blockEvent(raw json.RawMessage, parent string, said bool) (agent.Event, bool) {
 	var b struct {
 		Type     text            `json:"type"`
 		Text     text            `json:"text"`
@@ -141,7 +141,7 @@ func (d *decoder) block(raw json.RawMessage, parent string, said bool) (agent.Ev
 	case said && (b.Type == "text" || b.Type == "thinking"):
 		return agent.Event{Kind: agent.EventReasoning, Text: string(b.Text + b.Thinking)}, true
 	case said && b.Type == "tool_use" && b.Name != "":
-		id := within(parent, string(b.ID))
+		id := nestedID(parent, string(b.ID))
 		if _, twice := d.calls[id]; twice {
 			return agent.Event{}, false
 		}
@@ -150,15 +150,15 @@ func (d *decoder) block(raw json.RawMessage, parent string, said bool) (agent.Ev
 	case !said && b.Type == "text" && parent == "":
 		d.stopped = strings.HasPrefix(string(b.Text), "[Request interrupted by user")
 	case !said && b.Type == "tool_result":
-		id := within(parent, string(b.UseID))
+		id := nestedID(parent, string(b.UseID))
 		tool, known := d.calls[id]
 		return agent.Event{Kind: agent.EventReturn, ID: id, Tool: tool, Text: contentText(b.Content), Bad: string(b.Bad) == "true"}, known
 	}
 	return agent.Event{}, false
 }
 
-// within is the id of a tool's use by a sub-agent, whose own ids may repeat.
-func within(parent, id string) string {
+// nestedID is the id of a tool's use by a sub-agent, whose own ids may repeat.
+func nestedID(parent, id string) string {
 	if parent == "" {
 		return id
 	}
@@ -182,7 +182,7 @@ func contentText(raw json.RawMessage) string {
 	return all.String()
 }
 
-func retry(line []byte) []agent.Event {
+func retryEvents(line []byte) []agent.Event {
 	var m struct {
 		Attempt int  `json:"attempt"`
 		Most    int  `json:"max_retries"`
@@ -199,21 +199,21 @@ func retry(line []byte) []agent.Event {
 
 // Finish fills in what was only known in the end.
 func (d *decoder) Finish(r *agent.Result, _ string) {
-	d.counts.finish(r)
+	d.counts.completeUsage(r)
 	r.Asks = d.asks
 	if d.ended > 1 && !d.failed {
-		r.Failure, r.Message = nil, d.final // It tried again by itself, and that went well.
+		r.Failure, r.Message = nil, d.finalText // It tried again by itself, and that went well.
 	}
-	if d.counts.now == nil && r.Ended == proc.Exited && (d.stopped || r.Exit == exitTerminated) {
+	if d.counts.final == nil && r.Ended == proc.Exited && (d.stopped || r.Exit == exitTerminated) {
 		r.Failure = &loop.Failure{Class: loop.FailureKilled, Text: "it was asked to end, and not by pawl"}
 	}
 	if r.Message == "" {
-		r.Message = d.final
+		r.Message = d.finalText
 	}
 	if !d.keep || d.id == "" {
 		return
 	}
-	r.Session = &loop.Session{ID: d.id, Totals: d.counts.totals(), Turns: 1}
+	r.Session = &loop.Session{ID: d.id, Totals: d.counts.sessionTotals(), Turns: 1}
 	if d.before != nil && d.before.ID == d.id {
 		r.Session.Turns += d.before.Turns
 	}

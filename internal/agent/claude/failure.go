@@ -24,15 +24,15 @@ type limitInfo struct {
 	Window text       `json:"rateLimitType"`
 }
 
-func (l limitInfo) reset() time.Time {
+func (l limitInfo) resetTime() time.Time {
 	if l.Resets.N == 0 {
 		return time.Time{}
 	}
 	return time.Unix(l.Resets.N, 0).UTC()
 }
 
-// rateLimit tells of a limit that is near or reached.
-func (d *decoder) rateLimit(line []byte) []agent.Event {
+// limitEvents tells of a limit that is near or reached.
+func (d *decoder) limitEvents(line []byte) []agent.Event {
 	var m struct {
 		Info limitInfo `json:"rate_limit_info"`
 	}
@@ -44,7 +44,7 @@ func (d *decoder) rateLimit(line []byte) []agent.Event {
 		return nil
 	}
 	words := strings.TrimSpace(fmt.Sprintf("%s %s", m.Info.Window, m.Info.Status))
-	return []agent.Event{{Kind: agent.EventLimit, Reset: m.Info.reset(), Text: words}}
+	return []agent.Event{{Kind: agent.EventLimit, Reset: m.Info.resetTime(), Text: words}}
 }
 
 // result is what the program says of a turn that is over.
@@ -61,38 +61,38 @@ type result struct {
 	Usage    tokens              `json:"usage"` // of this turn
 }
 
-// result reads the end of the turn. What cannot be read is no end.
-func (d *decoder) result(line []byte) []agent.Event {
+// takeResult reads the end of the turn. What cannot be read is no end.
+func (d *decoder) takeResult(line []byte) []agent.Event {
 	var res result
 	if json.Unmarshal(line, &res) != nil {
 		return nil
 	}
-	if d.gone(res) {
+	if d.isSessionGone(res) {
 		d.lost = true
 		return []agent.Event{{Kind: agent.EventRetry, Text: "the conversation " + d.before.ID + " is gone, a fresh one begins"}}
 	}
-	events := d.counts.result(res.Models, res.Usage)
+	events := d.counts.takeResult(res.Models, res.Usage)
 	d.ended++
-	f := d.failure(res)
+	f := d.failureOf(res)
 	d.failed = f != nil
 	if f != nil {
 		events = append(events, agent.Event{Kind: agent.EventError, Failure: f})
 	} else {
-		d.final = strings.TrimSpace(string(res.Text))
+		d.finalText = strings.TrimSpace(string(res.Text))
 	}
 	return append(events, agent.Event{Kind: agent.EventEnd})
 }
 
-// gone reports whether the program does not have the conversation that was to
+// isSessionGone reports whether the program does not have the conversation that was to
 // go on. Nothing was done then.
-func (d *decoder) gone(res result) bool {
+func (d *decoder) isSessionGone(res result) bool {
 	return d.before != nil && res.Subtype == "error_during_execution" && res.Turns.N == 0 && len(res.Errors) > 0 &&
 		strings.Contains(string(res.Errors[0]), "No conversation found")
 }
 
-// failure is why the turn came to nothing, or nil.
-func (d *decoder) failure(res result) *loop.Failure {
-	f := &loop.Failure{Status: int(cmp.Or(res.Status.N, d.api.Status.N)), Typed: true}
+// failureOf is why the turn came to nothing, or nil.
+func (d *decoder) failureOf(res result) *loop.Failure {
+	f := &loop.Failure{Status: int(cmp.Or(res.Status.N, d.apiError.Status.N)), Typed: true}
 	if f.Status < 100 || f.Status > 599 {
 		f.Status = 0
 	}
@@ -104,10 +104,10 @@ func (d *decoder) failure(res result) *loop.Failure {
 	if strings.HasPrefix(string(res.Terminal), "aborted_") {
 		f.Text = "it was interrupted"
 	}
-	bad := res.Bad || res.Subtype != "success" || byTerminal[res.Terminal] == loop.FailureOverflow || d.synthetic && agent.LimitClass(words) != ""
+	bad := res.Bad || res.Subtype != "success" || classByTerminal[res.Terminal] == loop.FailureOverflow || d.synthetic && agent.LimitClass(words) != ""
 	switch {
 	case bad:
-		f.Class, f.Typed = d.class(res, f.Status)
+		f.Class, f.Typed = d.classify(res, f.Status)
 	case d.counts.bad:
 		f.Class, f.Text = loop.FailureMalformed, "it reports an invalid usage"
 	case res.Turns.Set && res.Turns.N == 0:
@@ -116,29 +116,29 @@ func (d *decoder) failure(res result) *loop.Failure {
 		return nil
 	}
 	if f.Class == loop.FailureRateLimit && d.limit.Status == "rejected" {
-		f.Reset = d.limit.reset()
+		f.Reset = d.limit.resetTime()
 	}
 	return f
 }
 
-// class goes from the field that says most to the one that says least. It
+// classify goes from the field that says most to the one that says least. It
 // reports whether it was read from a field with this meaning. Words count where
 // the program speaks of errors: what a model says does not count.
-func (d *decoder) class(res result, status int) (class loop.FailureClass, typed bool) {
+func (d *decoder) classify(res result, status int) (class loop.FailureClass, typed bool) {
 	words := agent.LimitClass(string(res.Text))
 	switch {
 	case res.Stop == "refusal":
 		return loop.FailureRefusal, true
-	case byTerminal[res.Terminal] == loop.FailureOverflow:
+	case classByTerminal[res.Terminal] == loop.FailureOverflow:
 		return loop.FailureOverflow, true
-	case byError[d.api.Class] != "":
-		return byError[d.api.Class], true
+	case classByError[d.apiError.Class] != "":
+		return classByError[d.apiError.Class], true
 	case words != "":
 		return words, false
-	case byTerminal[res.Terminal] != "":
-		return byTerminal[res.Terminal], true
-	case bySubtype[res.Subtype] != "":
-		return bySubtype[res.Subtype], true
+	case classByTerminal[res.Terminal] != "":
+		return classByTerminal[res.Terminal], true
+	case classBySubtype[res.Subtype] != "":
+		return classBySubtype[res.Subtype], true
 	case status != 0:
 		return loop.FailureOfStatus(status), true
 	case res.Terminal == "api_error":
@@ -147,7 +147,7 @@ func (d *decoder) class(res result, status int) (class loop.FailureClass, typed 
 	return loop.FailureCrash, true
 }
 
-var byError = map[text]loop.FailureClass{
+var classByError = map[text]loop.FailureClass{
 	"authentication_failed": loop.FailureAuth, "oauth_org_not_allowed": loop.FailureAuth, "account_on_hold": loop.FailureAuth,
 	"verification_required": loop.FailureAuth, "cloud_credential_error": loop.FailureAuth,
 	"billing_error": loop.FailureQuota, "rate_limit": loop.FailureRateLimit,
@@ -156,14 +156,14 @@ var byError = map[text]loop.FailureClass{
 	"max_output_tokens": loop.FailureMaxTokens,
 }
 
-var byTerminal = map[text]loop.FailureClass{
+var classByTerminal = map[text]loop.FailureClass{
 	"prompt_too_long": loop.FailureOverflow, "blocking_limit": loop.FailureOverflow, "rapid_refill_breaker": loop.FailureOverflow,
 	"max_turns": loop.FailureTurns, "budget_exhausted": loop.FailureTurns,
 	"malformed_tool_use_exhausted": loop.FailureMalformed, "structured_output_retry_exhausted": loop.FailureMalformed,
 	"image_error": loop.FailureRequest, "aborted_streaming": loop.FailureKilled, "aborted_tools": loop.FailureKilled,
 }
 
-var bySubtype = map[text]loop.FailureClass{
+var classBySubtype = map[text]loop.FailureClass{
 	"error_max_turns": loop.FailureTurns, "error_max_budget_usd": loop.FailureTurns,
 	"error_max_structured_output_retries": loop.FailureMalformed,
 }

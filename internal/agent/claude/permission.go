@@ -14,9 +14,9 @@ import (
 // longDetail is how much of a call that nothing else describes is shown.
 const longDetail = 200
 
-// control answers what the program asks. It waits for each answer, so there is
+// answerControl answers what the program asks. It waits for each answer, so there is
 // one for every question that can be read.
-func (d *decoder) control(line []byte) []agent.Event {
+func (d *decoder) answerControl(line []byte) []agent.Event {
 	var q struct {
 		ID      text `json:"request_id"`
 		Request struct {
@@ -30,12 +30,12 @@ func (d *decoder) control(line []byte) []agent.Event {
 		return nil
 	}
 	if q.Request.Subtype != "can_use_tool" {
-		d.answer(map[string]any{"subtype": "error", "request_id": q.ID, "error": "pawl does not do " + string(q.Request.Subtype)})
+		d.sendAnswer(map[string]any{"subtype": "error", "request_id": q.ID, "error": "pawl does not do " + string(q.Request.Subtype)})
 		return nil
 	}
 	call := callOf(string(q.Request.Tool), q.Request.Input)
 	answer := d.judge(call)
-	d.answer(map[string]any{"subtype": "success", "request_id": q.ID, "response": decision(answer, q.Request.Input)})
+	d.sendAnswer(map[string]any{"subtype": "success", "request_id": q.ID, "response": decisionJSON(answer, q.Request.Input)})
 	if answer.Ask {
 		d.asks = append(d.asks, askFor(call))
 	}
@@ -44,13 +44,13 @@ func (d *decoder) control(line []byte) []agent.Event {
 	}}
 }
 
-// answer tells the program. It may have gone meanwhile, which its end shows.
-func (d *decoder) answer(response any) {
-	_ = say(d.in, map[string]any{"type": "control_response", "response": response})
+// sendAnswer tells the program. It may have gone meanwhile, which its end shows.
+func (d *decoder) sendAnswer(response any) {
+	_ = sendLine(d.in, map[string]any{"type": "control_response", "response": response})
 }
 
-// decision is the answer in the program's words.
-func decision(a policy.Answer, input json.RawMessage) any {
+// decisionJSON is the answer in the program's words.
+func decisionJSON(a policy.Answer, input json.RawMessage) any {
 	if !a.Allow {
 		return map[string]any{"behavior": "deny", "message": cmp.Or(a.Words, "this is not allowed here")}
 	}

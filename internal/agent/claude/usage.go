@@ -16,19 +16,19 @@ const bytesPerToken = 4
 // they do; what counts in the end are the program's own counters, which go on
 // over all turns of a conversation and hold calls that were never shown.
 type counts struct {
-	before []loop.ModelUsage // counters when the turn began
-	now    []loop.ModelUsage // and at the last result; nil: there was none
-	bad    bool              // the last result had numbers that are no counts
-	live   map[string]*call  // on their way, by the sub-agent that makes them
-	asked  bool              // the model was asked, and has not begun to answer
-	last   call              // the last that came to its end
-	told   loop.Usage
-	model  string     // that answered last
-	whole  loop.Usage // of the turn, by a result that has no counters; zero: there is none
+	before   []loop.ModelUsage    // counters when the turn began
+	final    []loop.ModelUsage    // and at the last result; nil: there was none
+	bad      bool                 // the last result had numbers that are no counts
+	live     map[string]*liveCall // on their way, by the sub-agent that makes them
+	asked    bool                 // the model was asked, and has not begun to answer
+	last     liveCall             // the last that came to its end
+	reported loop.Usage
+	model    string     // that answered last
+	whole    loop.Usage // of the turn, by a result that has no counters; zero: there is none
 }
 
-// call is a call of the model that goes on.
-type call struct {
+// liveCall is a call of the model that goes on.
+type liveCall struct {
 	loop.Usage
 	model string
 	bytes int64 // of the answer so far
@@ -45,20 +45,20 @@ type tokens struct {
 	} `json:"cache_creation"`
 }
 
-// over sets what is reported over what was known. A number that is not a count
+// raise sets what is reported over what was known. A number that is not a count
 // says nothing.
-func (t tokens) over(u *loop.Usage) {
+func (t tokens) raise(u *loop.Usage) {
 	u.Input, u.Output = max(u.Input, t.Input.N), max(u.Output, t.Output.N)
 	u.CacheRead, u.CacheWrite = max(u.CacheRead, t.CacheRead.N), max(u.CacheWrite, t.CacheWrite.N)
 	u.CacheWrite1h = max(u.CacheWrite1h, t.Kept.Hour.N)
 }
 
-func (t tokens) bad() bool {
+func (t tokens) isBad() bool {
 	return t.Input.Bad || t.Output.Bad || t.CacheRead.Bad || t.CacheWrite.Bad || t.Kept.Hour.Bad
 }
 
-// partial follows a call on its way. Only its end says how much was put out.
-func (c *counts) partial(line []byte) []agent.Event {
+// takePartial follows a call on its way. Only its end says how much was put out.
+func (c *counts) takePartial(line []byte) []agent.Event {
 	var m struct {
 		Parent text `json:"parent_tool_use_id"`
 		Event  struct {
@@ -80,8 +80,8 @@ func (c *counts) partial(line []byte) []agent.Event {
 	}
 	from, e := string(m.Parent), m.Event
 	if e.Type == "message_start" {
-		now := &call{model: string(e.Message.Model)}
-		e.Message.Usage.over(&now.Usage)
+		now := &liveCall{model: string(e.Message.Model)}
+		e.Message.Usage.raise(&now.Usage)
 		c.live[from], c.asked = now, false
 		return nil
 	}
@@ -90,13 +90,13 @@ func (c *counts) partial(line []byte) []agent.Event {
 		return nil
 	}
 	now.bytes += int64(len(e.Delta.Text) + len(e.Delta.Thinking) + len(e.Delta.JSON))
-	e.Usage.over(&now.Usage)
+	e.Usage.raise(&now.Usage)
 	if e.Type != "message_stop" {
 		return nil
 	}
 	delete(c.live, from)
 	c.last = *now
-	c.told = c.told.Add(now.Usage)
+	c.reported = c.reported.Add(now.Usage)
 	return []agent.Event{{Kind: agent.EventUsage, Model: now.model, Usage: now.Usage}}
 }
 
@@ -109,39 +109,39 @@ type counters struct {
 	CacheWrite1 loop.Count `json:"cacheCreationEphemeral1hInputTokens"`
 }
 
-func (c counters) bad() bool {
+func (c counters) isBad() bool {
 	return c.Input.Bad || c.Output.Bad || c.CacheRead.Bad || c.CacheWrite.Bad || c.CacheWrite1.Bad
 }
 
-// result takes the counters of a result, and tells of what was not seen live. A
+// takeResult takes the counters of a result, and tells of what was not seen live. A
 // result without counters has at least the usage of its turn.
-func (c *counts) result(all map[string]counters, usage tokens) []agent.Event {
+func (c *counts) takeResult(all map[string]counters, usage tokens) []agent.Event {
 	c.whole = loop.Usage{}
-	if usage.over(&c.whole); len(all) == 0 && !c.whole.Zero() && !usage.bad() {
-		c.now, c.bad = nil, false
+	if usage.raise(&c.whole); len(all) == 0 && !c.whole.Zero() && !usage.isBad() {
+		c.final, c.bad = nil, false
 		return nil
 	}
 	c.whole = loop.Usage{}
-	c.now, c.bad = []loop.ModelUsage{}, false
+	c.final, c.bad = []loop.ModelUsage{}, false
 	for _, model := range slices.Sorted(maps.Keys(all)) {
 		n := all[model]
-		c.bad = c.bad || n.bad()
-		c.now = append(c.now, loop.ModelUsage{Model: model, Usage: loop.Usage{
+		c.bad = c.bad || n.isBad()
+		c.final = append(c.final, loop.ModelUsage{Model: model, Usage: loop.Usage{
 			Input: n.Input.N, Output: n.Output.N, CacheRead: n.CacheRead.N, CacheWrite: n.CacheWrite.N, CacheWrite1h: n.CacheWrite1.N,
 		}})
 	}
 	if c.bad {
 		return nil
 	}
-	models, sum := c.turn()
+	models, sum := c.turnUsage()
 	rest := loop.Usage{
-		Input: max(0, sum.Input-c.told.Input), Output: max(0, sum.Output-c.told.Output), CacheRead: max(0, sum.CacheRead-c.told.CacheRead),
-		CacheWrite: max(0, sum.CacheWrite-c.told.CacheWrite), CacheWrite1h: max(0, sum.CacheWrite1h-c.told.CacheWrite1h),
+		Input: max(0, sum.Input-c.reported.Input), Output: max(0, sum.Output-c.reported.Output), CacheRead: max(0, sum.CacheRead-c.reported.CacheRead),
+		CacheWrite: max(0, sum.CacheWrite-c.reported.CacheWrite), CacheWrite1h: max(0, sum.CacheWrite1h-c.reported.CacheWrite1h),
 	}
 	if rest.Zero() {
 		return nil
 	}
-	c.told = c.told.Add(rest)
+	c.reported = c.reported.Add(rest)
 	e := agent.Event{Kind: agent.EventUsage, Usage: rest}
 	if len(models) == 1 {
 		e.Model = models[0].Model
@@ -149,9 +149,9 @@ func (c *counts) result(all map[string]counters, usage tokens) []agent.Event {
 	return []agent.Event{e}
 }
 
-// turn is what the counters grew by in this turn.
-func (c *counts) turn() (models []loop.ModelUsage, sum loop.Usage) {
-	for _, m := range c.now {
+// turnUsage is what the counters grew by in this turn.
+func (c *counts) turnUsage() (models []loop.ModelUsage, sum loop.Usage) {
+	for _, m := range c.final {
 		i := slices.IndexFunc(c.before, func(b loop.ModelUsage) bool { return b.Model == m.Model })
 		if i >= 0 {
 			m.Usage = m.Since(c.before[i].Usage)
@@ -165,12 +165,12 @@ func (c *counts) turn() (models []loop.ModelUsage, sum loop.Usage) {
 	return models, sum
 }
 
-// totals are the counters to take the next difference from.
-func (c *counts) totals() []loop.ModelUsage {
-	if c.now == nil || c.bad {
+// sessionTotals are the counters to take the next difference from.
+func (c *counts) sessionTotals() []loop.ModelUsage {
+	if c.final == nil || c.bad {
 		return c.before
 	}
-	all := slices.Clone(c.now)
+	all := slices.Clone(c.final)
 	for _, b := range c.before {
 		if !slices.ContainsFunc(all, func(m loop.ModelUsage) bool { return m.Model == b.Model }) {
 			all = append(all, b)
@@ -179,12 +179,12 @@ func (c *counts) totals() []loop.ModelUsage {
 	return all
 }
 
-// finish sets what the turn used. Without a result that is what was seen and an
+// completeUsage sets what the turn used. Without a result that is what was seen and an
 // estimate of the calls that were cut: one that was not answered at all is taken
 // to be as long as the one before.
-func (c *counts) finish(r *agent.Result) {
-	if c.now != nil && !c.bad {
-		r.Models, r.Usage = c.turn()
+func (c *counts) completeUsage(r *agent.Result) {
+	if c.final != nil && !c.bad {
+		r.Models, r.Usage = c.turnUsage()
 		return
 	}
 	if !c.whole.Zero() {

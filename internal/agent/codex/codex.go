@@ -22,20 +22,20 @@ import (
 // Name is the driver's entry in the roster.
 const Name = "codex"
 
-// provider is what the configuration calls an Endpoint.
-const provider = "pawl"
+// providerName is what the configuration calls an Endpoint.
+const providerName = "pawl"
 
 // keyVariable is where the program finds the key of an Endpoint.
 const keyVariable = "PAWL_MODEL_KEY"
 
-// notFound is the shell's exit status for a program that is not there.
-const notFound = 127
+// exitNotFound is the shell's exit status for a program that is not there.
+const exitNotFound = 127
 
-// settings keep the program from everything but its model: with all of these
+// baseSettings keep the program from everything but its model: with all of these
 // off it was seen to contact nothing else. With instant_interrupt, words for the
 // agent would cut a call of its model, which is paid for and never counted. The
 // host of code mode stays on: newer models have no other way to act.
-const settings = `check_for_update_on_startup = false
+const baseSettings = `check_for_update_on_startup = false
 project_doc_max_bytes = 0
 
 [analytics]
@@ -90,14 +90,14 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	if err := r.Home.Write(".codex/config.toml", []byte(configuration(r))); err != nil {
 		return agent.Result{}, fmt.Errorf("write the configuration of codex: %w", err)
 	}
-	return agent.TurnOrRestart(ctx, r, turn)
+	return agent.TurnOrRestart(ctx, r, runTurn)
 }
 
-// turn reports whether the conversation to continue was lost.
-func turn(ctx context.Context, r agent.Request, judge func(policy.Call) policy.Answer) (agent.Result, bool, error) {
+// runTurn reports whether the conversation to continue was lost.
+func runTurn(ctx context.Context, r agent.Request, judge func(policy.Call) policy.Answer) (agent.Result, bool, error) {
 	in := new(agent.Input)
 	d := newDecoder(r, in, judge)
-	d.begin()
+	d.sendThreadRequests()
 	res, err := agent.RunStream(ctx, r, agent.Program{Argv: agent.CommandLine(r, "codex", "app-server"), Env: environment(r), Stdin: in}, d)
 	return res, d.lost, err
 }
@@ -128,7 +128,7 @@ func configuration(r agent.Request) string {
 	if r.Effort != "" {
 		fmt.Fprintf(&text, "model_reasoning_effort = %s\n", quote(r.Effort))
 	}
-	text.WriteString(settings + // The last table of the settings is [features].
+	text.WriteString(baseSettings + // The last table of the settings is [features].
 		fmt.Sprintf("image_generation = %t\n\n[projects.%s]\ntrust_level = \"untrusted\"\n", r.Allows(loop.ToolImages), quote(r.Dir)))
 	for _, s := range r.Servers {
 		fmt.Fprintf(&text, "\n[mcp_servers.%s]\ndefault_tools_approval_mode = \"approve\"\n", s.Name)
@@ -150,7 +150,7 @@ env_key = %[4]q
 wire_api = "responses"
 request_max_retries = 2
 stream_max_retries = 2
-`, provider, text.String(), quote(models.URL+"/v1"), keyVariable)
+`, providerName, text.String(), quote(models.URL+"/v1"), keyVariable)
 }
 
 // sessionOf is what a later turn goes on with.

@@ -14,7 +14,7 @@ import (
 
 const (
 	// near is how much of a limit is used up when people want to know, in per cent.
-	near, full = 90, 100
+	limitNear, limitFull = 90, 100
 )
 
 // turnError is why a turn came to nothing, in the program's words.
@@ -24,7 +24,7 @@ type turnError struct {
 	Info    json.RawMessage `json:"codexErrorInfo"`
 }
 
-var byInfo = map[string]loop.FailureClass{
+var classByInfo = map[string]loop.FailureClass{
 	"contextWindowExceeded": loop.FailureOverflow, "usageLimitExceeded": loop.FailureRateLimit, "rateLimitExceeded": loop.FailureRateLimit,
 	"sessionBudgetExceeded": loop.FailureTurns, "tooManyDenials": loop.FailureTurns,
 	"serverOverloaded": loop.FailureServer, "internalServerError": loop.FailureServer, "flexUnavailable": loop.FailureServer,
@@ -34,8 +34,8 @@ var byInfo = map[string]loop.FailureClass{
 	"sandboxError": loop.FailureCrash,
 }
 
-// failure goes from the field that says most to the words.
-func (e turnError) failure(l limits) *loop.Failure {
+// toFailure goes from the field that says most to the words.
+func (e turnError) toFailure(l limits) *loop.Failure {
 	f := &loop.Failure{Text: agent.OneLine(string(e.Message), agent.LongText)}
 	var name text
 	_ = name.UnmarshalJSON(e.Info) // It can be an object instead.
@@ -43,7 +43,7 @@ func (e turnError) failure(l limits) *loop.Failure {
 		Status loop.Count `json:"httpStatusCode"`
 	}
 	_ = json.Unmarshal(e.Info, &kinds) // And a string otherwise.
-	f.Class = byInfo[string(name)]
+	f.Class = classByInfo[string(name)]
 	for _, kind := range kinds {
 		if f.Class == "" && kind.Status.N >= 100 && kind.Status.N <= 599 {
 			f.Status = int(kind.Status.N)
@@ -54,20 +54,20 @@ func (e turnError) failure(l limits) *loop.Failure {
 	}
 	f.Typed = f.Class != ""
 	if !f.Typed {
-		f.Class, f.Status = byText(string(e.Message))
+		f.Class, f.Status = classifyText(string(e.Message))
 	}
 	if f.Class == loop.FailureRateLimit && strings.HasPrefix(string(e.Message), "Quota exceeded") {
 		f.Class = loop.FailureQuota // The same name stands for both.
 	}
 	if f.Class == loop.FailureRateLimit {
-		f.Reset = l.reset()
+		f.Reset = l.resetTime()
 	}
 	return f
 }
 
 var (
-	httpStatus = regexp.MustCompile(`^(?:unexpected status|exceeded retry limit, last status:) ([1-5][0-9][0-9])\b`)
-	byWords    = []struct {
+	httpStatus   = regexp.MustCompile(`^(?:unexpected status|exceeded retry limit, last status:) ([1-5][0-9][0-9])\b`)
+	classByWords = []struct {
 		words string
 		class loop.FailureClass
 	}{
@@ -82,14 +82,14 @@ var (
 	}
 )
 
-// byText reads an error of which nothing but its words is known. The words come
+// classifyText reads an error of which nothing but its words is known. The words come
 // from the program's channel for errors alone.
-func byText(message string) (loop.FailureClass, int) {
+func classifyText(message string) (loop.FailureClass, int) {
 	if m := httpStatus.FindStringSubmatch(message); m != nil {
 		status, _ := strconv.Atoi(m[1])
 		return loop.FailureOfStatus(status), status
 	}
-	for _, one := range byWords {
+	for _, one := range classByWords {
 		if strings.Contains(message, one.words) {
 			return one.class, 0
 		}
@@ -105,7 +105,7 @@ type limits struct {
 	Primary   *window `json:"primary"`
 	Secondary *window `json:"secondary"`
 
-	told string
+	reported string
 }
 
 type window struct {
@@ -114,28 +114,28 @@ type window struct {
 	Minutes loop.Count `json:"windowDurationMins"`
 }
 
-// update takes what is known now, and tells when a limit is near.
-func (l *limits) update(now limits) []agent.Event {
-	now.told = l.told
+// takeUpdate takes what is known now, and tells when a limit is near.
+func (l *limits) takeUpdate(now limits) []agent.Event {
+	now.reported = l.reported
 	*l = now
 	words := ""
 	for _, w := range []*window{now.Primary, now.Secondary} {
-		if w != nil && w.Used >= near {
+		if w != nil && w.Used >= limitNear {
 			words += fmt.Sprintf(" %.0f%% of the limit for %s", w.Used, time.Duration(w.Minutes.N)*time.Minute)
 		}
 	}
-	if words = strings.TrimSpace(words); words == "" || words == l.told {
+	if words = strings.TrimSpace(words); words == "" || words == l.reported {
 		return nil
 	}
-	l.told = words
-	return []agent.Event{{Kind: agent.EventLimit, Text: words, Reset: l.reset()}}
+	l.reported = words
+	return []agent.Event{{Kind: agent.EventLimit, Text: words, Reset: l.resetTime()}}
 }
 
-// reset is when the last limit is lifted that is reached, or zero.
-func (l limits) reset() time.Time {
+// resetTime is when the last limit is lifted that is reached, or zero.
+func (l limits) resetTime() time.Time {
 	var last time.Time
 	for _, w := range []*window{l.Primary, l.Secondary} {
-		if w != nil && w.Used >= full && w.Resets.N > 0 {
+		if w != nil && w.Used >= limitFull && w.Resets.N > 0 {
 			if at := time.Unix(w.Resets.N, 0).UTC(); at.After(last) {
 				last = at
 			}

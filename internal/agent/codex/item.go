@@ -35,37 +35,37 @@ type change struct {
 	} `json:"kind"`
 }
 
-// silent are the items that are nothing that the agent does or says.
-var silent = map[text]bool{
+// silentItems are the items that are nothing that the agent does or says.
+var silentItems = map[text]bool{
 	"userMessage": true, "hookPrompt": true, "enteredReviewMode": true, "exitedReviewMode": true, "contextCompaction": true, "": true,
 }
 
 // items follows what happens in a turn.
 type items struct {
-	open map[string]item // tools at work
-	seen map[string]bool // tools that were told of
-	all  int             // things that were said or done
+	open  map[string]item // tools at work
+	seen  map[string]bool // tools that were told of
+	count int             // things that were said or done
 }
 
-// started tells of a tool that is used.
-func (s *items) started(it item) []agent.Event {
-	if silent[it.Type] || it.Type == "agentMessage" || it.Type == "reasoning" || it.Type == "plan" || s.seen[string(it.ID)] {
+// startEvents tells of a tool that is used.
+func (s *items) startEvents(it item) []agent.Event {
+	if silentItems[it.Type] || it.Type == "agentMessage" || it.Type == "reasoning" || it.Type == "plan" || s.seen[string(it.ID)] {
 		return nil
 	}
 	if s.seen == nil {
 		s.seen = map[string]bool{}
 	}
 	s.seen[string(it.ID)], s.open[string(it.ID)] = true, it
-	return []agent.Event{{Kind: agent.EventCall, ID: string(it.ID), Tool: it.tool(), Input: it.input()}}
+	return []agent.Event{{Kind: agent.EventCall, ID: string(it.ID), Tool: it.toolName(), Input: it.inputJSON()}}
 }
 
-// completed tells of words, and of what tools gave back. What another agent says
+// endEvents tells of words, and of what tools gave back. What another agent says
 // that this one started is not a word of its own.
-func (s *items) completed(it item, own bool) []agent.Event {
-	if silent[it.Type] {
+func (s *items) endEvents(it item, own bool) []agent.Event {
+	if silentItems[it.Type] {
 		return nil
 	}
-	s.all++
+	s.count++
 	switch it.Type {
 	case "agentMessage":
 		if own {
@@ -84,30 +84,30 @@ func (s *items) completed(it item, own bool) []agent.Event {
 		}
 		return []agent.Event{{Kind: agent.EventReasoning, Text: said.String()}}
 	}
-	events := s.started(it)
+	events := s.startEvents(it)
 	if _, open := s.open[string(it.ID)]; !open {
 		return nil // It was told of already.
 	}
 	delete(s.open, string(it.ID))
 	return append(events, agent.Event{
-		Kind: agent.EventReturn, ID: string(it.ID), Tool: it.tool(), Text: it.output(), Bad: it.Exit != 0 || it.Status != "completed" && it.Status != "",
+		Kind: agent.EventReturn, ID: string(it.ID), Tool: it.toolName(), Text: it.outputText(), Bad: it.Exit != 0 || it.Status != "completed" && it.Status != "",
 	})
 }
 
-func (it item) tool() string {
+func (it item) toolName() string {
 	if it.Tool != "" {
 		return strings.TrimPrefix(string(it.Server+"/"+it.Tool), "/")
 	}
 	return string(it.Type)
 }
 
-func (it item) input() json.RawMessage {
+func (it item) inputJSON() json.RawMessage {
 	in := map[string]any{}
 	switch {
 	case it.Command != "":
 		in["command"], in["cwd"] = it.Command, it.Cwd
 	case it.Changes != nil:
-		in["changes"] = it.paths()
+		in["changes"] = it.changedPaths()
 	case it.Query != "":
 		in["query"] = it.Query
 	case it.Args != nil:
@@ -117,8 +117,8 @@ func (it item) input() json.RawMessage {
 	return raw
 }
 
-// paths are the files that a patch writes, moves or removes.
-func (it item) paths() []string {
+// changedPaths are the files that a patch writes, moves or removes.
+func (it item) changedPaths() []string {
 	var all []string
 	for _, c := range it.Changes {
 		all = append(all, string(c.Path))
@@ -129,7 +129,7 @@ func (it item) paths() []string {
 	return all
 }
 
-func (it item) output() string {
+func (it item) outputText() string {
 	if it.Status == "declined" {
 		return "declined"
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
-// question answers what the program asks. It waits for each answer.
-func (d *decoder) question(m message) []agent.Event {
+// answerQuestion answers what the program asks. It waits for each answer.
+func (d *decoder) answerQuestion(m message) []agent.Event {
 	var q struct {
 		Thread  text `json:"threadId"`
 		Turn    text `json:"turnId"`
@@ -26,23 +26,23 @@ func (d *decoder) question(m message) []agent.Event {
 	switch m.Method {
 	case "item/commandExecution/requestApproval":
 		command := string(cmp.Or(q.Command, d.items.open[string(q.Item)].Command))
-		argv = split(command)
-		call.Kind, call.Tool, call.Command = policy.CallRun, "commandExecution", script(command, argv)
+		argv = splitWords(command)
+		call.Kind, call.Tool, call.Command = policy.CallRun, "commandExecution", scriptOf(command, argv)
 	case "item/fileChange/requestApproval":
-		call.Kind, call.Tool, call.Paths = policy.CallEdit, "fileChange", d.items.open[string(q.Item)].paths()
+		call.Kind, call.Tool, call.Paths = policy.CallEdit, "fileChange", d.items.open[string(q.Item)].changedPaths()
 		if q.Root != "" {
 			call.Paths = append(call.Paths, string(q.Root))
 		}
 	case "item/permissions/requestApproval":
 		// The program's sandbox is off, so there is nothing more to be had.
-		d.reply(m.ID, map[string]any{"permissions": map[string]any{}, "scope": "turn"})
+		d.sendReply(m.ID, map[string]any{"permissions": map[string]any{}, "scope": "turn"})
 		return nil
 	default:
-		d.say(map[string]any{"id": m.ID, "error": map[string]any{"code": unknownMethod, "message": "pawl does not do " + string(m.Method)}})
+		d.sendLine(map[string]any{"id": m.ID, "error": map[string]any{"code": unknownMethod, "message": "pawl does not do " + string(m.Method)}})
 		return nil
 	}
 	answer := d.judge(call)
-	d.decide(m.ID, string(q.Thread), string(q.Turn), answer)
+	d.sendDecision(m.ID, string(q.Thread), string(q.Turn), answer)
 	if answer.Ask {
 		d.asks = append(d.asks, agent.Ask{
 			Argv: argv, Why: strings.TrimSpace(call.Tool + " " + cmp.Or(call.Detail, call.Command, strings.Join(call.Paths, " "))),
@@ -51,40 +51,42 @@ func (d *decoder) question(m message) []agent.Event {
 	return []agent.Event{{Kind: agent.EventPermission, ID: string(q.Item), Tool: call.Tool, Wanted: call, Answer: answer}}
 }
 
-// decide answers for this one action. A no has no room for a reason, so the words
+// sendDecision answers for this one action. A no has no room for a reason, so the words
 // are told first, and the no only once they were taken: then the agent reads both
 // at once, and not the words in a call of its own.
-func (d *decoder) decide(id json.RawMessage, thread, turn string, a policy.Answer) {
+func (d *decoder) sendDecision(id json.RawMessage, thread, turn string, a policy.Answer) {
 	switch {
 	case a.Allow:
-		d.reply(id, map[string]any{"decision": "accept"})
+		d.sendReply(id, map[string]any{"decision": "accept"})
 	case a.Words == "":
-		d.decline(id)
+		d.sendDecline(id)
 	default:
-		d.told[d.sent] = id
-		d.ask(d.sent, "turn/steer", map[string]any{
-			"threadId": thread, "expectedTurnId": turn, "input": words("What you asked leave for was not done: " + a.Words),
+		d.declines[d.sent] = id
+		d.sendRequest(d.sent, "turn/steer", map[string]any{
+			"threadId": thread, "expectedTurnId": turn, "input": textInput("What you asked leave for was not done: " + a.Words),
 		})
 		d.sent++
 	}
 }
 
-// heard is that the program has taken the words before a no, or will not.
-func (d *decoder) heard(id int) {
-	if question, waits := d.told[id]; waits {
-		delete(d.told, id)
-		d.decline(question)
+// declineAfterWords is that the program has taken the words before a no, or will not.
+func (d *decoder) declineAfterWords(id int) {
+	if question, waits := d.declines[id]; waits {
+		delete(d.declines, id)
+		d.sendDecline(question)
 	}
 }
 
-func (d *decoder) decline(id json.RawMessage) { d.reply(id, map[string]any{"decision": "decline"}) }
-
-func (d *decoder) reply(id json.RawMessage, result any) {
-	d.say(map[string]any{"id": id, "result": result})
+func (d *decoder) sendDecline(id json.RawMessage) {
+	d.sendReply(id, map[string]any{"decision": "decline"})
 }
 
-// script is the line that a shell is started for, or else the whole command.
-func script(command string, argv []string) string {
+func (d *decoder) sendReply(id json.RawMessage, result any) {
+	d.sendLine(map[string]any{"id": id, "result": result})
+}
+
+// scriptOf is the line that a shell is started for, or else the whole command.
+func scriptOf(command string, argv []string) string {
 	if len(argv) != 3 || argv[1] != "-lc" && argv[1] != "-c" {
 		return command
 	}
@@ -95,10 +97,10 @@ func script(command string, argv []string) string {
 	return command
 }
 
-// split takes a command line apart into the words that it was joined from. Nil
+// splitWords takes a command line apart into the words that it was joined from. Nil
 // means that it is none: a quote is open, or there is something that only a
 // shell could read.
-func split(command string) []string {
+func splitWords(command string) []string {
 	var all []string
 	var word strings.Builder
 	inWord := false
@@ -118,7 +120,7 @@ func split(command string) []string {
 			word.WriteString(command[i+1 : i+1+end])
 			i, inWord = i+1+end, true
 		case '"':
-			n, ok := quoted(&word, command[i+1:])
+			n, ok := readQuoted(&word, command[i+1:])
 			if !ok {
 				return nil
 			}
@@ -142,8 +144,8 @@ func split(command string) []string {
 	return all
 }
 
-// quoted reads up to the closing quote, and returns how many bytes that were.
-func quoted(word *strings.Builder, rest string) (int, bool) {
+// readQuoted reads up to the closing quote, and returns how many bytes that were.
+func readQuoted(word *strings.Builder, rest string) (int, bool) {
 	for i := 0; i < len(rest); i++ {
 		switch c := rest[i]; {
 		case c == '"':

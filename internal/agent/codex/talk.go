@@ -38,24 +38,24 @@ type decoder struct {
 	in    *agent.Input
 	judge func(policy.Call) policy.Answer
 
-	ready  bool   // the program can be talked with
-	lost   bool   // it does not have the conversation to go on with
-	ended  bool   // the turn is over
-	thread string // the conversation
-	turn   string
-	model  string
-	sent   int                     // the id of the last request
-	told   map[int]json.RawMessage // questions that are answered once the words before the answer were taken, by the ids of those
-	items  items
-	counts counts
-	limits limits
-	failed *loop.Failure // the last error that the program does not try to overcome
-	waits  *loop.Failure // what it tries to overcome now
-	asks   []agent.Ask
+	ready    bool   // the program can be talked with
+	lost     bool   // it does not have the conversation to go on with
+	ended    bool   // the turn is over
+	thread   string // the conversation
+	turn     string
+	model    string
+	sent     int                     // the id of the last request
+	declines map[int]json.RawMessage // questions that are answered once the words before the answer were taken, by the ids of those
+	items    items
+	counts   counts
+	limits   limits
+	failed   *loop.Failure // the last error that the program does not try to overcome
+	retried  *loop.Failure // what it tries to overcome now
+	asks     []agent.Ask
 }
 
 func newDecoder(r agent.Request, in *agent.Input, judge func(policy.Call) policy.Answer) *decoder {
-	d := &decoder{r: r, in: in, judge: judge, model: r.Model, sent: askWords, told: map[int]json.RawMessage{}}
+	d := &decoder{r: r, in: in, judge: judge, model: r.Model, sent: askWords, declines: map[int]json.RawMessage{}}
 	d.items.open = map[string]item{}
 	d.counts.last = map[string]loop.Usage{}
 	if r.Session != nil {
@@ -64,32 +64,32 @@ func newDecoder(r agent.Request, in *agent.Input, judge func(policy.Call) policy
 	return d
 }
 
-// begin asks for a conversation, a fresh one or that to go on with.
-func (d *decoder) begin() {
-	d.ask(askInitialize, "initialize", map[string]any{"clientInfo": map[string]any{"name": "pawl", "title": "pawl", "version": "1"}})
-	d.say(map[string]any{"method": "initialized"})
+// sendThreadRequests asks for a conversation, a fresh one or that to go on with.
+func (d *decoder) sendThreadRequests() {
+	d.sendRequest(askInitialize, "initialize", map[string]any{"clientInfo": map[string]any{"name": "pawl", "title": "pawl", "version": "1"}})
+	d.sendLine(map[string]any{"method": "initialized"})
 	thread := map[string]any{"cwd": d.r.Dir, "approvalPolicy": "untrusted", "sandbox": "danger-full-access"}
 	if d.r.Model != "" {
 		thread["model"] = d.r.Model
 	}
 	if d.r.Models.URL != "" {
-		thread["modelProvider"] = provider // Whatever becomes of the configuration, it is this one or none.
+		thread["modelProvider"] = providerName // Whatever becomes of the configuration, it is this one or none.
 	}
 	if d.r.Session == nil {
 		thread["ephemeral"] = !d.r.Keep
-		d.ask(askThread, "thread/start", thread)
+		d.sendRequest(askThread, "thread/start", thread)
 		return
 	}
 	thread["threadId"], thread["excludeTurns"] = d.r.Session.ID, true
-	d.ask(askThread, "thread/resume", thread)
+	d.sendRequest(askThread, "thread/resume", thread)
 }
 
-func (d *decoder) ask(id int, method string, params any) {
-	d.say(map[string]any{"id": id, "method": method, "params": params})
+func (d *decoder) sendRequest(id int, method string, params any) {
+	d.sendLine(map[string]any{"id": id, "method": method, "params": params})
 }
 
-// say queues a line. The program may have gone meanwhile, which its end shows.
-func (d *decoder) say(what any) {
+// sendLine queues a line. The program may have gone meanwhile, which its end shows.
+func (d *decoder) sendLine(what any) {
 	line, err := json.Marshal(what)
 	if err != nil {
 		return // Nothing that is said here cannot be written.
@@ -117,22 +117,22 @@ func (d *decoder) DecodeLine(line []byte) ([]agent.Event, bool) {
 	}
 	switch {
 	case m.Method != "" && m.ID != nil:
-		return d.question(m), true
+		return d.answerQuestion(m), true
 	case m.Method != "":
-		return d.news(m), true
+		return d.takeNotification(m), true
 	case m.ID != nil && (m.Result != nil || m.Error != nil):
-		return d.answered(m), true
+		return d.takeAnswer(m), true
 	}
 	return nil, false
 }
 
-// answered is the program's answer to what it was asked.
-func (d *decoder) answered(m message) []agent.Event {
+// takeAnswer is the program's answer to what it was asked.
+func (d *decoder) takeAnswer(m message) []agent.Event {
 	var id int
 	_ = json.Unmarshal(m.ID, &id) // An invalid id belongs to no request.
-	d.heard(id)
+	d.declineAfterWords(id)
 	if m.Error != nil {
-		return d.refused(id, m.Error.Code, string(m.Error.Message))
+		return d.takeError(id, m.Error.Code, string(m.Error.Message))
 	}
 	var res struct {
 		Thread struct {
@@ -150,21 +150,21 @@ func (d *decoder) answered(m message) []agent.Event {
 		if res.Model != "" {
 			d.model = string(res.Model)
 		}
-		d.ask(askTurn, "turn/start", map[string]any{"threadId": d.thread, "input": words(d.r.Prompt)})
+		d.sendRequest(askTurn, "turn/start", map[string]any{"threadId": d.thread, "input": textInput(d.r.Prompt)})
 	case id == askThread:
-		return d.refused(id, 0, "it began no conversation")
+		return d.takeError(id, 0, "it began no conversation")
 	case id == askTurn:
 		d.turn = string(res.Turn.ID)
 	}
 	return nil
 }
 
-// words are a text for the agent.
-func words(s string) any { return []any{map[string]any{"type": "text", "text": s}} }
+// textInput are a text for the agent.
+func textInput(s string) any { return []any{map[string]any{"type": "text", "text": s}} }
 
-// refused is an answer that is an error. What the program says to words for the
+// takeError is an answer that is an error. What the program says to words for the
 // agent does not matter.
-func (d *decoder) refused(id, code int, why string) []agent.Event {
+func (d *decoder) takeError(id, code int, why string) []agent.Event {
 	switch {
 	case id >= askWords || id == 0 || d.ended:
 		return nil
@@ -176,11 +176,11 @@ func (d *decoder) refused(id, code int, why string) []agent.Event {
 		return []agent.Event{{Kind: agent.EventRetry, Text: fmt.Sprintf("the conversation %s is gone, a fresh one begins: %s", d.r.Session.ID, agent.OneLine(why, agent.LongText))}}
 	}
 	d.ready = true
-	return d.end(&loop.Failure{Class: loop.FailureRequest, Text: agent.OneLine(why, agent.LongText), Typed: true})
+	return d.endTurn(&loop.Failure{Class: loop.FailureRequest, Text: agent.OneLine(why, agent.LongText), Typed: true})
 }
 
-// end is how the turn ends.
-func (d *decoder) end(f *loop.Failure) []agent.Event {
+// endTurn is how the turn ends.
+func (d *decoder) endTurn(f *loop.Failure) []agent.Event {
 	d.ended = true
 	if f == nil && d.counts.bad {
 		f = &loop.Failure{Class: loop.FailureMalformed, Text: "it reports an invalid usage"}
@@ -211,13 +211,13 @@ type params struct {
 	} `json:"turn"`
 }
 
-// news is what the program tells by itself.
-func (d *decoder) news(m message) []agent.Event {
+// takeNotification is what the program tells by itself.
+func (d *decoder) takeNotification(m message) []agent.Event {
 	var p params
 	_ = json.Unmarshal(m.Params, &p) // What cannot be read is empty.
 	own := string(p.Thread) == d.thread
 	if p.Item.Type != "" || p.Delta != "" {
-		d.waits = nil
+		d.retried = nil
 	}
 	switch m.Method {
 	case "turn/started":
@@ -225,54 +225,54 @@ func (d *decoder) news(m message) []agent.Event {
 			d.turn = string(p.Turn.ID)
 		}
 	case "item/started":
-		return d.items.started(p.Item)
+		return d.items.startEvents(p.Item)
 	case "item/completed":
 		d.counts.written = 0
-		return d.items.completed(p.Item, own)
+		return d.items.endEvents(p.Item, own)
 	case "item/agentMessage/delta", "item/reasoning/textDelta", "item/reasoning/summaryTextDelta":
 		d.counts.written += int64(len(p.Delta))
 	case "thread/tokenUsage/updated":
-		return d.counts.update(p, own && string(p.TurnID) != d.turn, d.model)
+		return d.counts.takeUpdate(p, own && string(p.TurnID) != d.turn, d.model)
 	case "account/rateLimits/updated":
-		return d.limits.update(p.Limits)
+		return d.limits.takeUpdate(p.Limits)
 	case "error":
-		return d.wentWrong(p, own)
+		return d.takeTurnError(p, own)
 	case "turn/completed":
 		if own && !d.ended {
-			return d.completed(p)
+			return d.completeTurn(p)
 		}
 	}
 	return nil
 }
 
-func (d *decoder) wentWrong(p params, own bool) []agent.Event {
+func (d *decoder) takeTurnError(p params, own bool) []agent.Event {
 	switch {
 	case p.Again:
 		said := p.Error
 		said.Message = cmp.Or(said.Details, said.Message)
-		d.waits = said.failure(d.limits)
+		d.retried = said.toFailure(d.limits)
 		return []agent.Event{{Kind: agent.EventRetry, Text: agent.OneLine(string(p.Error.Message+" "+p.Error.Details), agent.LongText)}}
 	case own:
-		d.failed = p.Error.failure(d.limits)
+		d.failed = p.Error.toFailure(d.limits)
 	}
 	return nil
 }
 
-func (d *decoder) completed(p params) []agent.Event {
+func (d *decoder) completeTurn(p params) []agent.Event {
 	switch {
-	case p.Turn.Status == "completed" && d.items.all == 0:
+	case p.Turn.Status == "completed" && d.items.count == 0:
 		// A refusal has no event of its own: the turn just holds nothing at all.
-		return d.end(&loop.Failure{Class: loop.FailureRefusal, Text: "it ended without a word, as it does when its model declines"})
+		return d.endTurn(&loop.Failure{Class: loop.FailureRefusal, Text: "it ended without a word, as it does when its model declines"})
 	case p.Turn.Status == "completed":
-		return d.end(nil)
+		return d.endTurn(nil)
 	case p.Turn.Status == "interrupted":
-		return d.end(&loop.Failure{Class: loop.FailureKilled, Text: "it was interrupted", Typed: true})
+		return d.endTurn(&loop.Failure{Class: loop.FailureKilled, Text: "it was interrupted", Typed: true})
 	case p.Turn.Error != nil:
-		return d.end(p.Turn.Error.failure(d.limits))
+		return d.endTurn(p.Turn.Error.toFailure(d.limits))
 	case d.failed != nil:
-		return d.end(d.failed)
+		return d.endTurn(d.failed)
 	}
-	return d.end(&loop.Failure{Class: loop.FailureCrash, Text: "its turn ended as " + agent.OneLine(string(p.Turn.Status), agent.LongText)})
+	return d.endTurn(&loop.Failure{Class: loop.FailureCrash, Text: "its turn ended as " + agent.OneLine(string(p.Turn.Status), agent.LongText)})
 }
 
 // Finish fills in what was only known in the end.
@@ -280,14 +280,14 @@ func (d *decoder) Finish(r *agent.Result, stderr string) {
 	r.Asks = d.asks
 	switch {
 	case r.Failure != nil || d.ended:
-	case !d.ready && r.Ended == proc.Exited && r.Exit != 0 && r.Exit != notFound:
+	case !d.ready && r.Ended == proc.Exited && r.Exit != 0 && r.Exit != exitNotFound:
 		r.Failure = &loop.Failure{Class: loop.FailureCrash, Text: fmt.Sprintf(
 			"exit status %d before it could be talked with: %s; %s", r.Exit, cmp.Or(agent.LastLine(stderr), "it said nothing"), needsAppServer,
 		)}
 	default:
-		r.Failure = cmp.Or(d.failed, d.waits)
+		r.Failure = cmp.Or(d.failed, d.retried)
 	}
-	d.counts.finish(r, d.ended && !d.counts.bad, d.turn != "", d.model)
+	d.counts.completeUsage(r, d.ended && !d.counts.bad, d.turn != "", d.model)
 	if d.r.Keep && d.thread != "" {
 		r.Session = sessionOf(d.r.Session, d.thread, d.model, d.counts.last[d.thread])
 	}

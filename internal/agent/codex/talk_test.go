@@ -39,7 +39,7 @@ func TestAFailureIsReadFromTheFieldThatSaysMost(t *testing.T) {
 		"a stream that ended in the middle": {`null`, "stream disconnected before completion: x", loop.FailureServer, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := turnError{Message: text(c.message), Info: json.RawMessage(c.info)}.failure(limits{})
+			f := turnError{Message: text(c.message), Info: json.RawMessage(c.info)}.toFailure(limits{})
 			if f.Class != c.want || f.Status != c.status || f.Typed != c.typed {
 				t.Errorf("failure = %+v", f)
 			}
@@ -65,11 +65,11 @@ func TestACommandIsJudgedByWhatAShellIsStartedFor(t *testing.T) {
 		"nothing":                       {``, nil, ``},
 	} {
 		t.Run(name, func(t *testing.T) {
-			argv := split(c.command)
+			argv := splitWords(c.command)
 			if !slices.Equal(argv, c.argv) {
 				t.Errorf("split = %q, want %q", argv, c.argv)
 			}
-			if got := script(c.command, argv); got != c.script {
+			if got := scriptOf(c.command, argv); got != c.script {
 				t.Errorf("script = %q, want %q", got, c.script)
 			}
 		})
@@ -88,7 +88,7 @@ func TestSplitFindsTheWordsOfAnyJoinedLine(t *testing.T) {
 			}
 			joined = append(joined, w)
 		}
-		if got := split(strings.Join(joined, " ")); !slices.Equal(got, words) {
+		if got := splitWords(strings.Join(joined, " ")); !slices.Equal(got, words) {
 			t.Fatalf("split(%q) = %q, want %q", joined, got, words)
 		}
 	})

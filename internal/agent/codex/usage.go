@@ -14,10 +14,10 @@ type tokens struct {
 	Output     loop.Count `json:"outputTokens"`
 }
 
-func (t tokens) bad() bool { return t.Input.Bad || t.Cached.Bad || t.CacheWrite.Bad || t.Output.Bad }
+func (t tokens) isBad() bool { return t.Input.Bad || t.Cached.Bad || t.CacheWrite.Bad || t.Output.Bad }
 
-// usage counts each token once.
-func (t tokens) usage() loop.Usage {
+// toUsage counts each token once.
+func (t tokens) toUsage() loop.Usage {
 	return loop.Usage{
 		Input: max(0, t.Input.N-t.Cached.N-t.CacheWrite.N), CacheRead: t.Cached.N, CacheWrite: t.CacheWrite.N, Output: t.Output.N,
 	}
@@ -32,27 +32,27 @@ type counts struct {
 	bad     bool       // something was reported that is not a count
 }
 
-// update takes counters. Those that were told before the turn began are where
+// takeUpdate takes counters. Those that were told before the turn began are where
 // it begins.
-func (c *counts) update(p params, before bool, model string) []agent.Event {
+func (c *counts) takeUpdate(p params, before bool, model string) []agent.Event {
 	thread, total := string(p.Thread), p.Usage.Total
-	if total.bad() {
+	if total.isBad() {
 		c.bad = true
 		return nil
 	}
-	used := total.usage().Since(c.last[thread])
-	c.last[thread] = total.usage()
+	used := total.toUsage().Since(c.last[thread])
+	c.last[thread] = total.toUsage()
 	if before || used.Zero() {
 		return nil
 	}
-	c.call, c.written = p.Usage.Last.usage(), 0
+	c.call, c.written = p.Usage.Last.toUsage(), 0
 	return []agent.Event{{Kind: agent.EventUsage, Model: model, Usage: used}}
 }
 
-// finish says how exact what was told of is. A turn that was cut has used more:
+// completeUsage says how exact what was told of is. A turn that was cut has used more:
 // the call on its way, or that which asked for the tool at work, is told of only
 // later. It is taken to be as long as the one before.
-func (c *counts) finish(r *agent.Result, exact, calling bool, model string) {
+func (c *counts) completeUsage(r *agent.Result, exact, calling bool, model string) {
 	source := loop.UsageReported
 	if !exact {
 		source = loop.UsageEstimated

@@ -18,17 +18,17 @@ const (
 	callsBetween = 5
 )
 
-// decoder reads what `goose run --output-format stream-json` prints.
+// decoder decodes the output of `goose run --output-format stream-json`.
 type decoder struct {
 	request agent.Request
 	session loop.Session
 
 	collected    strings.Builder // text that comes in pieces
-	messageID    string          // id of the message that it belongs to
-	notice       string          // that the program may have given; it has if nothing follows but the end
-	anonymous    bool            // messages of the model have no id either, so a notice is not known by that
+	messageID    string          // ID of the message that it belongs to
+	notice       string          // possibly a message of the program; it is one if only the end of the turn follows
+	anonymous    bool            // the model's messages have no ID either, so that notices cannot be recognized by that
 	openCalls    map[string]string
-	toolNames    map[string]string // of the tools of calls
+	toolNames    map[string]string // by ID of the call
 	calls        int
 	overflows    int
 	lastOverflow int // calls at the last overflow
@@ -75,7 +75,7 @@ type content struct {
 	Msg          string `json:"msg"`
 }
 
-// DecodeLine reads one event.
+// DecodeLine decodes one event.
 func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 	var l line
 	if json.Unmarshal(text, &l) != nil {
@@ -117,8 +117,8 @@ func (d *decoder) contentEvents(m message, c content) []agent.Event {
 	return nil
 }
 
-// addText gathers the pieces of what the model says. What the program says by
-// itself has no id and comes whole.
+// addText collects the pieces of a text of the model. A message of the program
+// itself has no ID and comes in one piece.
 func (d *decoder) addText(m message, text string) []agent.Event {
 	if m.Role != "assistant" {
 		return nil
@@ -140,8 +140,8 @@ func (d *decoder) addText(m message, text string) []agent.Event {
 	return events
 }
 
-// flushText is what the model has said so far. A notice that something follows was
-// none.
+// flushText returns the event of the collected text. A notice that something
+// follows was text of the model.
 func (d *decoder) flushText() []agent.Event {
 	text := d.notice + d.collected.String()
 	d.notice, d.messageID = "", ""
@@ -152,8 +152,8 @@ func (d *decoder) flushText() []agent.Event {
 	return []agent.Event{{Kind: agent.EventText, Text: text}}
 }
 
-// beginCall begins a call. An id that was used before gets a number, since some models count
-// from zero in each step.
+// beginCall reports a call. An ID that was used before gets a number, since some
+// models count from zero in each step.
 func (d *decoder) beginCall(c content) agent.Event {
 	if d.toolNames == nil {
 		d.openCalls, d.toolNames = map[string]string{}, map[string]string{}
@@ -184,7 +184,7 @@ func (d *decoder) endCall(c content) []agent.Event {
 	}}
 }
 
-// systemNotice is something that the program tells by itself.
+// systemNotice reads a message of the program itself.
 func (d *decoder) systemNotice(c content) []agent.Event {
 	switch {
 	case c.Notification == "creditsExhausted":
@@ -202,16 +202,16 @@ func (d *decoder) systemNotice(c content) []agent.Event {
 	return []agent.Event{{Kind: agent.EventRetry, Text: agent.OneLine(c.Msg, agent.LongText)}}
 }
 
-// completeTurn ends the turn. Its numbers are those of the whole conversation, and
-// count what was read from a cache as input. There are none if no call of the
-// model came back.
+// completeTurn ends the turn. Its counts are those of the whole conversation, and
+// include cached tokens in the input. They are missing if no call of the model
+// was answered.
 func (d *decoder) completeTurn(l line) []agent.Event {
 	none := l.Total == nil || !l.Total.Set
 	var events []agent.Event
 	if d.notice != "" {
 		f := noticeFailure(d.notice)
 		if d.anonymous && !none {
-			f.Class = loop.FailureCrash // It may be the model that says so.
+			f.Class = loop.FailureCrash // It may be the model's own text.
 		}
 		d.notice = ""
 		events = append(events, errorEvent(f))
@@ -229,7 +229,7 @@ func (d *decoder) usageEvents(l line) []agent.Event {
 		now.Input = countOf(l.Total)
 	}
 	if isBad(l.Total) || isBad(l.Input) || isBad(l.Output) {
-		now.Source = loop.UsageEstimated // If a number is invalid, the others are not believed either.
+		now.Source = loop.UsageEstimated // If one number is invalid, the others are not trusted either.
 	}
 	before := agent.SessionUsage(&d.session)
 	d.session.Totals = []loop.ModelUsage{{Model: d.request.Model, Usage: now}}
@@ -251,8 +251,8 @@ func countOf(c *loop.Count) int64 {
 
 func errorEvent(f loop.Failure) agent.Event { return agent.Event{Kind: agent.EventError, Failure: &f} }
 
-// Finish adds the conversation. What a turn used that was cut short is in the
-// numbers of the next one, since the program goes on counting.
+// Finish adds the conversation. The usage of a turn that was cut is included in
+// the next report, since the program counts on.
 func (d *decoder) Finish(r *agent.Result, _ string) {
 	if d.request.Keep && (d.calls > 0 || r.Message != "") {
 		d.session.Turns++

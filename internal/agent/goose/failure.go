@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// What the program says by itself, in messages that have no id.
+// Messages of the program itself, which have no ID.
 const (
 	ranInto    = "Ran into this error: "
 	pleaseWait = "Please retry if you think this is a transient or recoverable error."
@@ -15,7 +15,8 @@ const (
 	tooLong    = "Unable to continue: Context limit still exceeded after compaction."
 )
 
-// errorKinds are how the program begins what it ran into, and statuses with it.
+// errorKinds are the beginnings of the program's error messages, with their class
+// and status.
 var errorKinds = []struct {
 	begins string
 	class  loop.FailureClass
@@ -33,15 +34,16 @@ var errorKinds = []struct {
 	{"Request failed: ", loop.FailureServer, 0},
 }
 
-// isNotice reports whether a text has the form of one of the program's own.
+// isNotice reports whether a text has the form of a message of the program
+// itself.
 func isNotice(text string) bool {
 	text = strings.TrimSpace(text)
 	return strings.HasPrefix(text, ranInto) && strings.HasSuffix(text, pleaseWait) ||
 		strings.HasPrefix(text, tooMany) || strings.HasPrefix(text, tooLong)
 }
 
-// noticeFailure says what a notice means. None is typed: the program has no fields
-// for errors.
+// noticeFailure returns what a notice means. It is never typed, since the program
+// has no fields for errors.
 func noticeFailure(notice string) loop.Failure {
 	text := agent.OneLine(strings.TrimSuffix(strings.TrimSpace(notice), pleaseWait), agent.LongText)
 	out := loop.Failure{Class: loop.FailureCrash, Text: strings.TrimPrefix(text, ranInto)}

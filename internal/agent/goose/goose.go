@@ -1,12 +1,13 @@
-// Package goose drives the goose CLI: one `goose run` for a turn, with settings
-// that are pawl's alone.
+// Package goose drives the goose CLI: one `goose run` for each turn, with
+// settings that are only pawl's.
 //
-// It leaves no question open and gives the agent the editor and the shell, and
+// It never asks a person and gives the agent the editor and the shell, and
 // nothing that reaches a network. It reads no hints and loads no extensions,
-// recipes or skills, of the tree or of the host's user. Plugins that the tree has
-// below .agents/plugins the program cannot be kept from; its profile masks them,
-// and where masks do not hold their hooks may what the agent may. It never tells a refusal or a cut answer
-// from a good one: the program has no sign for either.
+// recipes or skills, neither the tree's nor the host user's. The program always
+// loads plugins in .agents/plugins of the tree: its profile masks them, and where
+// masks do not work, their hooks may do what the agent may. The program has no
+// sign for a refusal or a cut answer, so that the driver cannot tell them from a
+// good one.
 package goose
 
 import (
@@ -23,17 +24,17 @@ import (
 // Name is the driver's entry in the roster.
 const Name = "goose"
 
-// providers are the shapes of requests, each with the program's name for it and
-// the variables for its address and its key.
+// providers are the APIs, each with the program's name for it and the variables
+// for its address and its key.
 var providers = map[string]struct{ name, host, key string }{
 	"anthropic": {"anthropic", "ANTHROPIC_HOST", "ANTHROPIC_API_KEY"},
 	"openai":    {"openai", "OPENAI_HOST", "OPENAI_API_KEY"},
 }
 
-// homeSettings is what lies in the home, for what comes of no variable.
+// homeSettings is the settings file, for what no variable sets.
 const homeSettings = "GOOSE_MODE: auto\nGOOSE_TELEMETRY_ENABLED: false\nextensions: {}\n"
 
-// Driver runs goose. The zero value is ready.
+// Driver runs goose. The zero value is ready to use.
 type Driver struct{}
 
 // Profile says what the driver needs.
@@ -49,7 +50,7 @@ func (Driver) Profile() agent.Profile {
 }
 
 // Turn runs the program once and blocks until it and everything that it started
-// are gone. The error is nil for any program that started.
+// have ended. The error is nil for any program that started.
 func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	variables, err := runEnvironment(r)
 	if err != nil {
@@ -58,7 +59,7 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	if err := r.Home.Write(".config/goose/config.yaml", []byte(homeSettings)); err != nil {
 		return agent.Result{}, fmt.Errorf("write the settings of goose: %w", err)
 	}
-	// The program names a conversation in no event, so the name is ours.
+	// No event of the program names the conversation, so pawl chooses the name.
 	session := loop.Session{ID: "pawl-" + strings.ToLower(rand.Text())}
 	if r.Session != nil {
 		session = *r.Session
@@ -100,8 +101,8 @@ func runEnvironment(r agent.Request) ([]string, error) {
 		"XDG_CACHE_HOME=" + home + "/.cache", "XDG_STATE_HOME=" + home + "/.local/state",
 		"GOOSE_PROVIDER=" + p.name, "GOOSE_MODE=auto", "GOOSE_DISABLE_KEYRING=1",
 		"GOOSE_TELEMETRY_ENABLED=false", "GOOSE_TELEMETRY_OFF=1",
-		"GOOSE_DISABLE_SESSION_NAMING=true", // It costs a call that is in no event.
-		"CONTEXT_FILE_NAMES=[]",             // The tree is not trusted: no hints of its files.
+		"GOOSE_DISABLE_SESSION_NAMING=true", // It takes a call that no event reports.
+		"CONTEXT_FILE_NAMES=[]",             // The tree is not trusted: read no hints from its files.
 	}
 	if r.Model != "" {
 		all = append(all, "GOOSE_MODEL="+r.Model)
