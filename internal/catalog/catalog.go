@@ -1,9 +1,9 @@
-// Package catalog finds the loops of a workspace, by name and listed: those that
-// files below .loops define, and those that only the store knows.
+// Package catalog finds and lists the loops of a workspace: those that files below
+// .loops define, and those that only the store has.
 //
-// It opens the definitions of the loops that it is asked for and no other, so that
-// looking up one loop costs the same however many there are. It never writes, runs
-// nothing, and says of a definition only whether it can be read.
+// It opens only the definitions of the loops that a caller asks for, so that finding
+// one loop costs the same however many there are. It never writes and never runs
+// anything, and judges a definition only by whether it can be read.
 package catalog
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// LoopID is the id of the loop of that protocol and name in a workspace.
+// LoopID returns the id of the loop with that protocol and name in a workspace.
 func LoopID(workspace, protocol, name string) string {
 	sum := sha256.Sum256([]byte(workspace + "\x00" + protocol + "\x00" + name))
 	return "lp_" + hex.EncodeToString(sum[:8])
@@ -37,21 +37,21 @@ type Entry struct {
 	Workspace string // id
 	Name      string
 	Protocol  string
-	File      string    // of its definition, relative to the workspace; empty: only the store knows the loop
+	File      string    // of its definition, relative to the workspace; empty: only the store has the loop
 	Row       loop.Loop // of the store; the zero Loop if it has never run
 
-	// What Lookup, Load and List fill in.
-	Definition loop.Definition // as far as it can be read; of a loop without a file the newest that the store has
-	Warnings   []string        // findings that do not keep the loop from running
-	Problem    error           // why it cannot be run; nil: the definition is in order
+	// Lookup, LoadDefinitions and List fill these in.
+	Definition loop.Definition // as far as it can be read; without a file, the newest of the store
+	Warnings   []string        // findings with which the loop still runs
+	Problem    error           // why the loop cannot run; nil: the definition is valid
 
 	info fs.FileInfo // of the file
 }
 
-// LoopID is the id of the loop, also of one that has never run.
+// LoopID returns the id of the loop, also if it has never run.
 func (e Entry) LoopID() string { return LoopID(e.Workspace, e.Protocol, e.Name) }
 
-// Key is the place of the loop in a listing.
+// Key returns the place of the loop in a listing.
 func (e Entry) Key() Key { return Key{e.Name, e.Protocol} }
 
 // Key orders the loops of a workspace: by name, then by protocol, byte by byte.
@@ -68,15 +68,14 @@ type Catalog struct {
 	files cache
 }
 
-// New makes the catalog of a workspace. The store is nil if nothing has been stored
-// yet.
+// New returns the catalog of a workspace. The store is nil if there is none yet.
 func New(ws loop.Workspace, s *store.Store, now func() time.Time) *Catalog {
 	return &Catalog{ws: ws, store: s, files: cache{now: now}}
 }
 
-// Lookup finds the loop that a person means by a name, or by protocol:name where
-// two protocols know the name, and reads its definition. That of no loop, or of
-// several, is a *loop.Fault.
+// Lookup finds a loop by its name, or by protocol:name if two protocols have the name,
+// and reads its definition. It returns a *loop.Fault if there is no such loop, or more
+// than one.
 func (c *Catalog) Lookup(ctx context.Context, name string) (Entry, error) {
 	e, err := c.Resolve(ctx, name)
 	if err != nil {
@@ -87,7 +86,7 @@ func (c *Catalog) Lookup(ctx context.Context, name string) (Entry, error) {
 	return one[0], err
 }
 
-// Resolve is Lookup without the definition: no file is opened.
+// Resolve is Lookup without the definition: it opens no file.
 func (c *Catalog) Resolve(ctx context.Context, name string) (Entry, error) {
 	names := []string{name}
 	protocol, rest, both := strings.Cut(name, ":")
@@ -114,7 +113,7 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (Entry, error) {
 	}
 }
 
-// noLoopFault is the error for a name that no loop has, with the names that there are.
+// noLoopFault is the error for an unknown name. It lists the existing ones.
 func (c *Catalog) noLoopFault(ctx context.Context, name string) error {
 	f := &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop %q in %s", name, c.ws.Root), Err: loop.ErrNotFound,
@@ -135,8 +134,8 @@ func (c *Catalog) noLoopFault(ctx context.Context, name string) error {
 	return f
 }
 
-// FindNamed finds the loops that have one of the names, whatever their protocol, in the
-// order of a listing. Their definitions are not read.
+// FindNamed finds the loops of any protocol that have one of the names, in the order of
+// a listing. Their definitions are not read.
 func (c *Catalog) FindNamed(ctx context.Context, names ...string) ([]Entry, error) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	var list []Entry
@@ -170,19 +169,19 @@ func (c *Catalog) fileEntry(f file) Entry {
 	return Entry{Workspace: c.ws.ID, Name: f.name, Protocol: loop.ProtocolSpine, File: DefinitionFile(f.name), info: f.info}
 }
 
-// storeEntry is a loop that no file defines.
+// storeEntry returns the entry of a loop that no file defines.
 func storeEntry(row loop.Loop) Entry {
 	return Entry{Workspace: row.WorkspaceID, Name: row.Name, Protocol: row.Protocol, Row: row}
 }
 
 // Page is a part of a listing. The zero Page is all of it.
 type Page struct {
-	After Key  // only loops behind this one
-	Limit int  // at most so many; 0: all
+	After Key  // only loops after this one
+	Limit int  // at most this many; 0: all
 	Bare  bool // the definitions are not read
 }
 
-// List lists the loops of the workspace: those that files define, and those of the
+// List returns the loops of the workspace: those that files define, and those of the
 // store that were not forgotten.
 func (c *Catalog) List(ctx context.Context, p Page) ([]Entry, error) {
 	files, err := findFiles(c.ws.Root)
@@ -230,8 +229,8 @@ func (c *Catalog) List(ctx context.Context, p Page) ([]Entry, error) {
 	return list, c.LoadDefinitions(ctx, list)
 }
 
-// LoadDefinitions reads the definitions of the entries. What is wrong with one of them is its
-// Problem and no error.
+// LoadDefinitions reads the definitions of the entries. If one of them is invalid, its
+// entry gets a Problem, and there is no error.
 func (c *Catalog) LoadDefinitions(ctx context.Context, list []Entry) error {
 	stored := map[string]loop.Definition{}
 	var digests []string
@@ -274,7 +273,7 @@ func (c *Catalog) LoadDefinitions(ctx context.Context, list []Entry) error {
 	return nil
 }
 
-// missingFault is what keeps a loop from running whose file was there.
+// missingFault is the error for a loop whose file was removed.
 func missingFault(name string) error {
 	return &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("loop %s has no definition any more", name), Err: loop.ErrNotFound,
@@ -283,7 +282,7 @@ func missingFault(name string) error {
 	}
 }
 
-// viewStore reads from the store. Without one nothing is found.
+// viewStore reads from the store. Without a store it does nothing.
 func (c *Catalog) viewStore(ctx context.Context, fn func(*store.Reader) error) error {
 	if c.store == nil {
 		return nil
@@ -295,7 +294,7 @@ func (c *Catalog) viewStore(ctx context.Context, fn func(*store.Reader) error) e
 	return err
 }
 
-// DefinitionFile is where the definition of a loop is, relative to its workspace.
+// DefinitionFile returns the path of a loop's definition, relative to the workspace.
 func DefinitionFile(name string) string {
 	return filepath.Join(filepath.FromSlash(spine.Dir(name)), spine.ConfigFile)
 }

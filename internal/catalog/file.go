@@ -15,8 +15,9 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// DefinedNames lists the loops that files of the workspace at root define, by name. No
-// definition is opened. A .loops that cannot be listed is a *loop.Fault.
+// DefinedNames returns the names of the loops that files of the workspace at root
+// define, sorted. It opens no definition. If .loops cannot be listed, the error is a
+// *loop.Fault.
 func DefinedNames(root string) ([]string, error) {
 	files, err := findFiles(root)
 	var names []string
@@ -54,7 +55,7 @@ func findFiles(root string) ([]file, error) {
 	return files, nil
 }
 
-// findFile finds what findFiles finds of one loop; nil if there is nothing.
+// findFile finds the definition of one loop, as findFiles does; nil if there is none.
 func findFile(root, name string) (fs.FileInfo, error) {
 	if name == "." || name == ".." || filepath.Base(name) != name {
 		return nil, nil
@@ -66,13 +67,13 @@ func findFile(root, name string) (fs.FileInfo, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	}
-	_, err = findFiles(root) // A folder that cannot be listed is told alike by all.
+	_, err = findFiles(root) // For the same error if .loops cannot be listed.
 	return nil, err
 }
 
-// ReadDefinition reads the definition that a file of the workspace at root has for a loop.
-// Findings that do not keep it from running come back beside it. Any other is an
-// error, a *loop.Fault, beside what could be read.
+// ReadDefinition reads the definition of a loop from its file in the workspace at root.
+// Findings with which the loop still runs are warnings. If there is any other, the
+// error is a *loop.Fault and def has what could be read.
 func ReadDefinition(root, name string) (def loop.Definition, warnings []string, err error) {
 	rel := DefinitionFile(name)
 	doc, source, err := definition.Load(filepath.Join(root, rel))
@@ -103,18 +104,18 @@ func ReadDefinition(root, name string) (def loop.Definition, warnings []string, 
 	return def, warnings, err
 }
 
-// settleTime is how old a file has to be so that whoever writes it once more gives it
-// another time: clocks of file systems are coarse.
+// settleTime is the least age of a file that is cached. Clocks of file systems are
+// coarse: a younger file may be written again without a new time.
 const settleTime = 2 * time.Second
 
-// cache keeps what Read returned for as long as the file has the same size and time.
+// cache keeps the results of ReadDefinition while the file has the same size and time.
 type cache struct {
 	now  func() time.Time
 	mu   sync.Mutex
 	kept map[string]*cachedFile // by name
 }
 
-// cachedFile is what is known of a file.
+// cachedFile is the result of reading a file.
 type cachedFile struct {
 	info     fs.FileInfo
 	def      loop.Definition
@@ -122,7 +123,7 @@ type cachedFile struct {
 	problem  error
 }
 
-// readCached is Read of a file that was found as info says.
+// readCached is ReadDefinition with the cache. Info describes the file as it is now.
 func (c *cache) readCached(root, name string, info fs.FileInfo) (loop.Definition, []string, error) {
 	c.mu.Lock()
 	k, ok := c.kept[name]

@@ -1,10 +1,9 @@
 // Package guidance finds the instructions that a repository has for coding
 // agents, such as AGENTS.md and CLAUDE.md, at one commit.
 //
-// It reads git objects only, never a file of a working tree: what an agent
-// changed is not there, no link leads out of the tree, and nothing is larger
-// than its bounds. It does not say what the instructions are worth; whoever
-// gives them to an agent does.
+// It reads only git objects, never a file of a working tree: it sees no change of an
+// agent, no link leads out of the tree, and all sizes are bounded. It does not judge
+// how far the instructions can be trusted; its callers do.
 package guidance
 
 import (
@@ -19,39 +18,39 @@ import (
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
-// None is the one entry of a choice that gives nothing.
+// None as the only entry of a choice selects nothing.
 const None = "none"
 
-// Bounds of what is read of one commit.
+// Limits of what is read from one commit.
 const (
 	MaxFile  = 32 << 10 // bytes of one file
 	MaxTotal = 64 << 10 // bytes of all files together
 
-	maxFiles   = 40   // files that are looked at
+	maxFiles   = 40   // files that are read
 	maxFolders = 4096 // folders that are listed
 	maxLookups = 64   // imports and links that are looked up
-	maxHops    = 5    // from a file to what it imports, and on
-	leastPart  = 512  // bytes; a smaller rest of a file is not worth its place
+	maxHops    = 5    // length of a chain of imports or links
+	leastPart  = 512  // bytes; a smaller part of a file is not given
 )
 
 // Names are the files that count as instructions in any folder.
 var Names = []string{"AGENTS.md", "CLAUDE.md", "GEMINI.md", "QWEN.md", ".goosehints"}
 
-// Special are the globs of instructions that lie at one place below a folder:
-// the top, or any other along the scope.
+// Special are globs of instructions at one place below a folder: the top, or any
+// other along the scope.
 var Special = []string{".claude/CLAUDE.md", ".claude/rules/**/*.md", ".github/copilot-instructions.md", ".cursorrules"}
 
 // foreign are folders of other people's code, whose instructions are not the
 // repository's. A choice can still name what is in them.
 var foreign = []string{"node_modules", "vendor", "third_party", "testdata", ".git"}
 
-// File is one file with instructions, and what became of it.
+// File is one file with instructions, and how much of it is given to the agent.
 type File struct {
 	Path  string `json:"path"`
 	Blob  string `json:"blob"`           // git's name of its content
 	Bytes int64  `json:"bytes"`          // its size
 	Given int    `json:"given"`          // bytes of Text; 0: it is not given
-	Note  string `json:"note,omitempty"` // why not all of it is given, or nothing
+	Note  string `json:"note,omitempty"` // why not all of it is given; empty if it is
 	Text  string `json:"-"`              // UTF-8; imports are without their @
 }
 
@@ -60,10 +59,10 @@ type Source interface {
 	Blobs(ctx context.Context) (*object.Blobs, error)
 }
 
-// Read returns the instructions of a commit, in the order in which they are to
-// be given: those of the top first. Without a choice they are those along the
-// scope, from the top to the folder that each glob begins with, and those below
-// it. A choice lists globs instead, or is None.
+// Read returns the instructions of a commit, in the order for the prompt: those of the
+// top first. Without a choice they are those along the scope: from the top to the
+// folder that each glob begins with, and below that folder. A choice lists globs
+// instead, or None.
 //
 // Files with the same content are given once. Files that are found but not given
 // are in the list with a note.
@@ -86,7 +85,7 @@ func Read(ctx context.Context, src Source, commit string, scope, choice []string
 	return r.files, nil
 }
 
-// readSelected takes what is wanted, and stops looking at maxFiles.
+// readSelected reads the selected files, up to maxFiles.
 func (r *reader) readSelected(w selection) error {
 	listed, all, err := r.blobs.Within(r.commit, maxFolders, w.mayEnter)
 	if err != nil {
@@ -111,8 +110,8 @@ func (r *reader) readSelected(w selection) error {
 	return nil
 }
 
-// compareDepth puts the files of the top first. In a folder the order of Names counts,
-// then that of the alphabet, so that a prompt is the same each time.
+// compareDepth sorts the files of the top first. In a folder it sorts in the order of
+// Names, then by path, so that a prompt is the same each time.
 func compareDepth(a, b object.Entry) int {
 	rank := func(p string) int {
 		if i := slices.Index(Names, path.Base(p)); i >= 0 && path.Dir(p) == path.Clean(cmp.Or(folderOf(p), ".")) {
@@ -130,7 +129,7 @@ func compareDepth(a, b object.Entry) int {
 	return cmp.Or(cmp.Compare(depth(a.Path), depth(b.Path)), cmp.Compare(folderOf(a.Path), folderOf(b.Path)), cmp.Compare(rank(a.Path), rank(b.Path)), cmp.Compare(a.Path, b.Path))
 }
 
-// folderOf is the folder to which instructions apply; empty: the top. Those of a
+// folderOf returns the folder to which instructions apply; empty: the top. Those of a
 // special place apply to the folder above that place.
 func folderOf(p string) string {
 	for _, place := range []string{".claude/", ".github/"} {
@@ -147,13 +146,13 @@ func folderOf(p string) string {
 	return ""
 }
 
-// selection says which files of a tree are instructions.
+// selection decides which files of a tree are instructions.
 type selection struct {
-	prefixes []string // folders that the scope begins with; empty: the top
-	choice   []string // globs instead; empty: none
+	prefixes []string // folders that the scope begins with; "" is the top
+	choice   []string // globs instead of the scope; empty: no choice
 }
 
-// globFolders are the folders that globs begin with, each once.
+// globFolders returns the folders that globs begin with, each once.
 func globFolders(globs []string) []string {
 	var all []string
 	for _, glob := range globs {
@@ -166,8 +165,8 @@ func globFolders(globs []string) []string {
 	return slices.Compact(all)
 }
 
-// literalPrefix is the part of a glob without wildcards that names a folder, or may: a
-// name at its end is a folder or a file, and it costs nothing to look.
+// literalPrefix returns the leading elements of a glob without wildcards. The last one
+// may be a file: searching it as a folder costs nothing.
 func literalPrefix(glob string) string {
 	var dir []string
 	for part := range strings.SplitSeq(glob, "/") {
@@ -179,7 +178,7 @@ func literalPrefix(glob string) string {
 	return strings.Join(dir, "/")
 }
 
-// mayEnter reports whether a folder can hold instructions that are wanted.
+// mayEnter reports whether a folder can have selected instructions.
 func (w selection) mayEnter(dir string) bool {
 	if len(w.choice) > 0 {
 		return slices.ContainsFunc(globFolders(w.choice), func(p string) bool { return isWithin(p, dir) || isWithin(dir, p) })
@@ -187,13 +186,13 @@ func (w selection) mayEnter(dir string) bool {
 	return !slices.Contains(foreign, path.Base(dir)) && w.isAlong(folderOf(dir+"/x"))
 }
 
-// isAlong reports whether a folder is on the way to a prefix, or below one. Without
-// a scope there is the top only.
+// isAlong reports whether a folder is above a prefix, equal to it or below it. Without
+// a scope only the top is.
 func (w selection) isAlong(dir string) bool {
 	return dir == "" || slices.ContainsFunc(w.prefixes, func(p string) bool { return isWithin(p, dir) || isWithin(dir, p) })
 }
 
-// includes reports whether a file is wanted.
+// includes reports whether a file is selected.
 func (w selection) includes(name string) bool {
 	if len(w.choice) > 0 {
 		return slices.Contains(w.choice, name) || !besideSkill(name) && slices.ContainsFunc(w.choice, func(glob string) bool { return policy.Covers(glob, name) })
@@ -207,21 +206,20 @@ func (w selection) includes(name string) bool {
 	}
 	rest := strings.TrimPrefix(strings.TrimPrefix(name, dir), "/")
 	return slices.ContainsFunc(Special, func(glob string) bool {
-		// Of a large tree most files are told by their first letters.
+		// In a large tree this cheap test excludes most files.
 		top, _, _ := strings.Cut(glob, "/")
 		return strings.HasPrefix(rest, top) && policy.Covers(glob, rest)
 	})
 }
 
-// besideSkill reports whether a file belongs to a skill and is not what describes
-// it: an agent reads or runs it in the tree when it needs it.
+// besideSkill reports whether a file belongs to a skill but is not its SKILL.md: an
+// agent reads or runs it in the tree when it needs it.
 func besideSkill(name string) bool {
 	in := strings.Contains("/"+name, "/.claude/skills/") || strings.Contains("/"+name, "/.agents/skills/")
 	return in && path.Base(name) != "SKILL.md"
 }
 
-// isWithin reports whether a path is a folder or lies in it; everything lies in the
-// top.
+// isWithin reports whether a path is dir or below it. Every path is below the top, "".
 func isWithin(name, dir string) bool {
 	return dir == "" || name == dir || strings.HasPrefix(name, dir+"/")
 }

@@ -13,21 +13,22 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// reader takes files of one commit, one after the other.
+// reader reads files of one commit, one after the other.
 type reader struct {
 	blobs  *object.Blobs
 	commit string
 
-	entries map[string]object.Entry // files by path, as far as folders were listed
+	entries map[string]object.Entry // files by path, of the folders that were listed
 	lookups int
 
 	files []File
-	seen  map[string]bool   // paths that were taken
-	same  map[string]string // path by the content that was given for it
+	seen  map[string]bool   // paths that were read
+	same  map[string]string // path by its content or blob, of the files that are given
 	total int               // bytes that are given
 }
 
-// takeFile adds a file, and then what it imports. hops is how many imports led to it.
+// takeFile adds a file, and then the files that it imports. hops is the number of
+// imports that led to it.
 func (r *reader) takeFile(name string, hops int) error {
 	if r.seen[name] {
 		return nil
@@ -46,7 +47,7 @@ func (r *reader) takeFile(name string, hops int) error {
 	return nil
 }
 
-// readFile reads a file, and says which files it imports.
+// readFile reads a file, and returns which files it imports.
 func (r *reader) readFile(name string, hops int) (f File, imported []string, err error) {
 	e, note, err := r.followLinks(r.entries[name])
 	f = File{Path: name, Blob: e.ID, Note: note}
@@ -80,7 +81,7 @@ func (r *reader) readFile(name string, hops int) (f File, imported []string, err
 	return f, imported, err
 }
 
-// giveText puts as much of the text into the file as its bounds allow.
+// giveText sets as much of the text as the limits allow.
 func (r *reader) giveText(f *File, id, text string) {
 	text = strings.TrimSpace(text)
 	if first := r.same[text]; first != "" {
@@ -115,8 +116,8 @@ func (r *reader) readContent(id string) (content []byte, size int64, err error) 
 	return content, size, err
 }
 
-// followLinks resolves symbolic links, in the tree only. A note says why there is no
-// file at their end.
+// followLinks resolves symbolic links within the tree. If they lead to no file, the
+// note says why.
 func (r *reader) followLinks(e object.Entry) (_ object.Entry, note string, err error) {
 	for range maxHops {
 		if e.Mode != object.ModeSymlink {
@@ -142,8 +143,8 @@ func (r *reader) followLinks(e object.Entry) (_ object.Entry, note string, err e
 	return e, "left out: its links do not end", nil
 }
 
-// resolveInside is the path that a reference of a file in dir leads to. It is false for
-// one that leads out of the tree.
+// resolveInside returns the path that a reference in a file of dir leads to. It reports
+// false if the path is outside of the tree.
 func resolveInside(dir, ref string) (string, bool) {
 	if path.IsAbs(ref) || strings.HasPrefix(ref, "~") {
 		return "", false
@@ -152,7 +153,7 @@ func resolveInside(dir, ref string) (string, bool) {
 	return to, to != ".." && !strings.HasPrefix(to, "../")
 }
 
-// findEntry looks a file up by its path. Folders that are links are not followed.
+// findEntry finds a file by its path. It does not follow folders that are links.
 func (r *reader) findEntry(name string) (object.Entry, bool, error) {
 	e, ok := r.entries[name]
 	if ok || r.lookups >= maxLookups {
@@ -170,10 +171,10 @@ func (r *reader) findEntry(name string) (object.Entry, bool, error) {
 // mention is @ and a path, at the beginning of a word.
 var mention = regexp.MustCompile(`(^|\s|\()@([^\s@()]+)`)
 
-// cutImports finds the files that a text imports as Claude Code writes it: @ and a
-// path that is relative to the file, not in code. The text is returned with these
-// paths bare, because some programs replace a path behind an @ by the file as it
-// lies in the tree. Lines that are nothing but an import are taken out.
+// cutImports finds the files that a text imports in the syntax of Claude Code: @ and a
+// path relative to the file, not in code. It returns the text with these @ removed,
+// because some programs replace @PATH by the file in the tree. Lines that only import a
+// file are removed.
 func (r *reader) cutImports(name, text string, hops int) (string, []string, error) {
 	var imported []string
 	var out strings.Builder
@@ -201,7 +202,7 @@ func (r *reader) cutImports(name, text string, hops int) (string, []string, erro
 	return out.String(), imported, nil
 }
 
-// cutLineImports is imports for one line that is not a block of code.
+// cutLineImports is cutImports for one line that is not in a block of code.
 func (r *reader) cutLineImports(name, line string) (string, []string, error) {
 	var imported []string
 	var out strings.Builder
@@ -230,7 +231,7 @@ func (r *reader) cutLineImports(name, line string) (string, []string, error) {
 	return out.String(), imported, nil
 }
 
-// findImport is the file of the tree that a mention means, or nothing.
+// findImport returns the file of the tree that a reference means; empty if none.
 func (r *reader) findImport(name, ref string) (string, error) {
 	ref, _, _ = strings.Cut(ref, "#")
 	for _, try := range []string{ref, strings.TrimRight(ref, ".,;:!?*_\"'")} {

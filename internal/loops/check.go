@@ -17,21 +17,20 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// Checked is a definition that was read and judged. It needs no repository and
-// no store.
+// Checked is a definition that was read and judged.
 type Checked struct {
 	Found
-	Source  []byte // as it stands on disk
-	Notice  string // why it was not read as the YAML that it looks like; usually empty
+	Source  []byte // of the file
+	Notice  string // why the file was not read as YAML; usually empty
 	Config  readiness.Config
 	Verdict readiness.Verdict
 	More    []readiness.Finding // outside the score
 
-	Definition loop.Definition // as far as the findings let it be read
+	Definition loop.Definition // as far as it is valid
 	Switches   []string        // paths whose existence stops the loop
-	Setup      string          // command that prepares dependencies, which this version does not run
+	Setup      string          // the key setup as written: the command that prepares dependencies
 
-	Capped readiness.Value // budget_usd_day, as it is written
+	Capped readiness.Value // budget_usd_day, as written
 }
 
 // Check reads and judges a definition. The error is a *loop.Fault with exit
@@ -57,15 +56,14 @@ func Check(f Found) (Checked, error) {
 	return c, nil
 }
 
-// CheckSwitches adds an error for each path of the kill switch that is there for good,
-// because git tracks it or the loop's own files are below it: it would stop the
-// loop for ever.
+// CheckSwitches adds an error for each path of the kill switch that git tracks, or that
+// contains the loop's own files: it would stop the loop for ever.
 func (c *Checked) CheckSwitches(ctx context.Context) {
 	repo, err := git.Open(ctx, filepath.Dir(c.Path))
 	for _, name := range c.Switches {
 		tracked := strings.HasPrefix(spine.Dir(c.Name)+"/", name+"/") || name == "."
 		if err == nil && !tracked {
-			tracked, _ = repo.Tracked(name) // An index that cannot be read says nothing.
+			tracked, _ = repo.Tracked(name) // If the index cannot be read, nothing is reported.
 		}
 		if !tracked {
 			continue
@@ -78,19 +76,19 @@ func (c *Checked) CheckSwitches(ctx context.Context) {
 	}
 }
 
-// Findings lists what is wrong: what the checks found, and then the errors
-// outside of the score.
+// Findings returns the findings of the checks, and then the errors outside of the
+// score.
 func (c Checked) Findings() []readiness.Finding {
 	return slices.Concat(c.Verdict.Findings, c.OwnErrors())
 }
 
-// OwnErrors lists the errors that a score cannot outweigh, like those in pawl's own keys.
+// OwnErrors returns the errors outside of the score, like those in pawl's own keys.
 func (c Checked) OwnErrors() []readiness.Finding { return c.ofKind(readiness.KindOwn) }
 
-// UnknownKeys lists keys that nobody reads.
+// UnknownKeys returns a finding for each unknown key.
 func (c Checked) UnknownKeys() []readiness.Finding { return c.ofKind(readiness.KindUnknown) }
 
-// Notes lists what a person should know and what has no say.
+// Notes returns the findings that do not change readiness.
 func (c Checked) Notes() []readiness.Finding { return c.ofKind(readiness.KindNote) }
 
 func (c Checked) ofKind(kind readiness.Kind) []readiness.Finding {
@@ -103,7 +101,7 @@ func (c Checked) ofKind(kind readiness.Kind) []readiness.Finding {
 	return list
 }
 
-// Errors counts all that keeps the loop from running.
+// Errors counts the errors in the score and outside of it.
 func (c Checked) Errors() int { return c.Verdict.Errors + len(c.OwnErrors()) }
 
 // Ready reports whether the loop may be started: no error anywhere, a score of
@@ -113,13 +111,13 @@ func (c Checked) Ready(least int, strict bool) bool {
 	return c.Verdict.Ready(least, strict) && !slices.ContainsFunc(c.More, blocks)
 }
 
-// UnpricedFix is what can be done about a cap in money on a model that has no price.
+// UnpricedFix is the fix for a cap in money with a model that has no price.
 var UnpricedFix = loop.Advise("{1} adds a price (0 is one, for a model of your own); model: NAME asks another model; budget_tokens_day caps tokens instead", AddPrice)
 
 // AddPrice is the command that gives models a price.
 var AddPrice = loop.PawlCommand("prices update").WithFlag("file", "F").WithBlanks("F")
 
-// UnpricedSentence says that a model with a cap in money has no price.
+// UnpricedSentence says that there is a cap in money, and that the model has no price.
 func UnpricedSentence(capped, model string) string {
 	return fmt.Sprintf("%s and the model %q has no price: a run would end as budget before its agent starts", capped, model)
 }
@@ -127,8 +125,8 @@ func UnpricedSentence(capped, model string) string {
 // OwnCap names the cap of the definition itself.
 const OwnCap = "budget_usd_day is set"
 
-// CheckPrice adds what the prices say about the model that the loop's agent asks: a cap
-// in money on what has no price is an error that a run meets.
+// CheckPrice adds an error if there is a cap in money and the model that the loop's
+// agent uses has no price: a run would fail.
 func (c *Checked) CheckPrice(model string, t price.Table) {
 	if _, ok := t.Find(model); ok || model == "" || c.Definition.BudgetUSDDay == 0 {
 		return

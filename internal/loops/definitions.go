@@ -16,14 +16,13 @@ import (
 type Found struct {
 	Name  string // of the folder that it lies in
 	Path  string // absolute
-	Shown string // as a person should see it: relative to the working directory where that is shorter
+	Shown string // for people: relative to the working directory if that is shorter
 }
 
-// FindDefinitions finds what arg means in dir: the path of a definition or of the
-// folder that holds one, the name of a loop, or, if it is empty, every loop of
-// the folder tree around dir. It needs no repository: loops are looked for in
-// .loops of dir or of the nearest folder above it that has one. The error is a
-// *loop.Fault with exit status 3.
+// FindDefinitions finds the definitions that arg means in dir: the path of a definition
+// or of the folder with one, the name of a loop, or, if it is empty, all loops. It
+// needs no repository: loops are in .loops of dir or of the nearest folder above it
+// that has one. The error is a *loop.Fault with exit status 3.
 func FindDefinitions(dir, arg string) ([]Found, error) {
 	root := loopsRoot(dir)
 	if arg == "" {
@@ -41,8 +40,7 @@ func FindDefinitions(dir, arg string) ([]Found, error) {
 	return nil, noDefinitionFault(dir, root, arg)
 }
 
-// pathOnDisk is the file that arg names as a path, or nothing. A bare word is the
-// name of a loop first, unless it is a file.
+// pathOnDisk returns the definition that arg names as a path; empty if there is none.
 func pathOnDisk(dir, arg string) string {
 	path := arg
 	if !filepath.IsAbs(path) {
@@ -61,8 +59,8 @@ func pathOnDisk(dir, arg string) string {
 	return filepath.Join(path, spine.ConfigFile)
 }
 
-// loopsRoot is the nearest folder from dir upwards that has loops, or else the
-// one that is a repository, or else dir.
+// loopsRoot returns the nearest folder from dir upwards that has .loops or .git, or
+// else dir.
 func loopsRoot(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if info, err := os.Stat(filepath.Join(at, ".loops")); err == nil && info.IsDir() {
@@ -105,8 +103,8 @@ func newFound(dir, path string) Found {
 	return f
 }
 
-// Root is the folder that .loops stands in, to which the paths of a definition
-// are relative, or else where there is none.
+// Root returns the folder that contains .loops, to which the paths of a definition are
+// relative, or otherwise if the definition is in no .loops.
 func (f Found) Root(otherwise string) string {
 	if loops := filepath.Dir(filepath.Dir(f.Path)); filepath.Base(loops) == ".loops" {
 		return filepath.Dir(loops)

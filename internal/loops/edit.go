@@ -14,15 +14,14 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// Draft is a copy of a definition that a person edits. Remove it.
+// Draft is a copy of a definition that a person edits. Callers must Remove it.
 type Draft struct {
 	Found
 	Copy   string // path of the copy, in a folder of its own
 	before []byte
 }
 
-// NewDraft makes a copy of a definition to be edited, so that what is half done is
-// never run.
+// NewDraft copies a definition for editing, so that a half-edited one is never run.
 func NewDraft(f Found) (Draft, error) {
 	_, source, err := definition.Load(f.Path)
 	if source == nil && err != nil {
@@ -62,19 +61,19 @@ func (d Draft) OpenIn(ctx context.Context, e Editor) error {
 	return nil
 }
 
-// Check judges the copy as if it stood in the place of the original.
+// Check judges the copy as if it were the original.
 func (d Draft) Check() (Checked, error) {
 	return Check(Found{Name: d.Name, Path: d.Copy, Shown: d.Shown})
 }
 
-// IsChanged reports whether the copy says anything else than the original.
+// IsChanged reports whether the copy differs from the original.
 func (d Draft) IsChanged() (bool, error) {
 	now, err := os.ReadFile(d.Copy)
 	return !bytes.Equal(now, d.before), err
 }
 
-// Save puts the copy in the place of the original, at once or not at all. An
-// original that somebody else changed meanwhile stays, and the copy too.
+// Save atomically replaces the original by the copy. If somebody else changed the
+// original meanwhile, both stay as they are, and the error is a *loop.Fault.
 func (d Draft) Save() error {
 	now, err := os.ReadFile(d.Path)
 	if err != nil || !bytes.Equal(now, d.before) {
@@ -93,10 +92,10 @@ func (d Draft) Save() error {
 	return nil
 }
 
-// Remove takes the copy away.
+// Remove deletes the copy.
 func (d Draft) Remove() error { return os.RemoveAll(filepath.Dir(d.Copy)) }
 
-// replaceFile writes a file whole, with the permissions of the one it replaces.
+// replaceFile atomically replaces a file and keeps its permissions.
 func replaceFile(path string, text []byte) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Forgotten says what became of a loop that was forgotten, schema pawl.forgotten/v1.
+// Forgotten is the result of Forget, schema pawl.forgotten/v1.
 type Forgotten struct {
 	Schema   string   `json:"schema"`
 	Loop     string   `json:"loop"`
 	Protocol string   `json:"protocol"`
-	Closed   []string `json:"closed"`           // approvals that were open and are void
-	Folder   string   `json:"folder,omitempty"` // of the loop, which is there and stays
+	Closed   []string `json:"closed"`           // ids of approvals that were open and are void now
+	Folder   string   `json:"folder,omitempty"` // of the loop's files, which stay; empty if there is none
 }
 
-// Forget takes a loop out of listings until it runs again. Branches, snapshots,
-// files, rows of runs and the audit chain stay. A loop with a live run is a
+// Forget removes a loop from listings until it runs again. Branches, snapshots, files,
+// rows of runs and the audit chain stay. If the loop has a live run, the error is a
 // *loop.HeldError.
 func (s *Service) Forget(ctx context.Context, by loop.Actor, name string) (Forgotten, error) {
 	e, err := s.ws.Loops.Resolve(ctx, name)
@@ -39,7 +39,7 @@ func (s *Service) Forget(ctx context.Context, by loop.Actor, name string) (Forgo
 		// A run that starts now waits for the row, and makes the loop known again.
 		switch _, err := tx.LockLoop(ctx, id); {
 		case lookup.Absent(err):
-			return nil // The store has nothing of it.
+			return nil // The store does not have the loop.
 		case err != nil:
 			return err
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// rewritableGates says which gates files of the scope can rewrite, as far as the
-// checkout shows: a run reads the same from its base. It is silent about a
-// definition that is in no folder of loops.
+// rewritableGates returns a note for each gate that the agent can rewrite, because its
+// files in the checkout are in the scope. A run finds the same in its base. A
+// definition outside of .loops gets no note.
 func (c Checked) rewritableGates() []readiness.Finding {
 	top := c.Root("")
 	if top == "" {
@@ -46,14 +46,14 @@ func (c Checked) rewritableGates() []readiness.Finding {
 	return notes
 }
 
-// checkout reads the files that a person works on.
+// checkout reads the files of a checkout.
 type checkout struct{ root *os.Root }
 
 // Read implements judging.Tree.
 func (t checkout) Read(name string) ([]byte, error) {
 	info, err := t.root.Lstat(filepath.FromSlash(name))
 	if err != nil {
-		return nil, fs.ErrNotExist // Also a name that leads out of the checkout.
+		return nil, fs.ErrNotExist // Also for a name that leads out of the checkout.
 	}
 	switch {
 	case info.Mode().Type() == fs.ModeSymlink:
@@ -71,8 +71,7 @@ func (t checkout) Read(name string) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
-// Names implements judging.Tree. Beyond what a large repository has, names are
-// left out.
+// Names implements judging.Tree. It lists at most 500,000 names.
 func (t checkout) Names() ([]string, error) {
 	const most = 500_000
 	var names []string

@@ -6,15 +6,13 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// LeastScore is the score from which on a loop is ready, unless its operator asks
-// for another.
+// LeastScore is the lowest score of a ready loop, unless its operator asks for another.
 const LeastScore = readiness.LeastScore
 
 // SeverityError is the severity of a Finding that keeps a loop from running.
 const SeverityError = readiness.SeverityError
 
-// ExplainedKey is what there is to know about a key of a definition, schema
-// pawl.key/v1.
+// ExplainedKey is the explanation of a key of a definition, schema pawl.key/v1.
 type ExplainedKey struct {
 	Schema string `json:"schema"`
 	definition.Field
@@ -22,8 +20,8 @@ type ExplainedKey struct {
 	Text string `json:"-"` // the same for people
 }
 
-// ExplainKey explains a key. An unknown one is a *loop.Fault that says what was
-// probably meant.
+// ExplainKey explains a key. The error for an unknown key is a *loop.Fault that
+// suggests a similar one.
 func ExplainKey(name string) (ExplainedKey, error) {
 	text, err := definition.ExplainKey(name)
 	field, _ := definition.LookupField(name)
@@ -42,7 +40,7 @@ func Schemas() []string { return definition.SchemaNames() }
 // Schema returns the JSON schema of a format. An unknown name is a *loop.Fault.
 func Schema(name string) ([]byte, error) { return definition.Schema(name) }
 
-// CustomPattern is the pattern of a loop that no pattern of the catalogue fits.
+// CustomPattern is the pattern of a loop for which the catalogue has none.
 const CustomPattern = pattern.Custom
 
 // Patterns lists the catalogue of patterns.

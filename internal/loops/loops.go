@@ -35,16 +35,16 @@ type Row struct {
 	Verify     string        `json:"verify,omitempty"`
 	Guard      string        `json:"guard,omitempty"`
 	Agent      string        `json:"agent,omitempty"`
-	Approvals  []string      `json:"approvals,omitempty"` // ids of those that are open, newest first
+	Approvals  []string      `json:"approvals,omitempty"` // ids of open approvals, newest first
 	Steps      []loop.Step   `json:"steps,omitempty"`     // only in show
 	Budgets    []budgets.Row `json:"budgets,omitempty"`   // only in show
-	Rests      *Rest         `json:"rests,omitempty"`     // what keeps it from acting, without anybody having paused it; in ls and show
-	Drift      string        `json:"drift,omitempty"`     // how far the newest run's use left that of those before; show only
+	Rests      *Rest         `json:"rests,omitempty"`     // why it does not act although nobody paused it; in ls and show
+	Drift      string        `json:"drift,omitempty"`     // how much more the newest run used than those before; only in show
 	Held       *loop.Holder  `json:"held,omitempty"`
 }
 
-// List returns the workspace's loops: those that its files define and those
-// that have runs.
+// List returns the loops of the workspace: those that its files define, and those with
+// runs.
 func (s *Service) List(ctx context.Context) ([]Row, error) {
 	list, err := s.ws.AllLoops(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Service) List(ctx context.Context) ([]Row, error) {
 	return s.rowsOf(ctx, list)
 }
 
-// Show returns one loop with its steps and the budgets that bound it.
+// Show returns one loop with its steps and its budgets.
 func (s *Service) Show(ctx context.Context, name string) (Row, error) {
 	l, err := s.ws.Loop(ctx, name)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Service) Show(ctx context.Context, name string) (Row, error) {
 	return row, err
 }
 
-// rowsOf describes loops, each with what keeps it from acting.
+// rowsOf describes loops, and why those that rest do not act.
 func (s *Service) rowsOf(ctx context.Context, list []lookup.Loop) ([]Row, error) {
 	rows := make([]Row, len(list))
 	for i, l := range list {

@@ -2,7 +2,7 @@ package loops
 
 import "github.com/pawl-run/pawl/internal/readiness"
 
-// Report is what was found in definitions, schema pawl.check/v1.
+// Report is the findings in definitions, schema pawl.check/v1.
 type Report struct {
 	Data []Finding  `json:"data"`
 	Meta ReportMeta `json:"meta"`
@@ -27,10 +27,10 @@ type ReportMeta struct {
 	Min      int             `json:"min"`
 	Ready    bool            `json:"ready"` // all of them
 	Tier     string          `json:"tier,omitempty"`
-	Switches []string        `json:"switches,omitempty"` // paths that stop the loop, if its definition names more than the usual ones
+	Switches []string        `json:"switches,omitempty"` // paths that stop the loop, if there are more than the usual ones
 	Unknown  []Finding       `json:"unknown,omitempty"`
 	Notes    []Finding       `json:"notes,omitempty"`
-	Loops    []CheckedResult `json:"loops,omitempty"` // only if there are several
+	Loops    []CheckedResult `json:"loops,omitempty"` // only if there is more than one
 	Unread   int             `json:"unreadable,omitempty"`
 	Schema   string          `json:"schema"`
 }
@@ -46,11 +46,12 @@ type CheckedResult struct {
 	Ready    bool   `json:"ready"`
 }
 
-// usualSwitches is how many paths stop every loop.
+// usualSwitches is the number of paths that stop every loop.
 const usualSwitches = 2
 
-// NewReport sums up what was checked, for a score of at least least. Unread is
-// how many definitions could not be read: those have no score and are not ready.
+// NewReport sums up the checked definitions. Least is the lowest score of a ready one.
+// Unread is how many definitions could not be read: they have no score, and the report
+// is not ready.
 func NewReport(checked []Checked, unread, least int, strict bool) Report {
 	r := Report{Data: []Finding{}, Meta: ReportMeta{Min: least, Ready: unread == 0, Score: 100, Unread: unread, Schema: "pawl.check/v1"}}
 	if len(checked) == 0 {
@@ -77,7 +78,7 @@ func NewReport(checked []Checked, unread, least int, strict bool) Report {
 	return r
 }
 
-// withPlaces adds the file to findings.
+// withPlaces adds the file to each finding.
 func withPlaces(c Checked, findings []readiness.Finding) []Finding {
 	var list []Finding
 	for _, f := range findings {

@@ -13,20 +13,20 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Rest is what keeps a loop from acting, without anybody having paused it.
+// Rest says why a loop does not act although nobody paused it.
 type Rest struct {
 	Reason loop.Reason `json:"reason"`
 	Until  *time.Time  `json:"until"` // null: until somebody resumes the loop
 	Detail string      `json:"detail"`
 }
 
-// holdSubjects are what a hold of the loop may stand under: the loop, and the account
-// that its agent acts with, as far as that is known here.
+// holdSubjects returns the subjects whose holds keep the loop from acting: the loop,
+// and the account of its agent, if that is known.
 func (s *Service) holdSubjects(ctx context.Context, l lookup.Loop) []string {
 	subjects := []string{engine.LoopHold(l.LoopID())}
 	d := l.Usable()
 	if d.Agent == "" && d.AgentCommand == "" && l.Last != nil {
-		d.Agent = l.Last.Agent // A run named one.
+		d.Agent = l.Last.Agent // The run was started with --agent.
 	}
 	actor, err := s.ws.Actor(ctx, d)
 	if err != nil {
@@ -39,8 +39,8 @@ func (s *Service) holdSubjects(ctx context.Context, l lookup.Loop) []string {
 	return subjects
 }
 
-// addRests adds to the rows what keeps each of the loops from acting now. Who acts in
-// which loop is only looked up where something rests at all.
+// addRests adds to the rows why loops do not act now. It looks up the agents of loops
+// only if there is any hold.
 func (s *Service) addRests(ctx context.Context, list []lookup.Loop, rows []Row) error {
 	resting := map[string]loop.Hold{}
 	err := s.ws.View(ctx, func(r *store.Reader) error {

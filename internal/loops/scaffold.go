@@ -24,7 +24,7 @@ type ScaffoldRequest struct {
 	spine.LoopRequest
 	Work   string // working directory; empty: the process's
 	Dir    string // folder of loops, relative to Work; empty: .loops
-	Force  bool   // write over the four files in a folder that is not empty, and keep what they were beside them
+	Force  bool   // replace the four files in a folder that is not empty, and keep copies of them
 	DryRun bool   // check everything and write nothing
 }
 
@@ -34,7 +34,7 @@ type Scaffolded struct {
 	Loop    string           `json:"loop"`
 	Path    string           `json:"path"` // of the definition, below Dir as it was given
 	Written bool             `json:"written"`
-	Note    string           `json:"note,omitempty"` // what a person should know besides
+	Note    string           `json:"note,omitempty"` // anything else that a person should know
 	Files   []ScaffoldedFile `json:"files"`          // the definition is the last
 }
 
@@ -45,16 +45,15 @@ type ScaffoldedFile struct {
 	Text string `json:"text"`
 }
 
-// Config is the text of the definition.
+// Config returns the text of the definition.
 func (s Scaffolded) Config() string { return s.Files[len(s.Files)-1].Text }
 
-// Scaffold makes the folder of a new loop. It needs no repository and no
-// store. Each file is replaced whole, and the definition, which makes the
-// folder a loop, comes last; what fails on the way takes away what it made.
+// Scaffold makes the folder of a new loop. It needs no repository and no store. Each
+// file is written completely before it gets its name, and the definition, which makes
+// the folder a loop, is last. If it fails, it removes what it made.
 //
-// Errors are of type *loop.Fault: exit status 2 for a request that cannot be a
-// loop, 5 for a folder that is taken or a link in the way, 1 for a failed
-// write.
+// Errors are of type *loop.Fault: exit status 2 for an invalid request, 5 for a folder
+// that is not empty or a link in the path, 1 for a failed write.
 func Scaffold(ctx context.Context, r ScaffoldRequest) (Scaffolded, error) {
 	files, err := spine.Scaffold(r.LoopRequest)
 	if err != nil {
@@ -96,12 +95,12 @@ func (r ScaffoldRequest) patternNote() string {
 type place struct {
 	dir, name string // of all loops, of this one
 	files     []spine.File
-	kept      string // what is added to the name of a file that is written over
+	kept      string // added to the name of the copy of a replaced file
 }
 
 func (p place) targetDir() string { return filepath.Join(p.dir, p.name) }
 
-// checkFree refuses a place that holds something else. It writes nothing.
+// checkFree refuses a folder that contains anything else. It writes nothing.
 func (p place) checkFree(force bool) error {
 	for _, dir := range []string{p.dir, p.targetDir()} {
 		switch info, err := os.Lstat(dir); {
@@ -156,7 +155,7 @@ func (p place) fileNames() string {
 	return strings.Join(names, ", ")
 }
 
-// leftOver reports whether a file is what a killed process left of a write.
+// leftOver reports whether a file was left by a process that was killed while writing.
 func (p place) leftOver(name string) bool {
 	return slices.ContainsFunc(p.files, func(f spine.File) bool { return stagedName(f.Name) == name })
 }
@@ -170,14 +169,14 @@ var (
 	afterRename  = fault.New("loops.scaffold.rename.after")
 )
 
-// writeFolder makes what is missing of the folder and puts the files into it. If it
-// fails, the folders that it made are gone again.
+// writeFolder makes the missing folders and writes the files. If it fails, it removes
+// the folders that it made.
 func (p place) writeFolder(ctx context.Context) (err error) {
 	folders := durable.MissingFolders(p.targetDir())
 	defer func() {
 		for _, dir := range folders {
 			if err != nil {
-				_ = os.Remove(dir) // Stays if somebody else has put something into it.
+				_ = os.Remove(dir) // It stays if it is not empty.
 			}
 		}
 	}()
@@ -191,8 +190,8 @@ func (p place) writeFolder(ctx context.Context) (err error) {
 	return errors.Join(p.putFiles(ctx, root), root.Close())
 }
 
-// putFiles writes the files. All are complete on the disk before the first gets its
-// name, so that a full disk changes nothing.
+// putFiles writes the files. All are on the disk before the first gets its name, so
+// that a full disk changes nothing.
 func (p place) putFiles(ctx context.Context, root *os.Root) (err error) {
 	var added []string
 	defer func() {
@@ -228,7 +227,7 @@ func (p place) putFiles(ctx context.Context, root *os.Root) (err error) {
 	return nil
 }
 
-// openRoot opens the loop's folder as a root, which no link leads out of.
+// openRoot opens the loop's folder as a root, so that no link leads out of it.
 func (p place) openRoot() (*os.Root, error) {
 	loops, err := os.OpenRoot(p.dir)
 	if err != nil {
@@ -241,8 +240,8 @@ func (p place) openRoot() (*os.Root, error) {
 	return loops.OpenRoot(p.name)
 }
 
-// stageFile writes a file under another name. What a killed process left there goes
-// first: it may be a link by now.
+// stageFile writes a file under a temporary name. It first removes what a killed
+// process left there, because that may be a link by now.
 func stageFile(ctx context.Context, root *os.Root, f spine.File) error {
 	if err := beforeStage.Hit(ctx); err != nil {
 		return err

@@ -1,7 +1,7 @@
 // Package loops makes, checks, lists, pauses and forgets loops.
 //
-// It starts no run. What is read from a definition alone (Definitions, Check,
-// Edit, Scaffold) needs no repository and no store.
+// It starts no run. FindDefinitions, Check, NewDraft and Scaffold need no repository
+// and no store.
 package loops
 
 import (
@@ -13,17 +13,17 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Deps are what a Service needs besides its workspace.
+// Deps are the dependencies of a Service.
 type Deps struct {
-	Engine  *engine.Engine // nil for a service that only reads, or sets the kill switch by its file
+	Engine  *engine.Engine // nil if the service only reads, or only sets the kill switch
 	Environ []string
-	// Budgets says how the budgets stand that bound a loop.
+	// Budgets returns the budgets of a loop with what they have used.
 	Budgets func(context.Context, lookup.Loop) ([]budgets.Row, error)
-	// WaitEnded returns when a live run has ended.
+	// WaitEnded blocks until a live run has ended.
 	WaitEnded func(context.Context, loop.Run) error
 }
 
-// Service carries out the verbs for loops in one workspace.
+// Service has the verbs for the loops of one workspace.
 type Service struct {
 	Deps
 

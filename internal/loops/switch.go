@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// All names every loop of the workspace.
+// All as a name means every loop of the workspace.
 const All = ""
 
 // Switched says which switch was set or cleared, schema pawl.switch/v1.
@@ -27,13 +27,13 @@ type Switched struct {
 	Loop    string   `json:"loop,omitempty"` // empty: all loops
 	Paused  bool     `json:"paused"`
 	Switch  string   `json:"switch"`
-	Was     bool     `json:"was"` // it stood so before
+	Was     bool     `json:"was"` // it had this state before
 	Stopped []string `json:"stopped,omitempty"`
-	Holds   []string `json:"holds,omitempty"` // what kept loops from acting and was cleared, in words
+	Holds   []string `json:"holds,omitempty"` // holds that were cleared, in words
 }
 
-// Pause sets the kill switch of one loop, or of all. The file comes first: it
-// works without a store, and every engine watches it.
+// Pause sets the kill switch of one loop, or of all. It makes the file first, which
+// works without a store, and which every engine watches.
 func (s *Service) Pause(ctx context.Context, by loop.Actor, name string) (Switched, error) {
 	sw, err := s.switchFor(ctx, name)
 	if err != nil {
@@ -46,8 +46,8 @@ func (s *Service) Pause(ctx context.Context, by loop.Actor, name string) (Switch
 	return sw, s.recordSwitch(ctx, by, sw.Loop, true)
 }
 
-// setSwitch makes the file of a switch, and reports whether it stood before. It
-// never writes through a link that leads out of the workspace.
+// setSwitch makes the file of a switch, and reports whether it existed before. It
+// never writes through a link out of the workspace.
 func (s *Service) setSwitch(rel string) (was bool, err error) {
 	if _, err := os.Lstat(filepath.Join(s.ws.Root, rel)); err == nil {
 		return true, nil
@@ -67,13 +67,13 @@ func (s *Service) setSwitch(rel string) (was bool, err error) {
 	if err != nil {
 		return false, switchFault("pause", rel, err)
 	}
-	// Existence is all that counts: a disk that is full keeps no switch from being set.
+	// Only the existence of the file counts: a full disk does not prevent a pause.
 	_, _ = fmt.Fprintf(file, "paused by `pawl pause` at %s\n", s.ws.Now().UTC().Format(time.RFC3339))
 	_ = file.Close()
 	return false, nil
 }
 
-// switchFault says how a person can help where a switch cannot be moved.
+// switchFault is the error if a switch cannot be set or cleared.
 func switchFault(verb, rel string, err error) error {
 	return &loop.Fault{
 		Exit: loop.ExitError, What: verb + " by " + rel, Why: err.Error(), Err: err,
@@ -81,9 +81,9 @@ func switchFault(verb, rel string, err error) error {
 	}
 }
 
-// Resume clears the kill switch of one loop, or of all: the one in .loops and
-// those of each loop. It also clears what keeps a loop from acting after
-// failures: its own rest, and that of the account that it would act with now.
+// Resume clears the kill switch of one loop, or of all: the one in .loops and those of
+// each loop. It also clears the holds after failures: those of the loop, and of the
+// account that it would use now.
 func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switched, error) {
 	sw, err := s.switchFor(ctx, name)
 	if err != nil {
@@ -127,8 +127,7 @@ func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switc
 	return sw, nil
 }
 
-// clearHolds forgets why loops rest, and says what that was. Loops rest by
-// themselves until a time, or until somebody does this.
+// clearHolds clears the holds of loops and of their accounts, and describes them.
 func (s *Service) clearHolds(ctx context.Context, list []catalog.Entry) (words []string, err error) {
 	if s.ws.Store == nil || s.Engine == nil {
 		return nil, nil
@@ -158,11 +157,10 @@ func (s *Service) clearHolds(ctx context.Context, list []catalog.Entry) (words [
 	return words, err
 }
 
-// StopsAll reports whether a switch, as Row and Switched name it, is the one
-// of all loops.
+// StopsAll reports whether a switch, as named in Row and Switched, stops all loops.
 func StopsAll(sw string) bool { return engine.StopsAll(sw) }
 
-// ResumeCommand is the command that clears what a loop is paused by.
+// ResumeCommand returns the command that clears a switch that pauses a loop.
 func ResumeCommand(name, sw string) loop.Advice { return engine.ClearedBy(name, sw) }
 
 // anyPaused reports whether a switch keeps the loop, or any of the list, from running.
@@ -172,8 +170,8 @@ func (s *Service) anyPaused(name string, list []catalog.Entry) bool {
 	})
 }
 
-// switchFiles lists where kill switches of the workspace may stand: also in
-// folders that hold no definition, because pausing a loop of the store makes one.
+// switchFiles lists the paths of kill switches, also in folders without a definition:
+// pausing a loop that only the store has makes such a folder.
 func (s *Service) switchFiles() ([]string, error) {
 	paths := []string{filepath.Join(".loops", engine.PausedFile)}
 	entries, err := os.ReadDir(filepath.Join(s.ws.Root, ".loops"))
@@ -189,8 +187,8 @@ func (s *Service) switchFiles() ([]string, error) {
 	return paths, nil
 }
 
-// clearSwitch removes a switch and nothing else: no content of a folder of that
-// name, and nothing outside of the workspace.
+// clearSwitch removes a switch. It removes neither the content of a folder of that
+// name nor anything outside of the workspace.
 func (s *Service) clearSwitch(rel string) error {
 	if _, err := os.Lstat(filepath.Join(s.ws.Root, rel)); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -227,11 +225,11 @@ func (s *Service) switchFor(ctx context.Context, name string) (Switched, error) 
 	return sw, nil
 }
 
-// recordSwitch keeps the store's switch in step with the file, and makes a link of
-// it in each loop's audit chain.
+// recordSwitch sets the store's switch like the file, and adds a link to each loop's
+// audit chain.
 func (s *Service) recordSwitch(ctx context.Context, by loop.Actor, name string, paused bool) error {
 	if s.ws.Store == nil {
-		return nil // The file stands, and every engine obeys it.
+		return nil // The file is enough: every engine obeys it.
 	}
 	list, err := s.entriesOf(ctx, name)
 	if err != nil {
@@ -244,8 +242,8 @@ func (s *Service) recordSwitch(ctx context.Context, by loop.Actor, name string, 
 				continue
 			}
 			id := e.LoopID()
-			// The switch for all lives in its file alone: clearing it must not
-			// start loops that were paused one by one.
+			// The switch for all loops is only a file: clearing it must not start
+			// loops that were paused one by one.
 			if name != All || !paused {
 				if err := tx.Pause(ctx, id, paused); err != nil {
 					return err
@@ -268,8 +266,8 @@ func (s *Service) entriesOf(ctx context.Context, name string) ([]catalog.Entry, 
 	return s.ws.Loops.FindNamed(ctx, name)
 }
 
-// Kill pauses a loop, or all, and waits until no run of it is live. It names
-// the runs that ended by it.
+// Kill pauses a loop, or all, and blocks until no run of it is live. It names the runs
+// that it ended.
 func (s *Service) Kill(ctx context.Context, by loop.Actor, name string) (Switched, error) {
 	since := s.ws.Now().Truncate(time.Millisecond)
 	sw, err := s.Pause(ctx, by, name)

@@ -7,24 +7,23 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Config is what a definition says for the keys of the format, as written. The
-// zero Value is a key that is absent.
+// Config has the values of a definition for the keys of the format, as written. The
+// zero Value means that the key is absent.
 type Config struct {
 	Name, Pattern, Tier, Cadence, Goal, Escalation, KillSwitch     Value
 	BudgetTokens, PermissionMode, Verify, Guard, Worktree, LandVia Value
 
 	Scope   []Value
-	ScopeAt Value // where the list stands or would stand; its text is not read
+	ScopeAt Value // where the list is or would be; its text is not read
 
 	CadenceProblem string // why a filled cadence cannot fire; empty: it can
 }
 
-// LeastScore is the score from which on a loop is ready, unless its operator
-// asks for another.
+// LeastScore is the lowest score of a ready loop, unless its operator asks for
+// another.
 const LeastScore = 70
 
-// Verdict is what Check found. The zero Verdict has a score of 0 and is ready
-// at a minimum of 0 only.
+// Verdict is the result of Check. The zero Verdict has a score of 0.
 type Verdict struct {
 	Findings []Finding // in the order of the checks
 	Passed   int       // checks
@@ -34,9 +33,9 @@ type Verdict struct {
 	Tier     string // as written, "unknown" when it is absent
 }
 
-// Check judges how complete a definition is. Each check that applies weighs the
-// same. A cadence that cannot fire is an error beside them: it changes no score
-// and makes the loop not ready.
+// Check judges how complete a definition is. All checks that apply have the same
+// weight. A cadence that cannot fire is an error beside them: it does not change the
+// score, and the loop is not ready.
 func Check(c Config) Verdict {
 	v := Verdict{Tier: c.Tier.Text}
 	if v.Tier == "" {
@@ -70,7 +69,7 @@ func (v *Verdict) addFinding(severity string, f Finding) {
 	}
 }
 
-// Score is the part of the checks that passed, in whole percent, rounded down.
+// Score is the share of passed checks in percent, rounded down.
 func (v Verdict) Score() int {
 	if v.Total == 0 {
 		return 0
@@ -90,16 +89,15 @@ func PermissionModes() []string { return slices.Clone(permissionModes) }
 
 var permissionModes = []string{"plan", "dontAsk", "auto", "acceptEdits", "bypassPermissions"}
 
-// modesOf lists the modes that fit each tier.
+// modesOf lists the permission modes that fit each tier.
 var modesOf = map[loop.Tier][]string{
 	loop.TierReport:     {"plan", "dontAsk"},
 	loop.TierAssisted:   {"dontAsk", "auto", "acceptEdits"},
 	loop.TierUnattended: {"bypassPermissions"},
 }
 
-// ScopeProblem says what is wrong with an item of a scope and the fix, or
-// nothing. It knows the shortest ways to write the whole tree, and not all of
-// them.
+// ScopeProblem says what is wrong with an item of a scope, and the fix; empty if
+// nothing is. It knows only the shortest ways to write the whole tree.
 func ScopeProblem(item string) string {
 	switch {
 	case HasPlaceholder(item):
@@ -110,8 +108,7 @@ func ScopeProblem(item string) string {
 	return ""
 }
 
-// declaresIsolation reports whether a definition says that it runs where it can do no
-// harm.
+// declaresIsolation reports whether a definition says that the loop runs isolated.
 func declaresIsolation(c *Config) bool {
 	texts := []string{c.Escalation.Text}
 	for _, item := range c.Scope {

@@ -16,7 +16,8 @@ type check struct {
 	find     func(*Config) Finding
 }
 
-// cadenceCheck is the number of the check whose key may be filled and wrong.
+// cadenceCheck is the number of the check of the cadence, which may be filled and
+// still cannot fire.
 const cadenceCheck = 4
 
 var checks = []check{
@@ -55,13 +56,13 @@ func changesFiles(tier loop.Tier) bool {
 
 func isUnattended(tier loop.Tier) bool { return tier == loop.TierUnattended }
 
-// newFinding is a finding whose message begins with its key. A key that is missing
-// is reported where the file begins.
+// newFinding returns a finding whose message begins with its key. A missing key is
+// reported at the start of the file.
 func newFinding(key string, at Value, problem string) Finding {
 	return Finding{Key: key, Message: key + ": " + problem, Line: max(at.Line, 1), Column: max(at.Column, 1)}
 }
 
-// requireFilled checks that a person has written something.
+// requireFilled returns a check that a value is filled.
 func requireFilled(key string, value func(*Config) Value, problem string) func(*Config) Finding {
 	return func(c *Config) Finding {
 		v := value(c)
@@ -72,7 +73,7 @@ func requireFilled(key string, value func(*Config) Value, problem string) func(*
 	}
 }
 
-// findPattern takes every name: a pattern may be of a later catalogue.
+// findPattern accepts every name: the pattern may be in a later catalogue.
 func findPattern(c *Config) Finding {
 	if IsFilled(c.Pattern.Text) {
 		return Finding{}
@@ -128,8 +129,8 @@ func findMode(c *Config) Finding {
 	return Finding{}
 }
 
-// findModeMisfit is only asked about known tiers. A mode that is missing or invalid
-// fits none.
+// findModeMisfit is called for known tiers only. A missing or invalid mode fits no
+// tier.
 func findModeMisfit(c *Config) Finding {
 	fitting := modesOf[loop.Tier(c.Tier.Text)]
 	if slices.Contains(fitting, c.PermissionMode.Text) {

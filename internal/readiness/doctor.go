@@ -10,13 +10,12 @@ import (
 // States of a Row.
 const (
 	StateOK   = "ok"
-	StateWarn = "warn" // the loop runs, and something will not be as it says
-	StateBad  = "bad"  // the loop will not run as it says
+	StateWarn = "warn" // the loop runs, but not everything is as its definition says
+	StateBad  = "bad"  // the loop cannot run as its definition says
 )
 
-// Row is one thing that a loop needs in order to run, and whether it is so.
-// Detail and Fix are each one line. Fix is the change to make, empty if there
-// is none.
+// Row is one thing that a loop needs in order to run, and its state. Detail and Fix
+// are one line each. Fix is the change to make; empty if there is none.
 type Row struct {
 	State  string
 	Check  string
@@ -24,10 +23,9 @@ type Row struct {
 	Fix    string
 }
 
-// DoctorRows makes the rows that need nothing but the definition. perRun is what
-// all agents of one run of its pattern usually use, in tokens; known is false
-// if the pattern is not in the catalogue. It is stricter than Check about
-// isolation on purpose.
+// DoctorRows returns the rows that need only the definition. perRun is how many tokens
+// all agents of one run of its pattern usually use; known is false if the pattern is
+// not in the catalogue. About isolation it is stricter than Check on purpose.
 func DoctorRows(c Config, perRun int64, known bool) []Row {
 	rows := []Row{modeRow(c)}
 	if c.Tier.Text == string(loop.TierUnattended) && c.PermissionMode.Text == "bypassPermissions" {
@@ -39,8 +37,8 @@ func DoctorRows(c Config, perRun int64, known bool) []Row {
 	return rows
 }
 
-// modeRow asks only whether the mode can work without a person; Check says
-// whether it is a valid one.
+// modeRow judges only whether the mode works without a person; Check says whether it
+// is valid.
 func modeRow(c Config) Row {
 	mode := c.PermissionMode.Text
 	row := Row{State: StateOK, Check: "permission_mode", Detail: Quote(mode)}
@@ -69,7 +67,7 @@ func isolationRow(c Config) Row {
 }
 
 func budgetRow(budget string, perRun int64) Row {
-	// A number too large for 64 bits is read as the largest.
+	// ParseInt reads a number that is too large as the largest.
 	n, _ := strconv.ParseInt(budget, 10, 64)
 	need := strconv.FormatInt(perRun, 10)
 	if n >= perRun {
@@ -81,9 +79,9 @@ func budgetRow(budget string, perRun int64) Row {
 	}
 }
 
-// GateProgram is the program that a verify or guard command starts: its first
-// word that contains no =, without its quotes. The word is empty if there is
-// none. Commands that are empty or still to be filled in are skipped.
+// GateProgram returns the program that a verify or guard command starts: its first
+// word without a =, and without quotes. The word is empty if there is none. Skip is
+// true for a command that is empty or a placeholder.
 func GateProgram(command string) (word string, skip bool) {
 	if !IsFilled(command) {
 		return "", true
@@ -97,8 +95,8 @@ func GateProgram(command string) (word string, skip bool) {
 	return "", false
 }
 
-// cutWord takes the first word off a command. White space within quotes is part
-// of a word; a quote that is not closed is a character.
+// cutWord cuts the first word off a command. White space in quotes is part of a word;
+// a quote that is not closed is an ordinary character.
 func cutWord(command string) (word, rest string) {
 	command = strings.TrimSpace(command)
 	var b strings.Builder

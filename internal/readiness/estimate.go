@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/price"
 )
 
-// What a caller puts into a Workload for which nobody said otherwise.
+// Defaults that a caller puts into a Workload.
 const (
 	DefaultPattern        = pattern.Custom
 	DefaultModel          = "claude-haiku-4-5"
@@ -19,24 +19,23 @@ const (
 	DefaultTTL            = TTLAuto
 )
 
-// Workload is what a loop would do. No field has a default: the zero value of
-// each means what it says.
+// Workload is the expected use of a loop. No field has a default.
 type Workload struct {
 	Pattern        string
 	Model          string
-	Cadence        string  // as it was written; RunsPerDay decides
+	Cadence        string  // as it was written; only RunsPerDay counts
 	RunsPerDay     float64 // schedule.Cadence.PerDay, or what a person expects
 	Input          *int64  // tokens of one agent in one run; nil: the pattern's
 	Output         *int64  // the same
 	Subagents      *int64  // how many agents each run has; nil: the pattern's
 	Days           int
-	PrefixFraction float64 // of the input, 0 to 1: the prompt that stays the same
+	PrefixFraction float64 // 0 to 1: the part of the input that stays the same
 	TTL            string  // TTLAuto, TTL5m or TTL1h
 	NoCache        bool
 }
 
-// Cost is what a Workload would cost, nothing rounded. Money is in US dollars
-// and without caching; Input and Output are tokens of one agent.
+// Cost is the cost of a Workload, not rounded. Money is in US dollars, without
+// caching; Input and Output are tokens of one agent.
 type Cost struct {
 	Pattern      string
 	Model        string
@@ -53,8 +52,8 @@ type Cost struct {
 	Caching      *Caching // nil if the Workload has none
 }
 
-// Estimate computes what w would cost at the prices of t, whose Patterns stand
-// before those of the catalogue. The error names the command line's option and
+// Estimate computes the cost of w with the prices of t. The Patterns of t take
+// precedence over the catalogue. The error names the option of the command line and
 // the fix.
 func Estimate(t price.Table, w Workload) (Cost, error) {
 	m, ok := t.Find(w.Model)
@@ -73,7 +72,7 @@ func Estimate(t price.Table, w Workload) (Cost, error) {
 		Input: tokens.Input, Output: tokens.Output, Subagents: tokens.Subagents, TokensPerRun: tokens.PerRun(),
 		Days: w.Days,
 	}
-	// A conversion keeps the compiler from fusing operations: every machine
+	// The conversions keep the compiler from fusing operations, so that every machine
 	// gives the same digits.
 	c.PerRun = (float64(float64(c.Input)/1e6*m.Input) + float64(float64(c.Output)/1e6*m.Output)) * float64(c.Subagents)
 	c.PerDay = c.PerRun * c.RunsPerDay
@@ -87,8 +86,8 @@ func Estimate(t price.Table, w Workload) (Cost, error) {
 	return c, nil
 }
 
-// validate judges what is wrong whatever the pattern and the prices are. NaN is in
-// no range.
+// validate checks the values that depend neither on the pattern nor on the prices.
+// Every range excludes NaN.
 func (w Workload) validate() error {
 	switch {
 	case math.IsInf(w.RunsPerDay, 1):

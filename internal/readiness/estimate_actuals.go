@@ -2,31 +2,31 @@ package readiness
 
 import "slices"
 
-// Actuals is what past runs used, in tokens per run, beside what was estimated.
-// A percentile is the smallest total that so many runs did not exceed.
+// Actuals compares the tokens per run of past runs with an estimate. Percentiles are
+// by the nearest rank.
 type Actuals struct {
 	Runs int
 	P50  int64
 	P95  int64
 
-	// Ratio is P50 as a multiple of the estimate, 0 if there is none of either.
+	// Ratio is P50 as a multiple of the estimate, 0 if either is missing.
 	Ratio float64
 
-	// Drift is the median of the newest third of the runs as a multiple of that
-	// of the oldest third, 0 if the oldest used nothing or there are no thirds.
+	// Drift is the median of the newest third of the runs as a multiple of that of
+	// the oldest third, 0 if the oldest third used nothing or is empty.
 	Drift float64
 
-	// Drifted reports that the newest third uses at least twice what the oldest
-	// did, in six runs or more: the loop does more than it was scoped for.
+	// Drifted reports, for six runs or more, that the newest third used at least twice
+	// as much as the oldest: the loop does more than it was planned for.
 	Drifted bool
 }
 
-// driftRuns is how many runs it takes for thirds that say something.
+// driftRuns is the fewest runs whose thirds are compared.
 const driftRuns = 6
 
-// CompareActuals takes the tokens of past runs, the oldest first, and the TokensPerRun
-// of an estimate. Every run counts: quiet ones, which use nothing, are for the
-// caller to leave out.
+// CompareActuals compares the tokens of past runs, oldest first, with the TokensPerRun
+// of an estimate. Every run counts: the caller leaves out quiet ones, which use
+// nothing.
 func CompareActuals(totals []int64, estimated int64) Actuals {
 	third := len(totals) / 3
 	oldest := percentile(totals[:third], 50)
@@ -43,7 +43,7 @@ func CompareActuals(totals []int64, estimated int64) Actuals {
 	return a
 }
 
-// percentile is the value at the nearest rank, 0 of nothing.
+// percentile returns the value at the nearest rank, 0 if there are no values.
 func percentile(values []int64, percent int) int64 {
 	if len(values) == 0 {
 		return 0

@@ -15,8 +15,8 @@ const (
 	TTL1h   = "1h"
 )
 
-// ttls are from the shortest to the longest; write is what the first run of the day
-// pays for a token.
+// ttls are sorted from the shortest to the longest. Write is the price of a token that
+// the first run of the day writes to the cache.
 var ttls = []struct {
 	name    string
 	minutes float64
@@ -28,9 +28,9 @@ var ttls = []struct {
 
 const minutesPerDay = 1440
 
-// Caching is what a Cost becomes if the static part of the prompt is written to
-// the provider's cache once a day and read by every later run. If it is not
-// Beneficial there is a Reason and no money.
+// Caching is a Cost if the static part of the prompt is written to the provider's cache
+// once a day and read by every later run. If it is not Beneficial, it has a Reason and
+// no money.
 type Caching struct {
 	Beneficial bool
 	Reason     string  // one line with the numbers
@@ -79,7 +79,7 @@ func (k *Caching) computeMoney(c Cost, m price.Model, write float64) {
 	}
 }
 
-// formatMinutes has two decimals at most.
+// formatMinutes writes at most two decimals.
 func formatMinutes(n float64) string {
 	return strconv.FormatFloat(roundTo(n, 2), 'f', -1, 64)
 }

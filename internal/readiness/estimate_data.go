@@ -4,8 +4,8 @@ import (
 	"strconv"
 )
 
-// CostData is a Cost as JSON has it, schema pawl.estimate/v1: money in US
-// dollars, rounded from the exact value of the double.
+// CostData is a Cost for JSON, schema pawl.estimate/v1. Money is in US dollars, rounded
+// from the exact value of the float64.
 type CostData struct {
 	Pattern        string       `json:"pattern"`
 	Model          string       `json:"model"`
@@ -22,8 +22,7 @@ type CostData struct {
 	Caching        *CachingData `json:"caching,omitempty"` // absent without a cache
 }
 
-// CachingData is a Caching as JSON has it. Either there is a reason, or there
-// are a TTL and money.
+// CachingData is a Caching for JSON. It has either a reason, or a TTL and money.
 type CachingData struct {
 	Beneficial     bool     `json:"beneficial"`
 	TTL            string   `json:"ttl,omitempty"`
@@ -60,8 +59,7 @@ func (k *Caching) jsonData() *CachingData {
 	return d
 }
 
-// roundTo is the double nearest to x written with so many decimals, which must
-// be finite.
+// roundTo rounds x, which must be finite, to so many decimals.
 func roundTo(x float64, decimals int) float64 {
 	r, err := strconv.ParseFloat(strconv.FormatFloat(x, 'f', decimals, 64), 64)
 	if err != nil {

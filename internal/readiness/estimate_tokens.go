@@ -16,8 +16,8 @@ import (
 // mostTokens is the largest number of tokens that a float64 holds exactly.
 const mostTokens = 1 << 53
 
-// resolveTokens decides how many tokens a run uses: each number is the one that was
-// given, else the one of the price table, else the one of the catalogue.
+// resolveTokens decides how many tokens a run uses. Each number is the one of the
+// workload, else that of the price table, else that of the catalogue.
 func resolveTokens(t price.Table, w Workload) (pattern.Tokens, error) {
 	usual := price.Tokens{}
 	if w.Input == nil || w.Output == nil {
@@ -48,7 +48,8 @@ func resolveTokens(t price.Table, w Workload) (pattern.Tokens, error) {
 	return pattern.Tokens{Input: *input, Output: *output, Subagents: *subagents}, nil
 }
 
-// usualTokens is what a run of a pattern uses as far as anything says.
+// usualTokens returns the tokens of a run of a pattern, as far as table and catalogue
+// have them.
 func usualTokens(t price.Table, name string) (price.Tokens, error) {
 	given, inTable := t.Patterns[name]
 	known, inCatalogue := pattern.Find(name)
@@ -84,7 +85,7 @@ func unknownModel(t price.Table, id string) error {
 	if ids == nil {
 		return fmt.Errorf("--model: %s has no price, the table is empty; give --pricing with a table that has it", Quote(id))
 	}
-	suggestion := "" // A part of a name is in many, most of them of old models.
+	suggestion := "" // Only a similar name: many contain the same part, mostly of old models.
 	if near := NearestName(id, ids); near != "" {
 		suggestion = "did you mean " + Printable(near) + "? Or "
 	}
@@ -103,8 +104,8 @@ func orSuggest(text string, names []string) string {
 	return ""
 }
 
-// likelyName is the name that a person most likely meant, or nothing: the nearest,
-// else the first that contains the text.
+// likelyName returns the name that a person probably meant: the nearest, else the first
+// that contains the text; empty if there is none.
 func likelyName(text string, names []string) string {
 	if near := NearestName(text, names); near != "" || len(text) < 3 {
 		return near

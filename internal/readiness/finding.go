@@ -1,8 +1,8 @@
 // Package readiness judges a loop before it runs: whether its definition is
 // complete, whether it would run, and what it would cost.
 //
-// It does no I/O and reads no clock: it is given a definition's values as they
-// were written, prices, and how often the loop fires.
+// It does no I/O and reads no clock: callers pass the values of a definition as
+// written, prices, and how often the loop fires.
 package readiness
 
 import (
@@ -25,7 +25,7 @@ type Value struct {
 // Severities of a Finding.
 const (
 	SeverityError   = "error"   // the loop cannot run
-	SeverityWarning = "warning" // it can, and something is missing or without effect
+	SeverityWarning = "warning" // it can run, but something is missing or has no effect
 )
 
 // Kind says what a finding means for the readiness of a loop.
@@ -33,21 +33,20 @@ type Kind int
 
 // Kinds of a Finding.
 const (
-	KindCheck   Kind = iota // made by Check, whose Verdict counts it
+	KindCheck   Kind = iota // of Check, counted by its Verdict
 	KindOwn                 // an error outside of the score, like one in pawl's own keys: the loop is not ready
-	KindUnknown             // a key that nobody reads: under --strict the loop is not ready
-	KindNote                // no say in readiness; if it is an error, a run refuses the loop all the same
+	KindUnknown             // an unknown key: with --strict the loop is not ready
+	KindNote                // does not change readiness, but a run refuses the loop if it is an error
 )
 
-// Blocks reports whether such a finding makes a loop not ready that its Verdict
-// holds for ready.
+// Blocks reports whether a finding of this kind makes a loop not ready whose Verdict
+// is ready.
 func (k Kind) Blocks(strict bool) bool {
 	return k == KindOwn || k == KindUnknown && strict
 }
 
-// Finding is one thing that is wrong with a definition. Message is one line
-// that begins with the key it is about, says what is wrong and the fix. Line
-// and Column count from 1; a key that is missing is reported at the start of
+// Finding is one fault of a definition. Message is one line: the key, what is wrong,
+// and the fix. Line and Column count from 1; a missing key is reported at the start of
 // the file.
 type Finding struct {
 	Kind     Kind
@@ -82,8 +81,7 @@ func (f Finding) Render(path string, source []byte) string {
 	return head + "\n" + string(runes) + "\n" + caretIndent(runes[:at]) + "^"
 }
 
-// sourceLine is a line of a file as the reader sees it: no byte-order mark, no
-// carriage return.
+// sourceLine returns a line of a file without byte-order mark and carriage returns.
 func sourceLine(source []byte, number int) (string, bool) {
 	source = bytes.TrimPrefix(source, []byte("\ufeff"))
 	n := 1
@@ -96,7 +94,7 @@ func sourceLine(source []byte, number int) (string, bool) {
 	return "", false
 }
 
-// caretIndent is as wide as the text on a terminal that keeps its tabs.
+// caretIndent is white space that is as wide as the text, tabs included.
 func caretIndent(text []rune) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -108,7 +106,7 @@ func caretIndent(text []rune) string {
 	return b.String()
 }
 
-// Printable replaces what a terminal might obey, one character for one.
+// Printable replaces each character that a terminal might interpret by one other.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\t' || unicode.IsPrint(r) {
@@ -118,7 +116,7 @@ func Printable(text string) string {
 	}, text)
 }
 
-// Quote shows a value from the file within a message: one line, bounded.
+// Quote quotes a value of a file for a message: on one line, and cut if it is long.
 func Quote(text string) string {
 	const most = 60
 	text = strings.ReplaceAll(Printable(text), "\t", " ")
@@ -128,11 +126,11 @@ func Quote(text string) string {
 	return "'" + text + "'"
 }
 
-// HasPlaceholder reports whether a value still has a <fill: …> in it: an angle
-// bracket directly before a letter, and a closing one later. A comparison such
-// as p95 < 3 ms is none.
+// HasPlaceholder reports whether a value contains a placeholder like <fill: …>: an
+// angle bracket directly before a letter, and a closing one later. A comparison such
+// as p95 < 3 ms is not a placeholder.
 func HasPlaceholder(text string) bool {
-	// Most values have no bracket, and to look for one of several is slow.
+	// Most values have no bracket, and IndexAny is slower than Contains.
 	if !strings.Contains(text, "<") && !strings.Contains(text, "‹") {
 		return false
 	}
@@ -149,8 +147,8 @@ func HasPlaceholder(text string) bool {
 	}
 }
 
-// IsFilled reports whether a person has written something. White space alone is
-// nothing: as a gate it would be a command that always passes.
+// IsFilled reports whether a value has text and no placeholder. White space does not
+// count: as a gate it would be a command that always passes.
 func IsFilled(text string) bool {
 	return strings.TrimSpace(text) != "" && !HasPlaceholder(text)
 }

@@ -2,7 +2,8 @@ package readiness
 
 import "strings"
 
-// Suggest is the fix for a name that is not one of those that there are.
+// Suggest returns the fix for an unknown name: the similar one, if any, and all
+// existing names.
 func Suggest(name string, there []string) string {
 	fix := "there are: " + strings.Join(there, ", ")
 	if near := NearestName(name, there); near != "" {
@@ -11,9 +12,9 @@ func Suggest(name string, there []string) string {
 	return fix
 }
 
-// NearestName is the one of some valid values that a text was probably meant to be:
-// the same but for case and punctuation, or a slip or two away. It is empty if
-// there is none, or more than one.
+// NearestName returns the valid value that was probably meant by a text: it differs
+// only by case and punctuation, or by one or two typing errors. It is empty if there is
+// none, or more than one.
 func NearestName(text string, valid []string) string {
 	text = lettersOnly(text)
 	best, nearest, tied := "", 3, false
@@ -42,7 +43,7 @@ func didYouMean(text string, valid []string) string {
 	return ""
 }
 
-// lettersOnly keeps the ASCII letters, as lower-case ones, and the digits.
+// lettersOnly keeps ASCII letters, in lower case, and digits.
 func lettersOnly(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -56,7 +57,7 @@ func lettersOnly(text string) string {
 }
 
 // editDistance counts insertions, deletions, replacements and swaps of neighbours
-// between two words; above most it may give any larger number.
+// between two words. If there are more than most, any larger number may be returned.
 func editDistance(a, b string, most int) int {
 	if gap := len(a) - len(b); gap > most || -gap > most {
 		return most + 1
