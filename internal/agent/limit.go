@@ -1,11 +1,11 @@
 package agent
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -14,16 +14,16 @@ const farthestReset = 40 * 24 * time.Hour
 
 var (
 	// limitWords match messages that a window of an account is used up.
-	limitWords = regexp.MustCompile(`(?i)\b(?:session|weekly|daily|monthly|hourly|usage|rate|opus|sonnet|fable|\d+-hour|\d+-day) limit\b|\blimit reached\b|\bhit your (?:\S+ ){0,3}limit\b`)
+	limitWords = lazyregexp.New(`(?i)\b(?:session|weekly|daily|monthly|hourly|usage|rate|opus|sonnet|fable|\d+-hour|\d+-day) limit\b|\blimit reached\b|\bhit your (?:\S+ ){0,3}limit\b`)
 	// exhaustedWords match messages that the account needs to be paid for.
-	exhaustedWords = regexp.MustCompile(`(?i)\bout of (?:extra usage|credits?)\b|\bcredit balance is too low\b|\bquota exceeded\b|\binsufficient_quota\b`)
+	exhaustedWords = lazyregexp.New(`(?i)\bout of (?:extra usage|credits?)\b|\bcredit balance is too low\b|\bquota exceeded\b|\binsufficient_quota\b`)
 	// resetWords match messages that it will work again later.
-	resetWords = regexp.MustCompile(`(?i)\b(?:resets?|try again|available again)\b`)
+	resetWords = lazyregexp.New(`(?i)\b(?:resets?|try again|available again)\b`)
 
-	resetEpoch   = regexp.MustCompile(`\|\s*(\d{10}|\d{13})\b`)
-	resetAfter   = regexp.MustCompile(`(?i)\b(?:resets?|try again|available again) in ((?:\d+ ?[a-z]+(?:,? (?:and )?)?)+)`)
-	durationPart = regexp.MustCompile(`(?i)(\d+) ?(d|h|m|s)[a-z]*`)
-	resetAt      = regexp.MustCompile(`(?i)\b(?:resets?|try again|available again)(?: (?:at|on))? (?:([a-z]{3})[a-z]* (\d{1,2})(?:st|nd|rd|th)?,?(?: (\d{4}))?,? (?:at )?)?(?:([a-z]{3})[a-z]*,? (?:at )?)?(\d{1,2})(?::(\d{2}))? ?(am|pm)?(?: \(([A-Za-z_+\-/0-9]{1,40})\)| (UTC|GMT))?`)
+	resetEpoch   = lazyregexp.New(`\|\s*(\d{10}|\d{13})\b`)
+	resetAfter   = lazyregexp.New(`(?i)\b(?:resets?|try again|available again) in ((?:\d+ ?[a-z]+(?:,? (?:and )?)?)+)`)
+	durationPart = lazyregexp.New(`(?i)(\d+) ?(d|h|m|s)[a-z]*`)
+	resetAt      = lazyregexp.New(`(?i)\b(?:resets?|try again|available again)(?: (?:at|on))? (?:([a-z]{3})[a-z]* (\d{1,2})(?:st|nd|rd|th)?,?(?: (\d{4}))?,? (?:at )?)?(?:([a-z]{3})[a-z]*,? (?:at )?)?(\d{1,2})(?::(\d{2}))? ?(am|pm)?(?: \(([A-Za-z_+\-/0-9]{1,40})\)| (UTC|GMT))?`)
 )
 
 // LimitClass returns what the text of an error says about the limits of an

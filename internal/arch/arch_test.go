@@ -92,6 +92,7 @@ func TestTheRulesSeeWhatBreaksThem(t *testing.T) {
 		"a clock of one's own":              {"engine/x.go", "import \"time\"\nfunc f() time.Time { return time.Now() }", "engine uses time.Now: take a clock"},
 		"a clock under another name":        {"engine/x.go", "import chrono \"time\"\nvar f = chrono.Since", "engine uses time.Since: take a clock"},
 		"a clock without its name":          {"engine/x.go", `import . "time"`, "imports time with a dot"},
+		"a regular expression at the start": {"engine/x.go", "import \"regexp\"\nvar f = regexp.MustCompile(`x`)", "engine uses regexp.MustCompile: lazyregexp"},
 		"a process of one's own":            {"git/x.go", `import _ "os/exec"`, "git imports os/exec: only proc"},
 		"a process by a system call":        {"git/x.go", "import \"syscall\"\nvar f = syscall.ForkExec", "git uses syscall.ForkExec: only proc"},
 		"a database of one's own":           {"engine/x.go", `import _ "database/sql"`, "engine imports database/sql: only store"},

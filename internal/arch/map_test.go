@@ -38,7 +38,7 @@ var groups = []struct {
 		"shape", "lookup", "runs", "loops", "approvals", "audit", "budgets", "roster", "setup", "demo", "compose", "daemon", "cli", "output", "api", "mcp", "client", "web", "tui", "cmd/pawl",
 	}},
 	{"Ground", "What does everything stand on: files that last, locks, the clock, secrets that stay hidden?", []string{
-		"clock", "fault", "dirglob", "durable", "waiting", "flock", "safeopen", "redact",
+		"clock", "fault", "lazyregexp", "dirglob", "durable", "waiting", "flock", "safeopen", "redact",
 	}},
 	{"Proof", "How do we know? Nothing of the program imports these.", []string{
 		"arch", "bench", "test/agente2e", "test/mutants", "test/mutants/mutant", "test/fakemodel", "test/modelcalls", "test/pgtest", "test/sample", "test/storetest", "test/gittest", "test/verbtest", "test/agenttest", "test/hostile",

@@ -111,6 +111,9 @@ func (j *judge) permissions() {
 		if slices.Contains(reads, f.what) && j.row.clock == "" {
 			j.say(f, "uses %s: take a clock from the caller", f.what)
 		}
+		if f.what == "regexp.MustCompile" && j.source.name != "lazyregexp" && !strings.HasPrefix(j.source.name, "test/") {
+			j.say(f, "uses %s: lazyregexp does not compile before the first use", f.what)
+		}
 	}
 	for _, f := range j.source.dots {
 		j.say(f, "imports %s with a dot, which hides what it uses", f.what)

@@ -29,7 +29,7 @@ const composes = "it joins the parts and hands them the clock"
 // table is every package of pawl, those to come included. Imports point to a
 // lower level only.
 var table = []row{
-	{level: 0, name: "loop", what: "nouns, rules, reason codes, state table, errors", pure: true},
+	{level: 0, name: "loop", what: "nouns, rules, reason codes, state table, errors", may: []string{"lazyregexp"}, pure: true},
 	{level: 0, name: "config", what: "settings"},
 	{level: 0, name: "clock", what: "the machine's clock", clock: "it is the clock"},
 	{level: 0, name: "fault", what: "named fault points"},
@@ -54,7 +54,8 @@ var table = []row{
 	{level: 0, name: "shell", what: "what a line for the shell says before it runs", pure: true},
 	{level: 0, name: "redact", what: "streaming redactor"},
 	{level: 0, name: "unprintable", what: "characters that nobody sees, found and written out", pure: true},
-	{level: 0, name: "price", what: "prices as dated data", pure: true},
+	{level: 0, name: "lazyregexp", what: "regular expressions that are compiled at their first use", pure: true},
+	{level: 0, name: "price", what: "prices as dated data", may: []string{"lazyregexp"}, pure: true},
 	{level: 0, name: "pattern", what: "the catalogue of loop patterns", pure: true},
 	{level: 0, name: "shape", what: "what results have in common when they print as JSON", pure: true},
 
@@ -92,7 +93,7 @@ var table = []row{
 	{level: 1, name: "git/gitconfig", what: "git's configuration format, read as data", pure: true, only: []string{}},
 	{
 		level: 1, name: "git/hazard", what: "what a repository holds that could act", may: []string{"git/gitdir", "git/gitconfig"},
-		only: []string{"git/gitdir", "git/gitconfig", "safeopen"},
+		only: []string{"git/gitdir", "git/gitconfig", "safeopen", "lazyregexp"},
 	},
 	{level: 1, name: "git/mirror", what: "what a base commit reaches, packed for sandboxes", may: []string{"git"}},
 	{level: 1, name: "test/gittest", what: "repositories for tests, and git as a user runs it", tests: true},

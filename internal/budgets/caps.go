@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -83,7 +83,7 @@ func cutUnit(text string) (number string, unit int64) {
 	return text, 1
 }
 
-var decimal = regexp.MustCompile(`^(-?)([0-9]+)(?:\.([0-9]+))?$`)
+var decimal = lazyregexp.New(`^(-?)([0-9]+)(?:\.([0-9]+))?$`)
 
 // parseDecimal reads a decimal number of units, exactly: what would have to be
 // rounded is refused.

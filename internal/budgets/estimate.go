@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -88,7 +88,7 @@ func NewEstimateRequest() EstimateRequest {
 
 // plainCadence is a cadence that somebody asks about. A definition may say more, like
 // 1d12h.
-var plainCadence = regexp.MustCompile(`^([0-9]+[mhd]|\S+([ \t]+\S+){4})$`)
+var plainCadence = lazyregexp.New(`^([0-9]+[mhd]|\S+([ \t]+\S+){4})$`)
 
 // NewEstimate says what a loop will cost at the prices of a table, and compares it
 // with what its runs used. The error is a *loop.Fault.

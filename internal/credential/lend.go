@@ -11,13 +11,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/dirglob"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/flock"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/redact"
 )
@@ -255,7 +255,7 @@ func (l *Loan) Secrets() []redact.Secret {
 }
 
 // keyLine is a member of what is not JSON: NAME=value, NAME: value.
-var keyLine = regexp.MustCompile(`(?m)^[ \t]*(?:export[ \t]+)?["']?([A-Za-z_][\w.-]*)["']?[ \t]*[=:][ \t]*["']?([^\s"'#]+)`)
+var keyLine = lazyregexp.New(`(?m)^[ \t]*(?:export[ \t]+)?["']?([A-Za-z_][\w.-]*)["']?[ \t]*[=:][ \t]*["']?([^\s"'#]+)`)
 
 func secretsIn(data []byte) []redact.Secret {
 	if f, err := parse(data); err == nil {

@@ -2,10 +2,10 @@ package definition
 
 import (
 	"math"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
@@ -126,7 +126,7 @@ func rescueValue(src source, from int, e entry) entry {
 
 // blockHeader matches what begins a block scalar. Other text that begins with
 // such a character, like > 90 percent or ||, is a value of its own.
-var blockHeader = regexp.MustCompile(`^[|>]([1-9]?[+-]?|[+-][1-9])[ \t]*([ \t]#.*)?$`)
+var blockHeader = lazyregexp.New(`^[|>]([1-9]?[+-]?|[+-][1-9])[ \t]*([ \t]#.*)?$`)
 
 // flowItems splits a flow list that no YAML reader takes because a glob in it
 // begins with a star: [*] is as unbounded as ["*"]. It may go on in the lines

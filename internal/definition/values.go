@@ -4,10 +4,11 @@ import (
 	"errors"
 	"math"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 func digitsOnly(text string) bool {
@@ -72,7 +73,7 @@ func parseDuration(text string) (time.Duration, error) {
 	return total, nil
 }
 
-var sizeForm = regexp.MustCompile(sizePattern)
+var sizeForm = lazyregexp.New(sizePattern)
 
 // parseSize reads a number of bytes.
 func parseSize(text string) (int64, error) {
@@ -104,8 +105,8 @@ func flakyRule(text string) (string, error) {
 const mostDollars = 1_000_000
 
 var (
-	dollarsForm = regexp.MustCompile(dollarsPattern)
-	urlForm     = regexp.MustCompile(urlPattern)
+	dollarsForm = lazyregexp.New(dollarsPattern)
+	urlForm     = lazyregexp.New(urlPattern)
 )
 
 // parseDollars reads an amount of US dollars into millionths.

@@ -3,12 +3,12 @@ package forge
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -175,7 +175,7 @@ func (p PullRequest) opened(out string) (PR, error) {
 	}
 }
 
-var branchName = regexp.MustCompile(`^[^\s~^:?*\[\\\x00-\x20\x7f-][^\s~^:?*\[\\\x00-\x20\x7f]*$`)
+var branchName = lazyregexp.New(`^[^\s~^:?*\[\\\x00-\x20\x7f-][^\s~^:?*\[\\\x00-\x20\x7f]*$`)
 
 // checkAll refuses names that gh could take for something else: owner:branch,
 // an option.

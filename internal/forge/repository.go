@@ -3,9 +3,9 @@ package forge
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -16,9 +16,9 @@ type Repository struct{ Host, Owner, Name string }
 func (r Repository) String() string { return r.Host + "/" + r.Owner + "/" + r.Name }
 
 var (
-	scpLike  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*@([A-Za-z0-9][A-Za-z0-9.-]*):(.+)$`)
-	hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*$`)
-	segment  = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*$`)
+	scpLike  = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]*@([A-Za-z0-9][A-Za-z0-9.-]*):(.+)$`)
+	hostName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9.-]*$`)
+	segment  = lazyregexp.New(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*$`)
 )
 
 // Parse takes the repository out of a remote address: https, ssh or

@@ -2,10 +2,10 @@ package gate
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 )
@@ -13,19 +13,19 @@ import (
 // obstacles are what interpreters and runners print that could not run any test, with
 // the fix. They match whole lines, because a test may print the same in its output.
 var obstacles = []struct {
-	line *regexp.Regexp
+	line *lazyregexp.Regexp
 	fix  string
 }{
-	{regexp.MustCompile(`(?m)^\S*python[0-9.]*: (No module named .+)$`), "add it to what setup installs, install it, or correct %s"},
-	{regexp.MustCompile(`(?m)^npm (?:ERR!|error) (Missing script: .+)$`), "add the script to package.json, or correct %s"},
-	{regexp.MustCompile(`(?m)^make: \*\*\* (No rule to make target '[^']+')\.  Stop\.$`), "add the rule to the Makefile, or correct %s"},
-	{regexp.MustCompile(`(?m)^make: \*\*\* (No targets specified and no makefile found)\.  Stop\.$`), "add a Makefile, or correct %s"},
-	{regexp.MustCompile(`(?m)^go: (go\.mod file not found .+|cannot find main module.*)$`), "commit a go.mod, change to its folder first (cd DIR && …), or correct %s"},
-	{regexp.MustCompile(`(?m)^(error: could not find .Cargo\.toml. .+)$`), "change to the folder of Cargo.toml first (cd DIR && …), or correct %s"},
+	{lazyregexp.New(`(?m)^\S*python[0-9.]*: (No module named .+)$`), "add it to what setup installs, install it, or correct %s"},
+	{lazyregexp.New(`(?m)^npm (?:ERR!|error) (Missing script: .+)$`), "add the script to package.json, or correct %s"},
+	{lazyregexp.New(`(?m)^make: \*\*\* (No rule to make target '[^']+')\.  Stop\.$`), "add the rule to the Makefile, or correct %s"},
+	{lazyregexp.New(`(?m)^make: \*\*\* (No targets specified and no makefile found)\.  Stop\.$`), "add a Makefile, or correct %s"},
+	{lazyregexp.New(`(?m)^go: (go\.mod file not found .+|cannot find main module.*)$`), "commit a go.mod, change to its folder first (cd DIR && …), or correct %s"},
+	{lazyregexp.New(`(?m)^(error: could not find .Cargo\.toml. .+)$`), "change to the folder of Cargo.toml first (cd DIR && …), or correct %s"},
 }
 
 // noTests matches what runners print that fail because they found no tests.
-var noTests = regexp.MustCompile(`(?m)^(?:=+ )?(?:no tests ran in .+|NO TESTS RAN.*|No tests found, exiting with code 1)$`)
+var noTests = lazyregexp.New(`(?m)^(?:=+ )?(?:no tests ran in .+|NO TESTS RAN.*|No tests found, exiting with code 1)$`)
 
 // Obstacle says why a gate could not do its work at all on a base, and how to fix it:
 // its program or a part of it is missing, or there is no test. Both are empty if the

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/git/gitconfig"
 	"github.com/pawl-run/pawl/internal/git/gitdir"
 	"github.com/pawl-run/pawl/internal/git/hazard"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -61,7 +61,7 @@ func (r *Repo) RemoteURL(name string) (string, error) {
 // SafeURL is an address without what could be a secret.
 func SafeURL(address string) string { return hazard.Printable(address) }
 
-var scpLike = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[^:].*$`)
+var scpLike = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[^:].*$`)
 
 // transports returns the protocols that git may use for the address, or a
 // fault: nothing that starts a transport program, no plain text, no option.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -169,7 +169,7 @@ func (r *reader) findEntry(name string) (object.Entry, bool, error) {
 }
 
 // mention is @ and a path, at the beginning of a word.
-var mention = regexp.MustCompile(`(^|\s|\()@([^\s@()]+)`)
+var mention = lazyregexp.New(`(^|\s|\()@([^\s@()]+)`)
 
 // cutImports finds the files that a text imports in the syntax of Claude Code: @ and a
 // path relative to the file, not in code. It returns the text with these @ removed,

@@ -2,8 +2,9 @@ package judging
 
 import (
 	"path"
-	"regexp"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // golang follows what the go program runs.
@@ -55,4 +56,4 @@ func (g golang) protectPackage(sh *shellState, name string) {
 	}
 }
 
-var moduleLine = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)`)
+var moduleLine = lazyregexp.New(`(?m)^module\s+"?([^\s"]+)`)

@@ -2,16 +2,17 @@ package judging
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 var (
-	justHead   = regexp.MustCompile(`^@?([A-Za-z_][\w-]*)([^:=]*):(?:[^=]|$)(.*)$`)
-	justSet    = regexp.MustCompile(`^(?:export\s+)?([A-Za-z_][\w-]*)\s*:=\s*(.+)$`)
-	justImport = regexp.MustCompile(`^(?:import\??|mod\??\s+[\w-]+)\s+["'](.+)["']`)
-	justBraces = regexp.MustCompile(`\{\{\s*([^{}]*?)\s*\}\}`)
+	justHead   = lazyregexp.New(`^@?([A-Za-z_][\w-]*)([^:=]*):(?:[^=]|$)(.*)$`)
+	justSet    = lazyregexp.New(`^(?:export\s+)?([A-Za-z_][\w-]*)\s*:=\s*(.+)$`)
+	justImport = lazyregexp.New(`^(?:import\??|mod\??\s+[\w-]+)\s+["'](.+)["']`)
+	justBraces = lazyregexp.New(`\{\{\s*([^{}]*?)\s*\}\}`)
 )
 
 // justfile is what is read of a justfile and of all that it imports.

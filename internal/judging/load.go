@@ -1,23 +1,21 @@
 package judging
 
-import (
-	"regexp"
-)
+import "github.com/pawl-run/pawl/internal/lazyregexp"
 
 // imports is how the text of a program says which files it loads.
 type imports struct {
-	form *regexp.Regexp // its first group that matches is the name
-	ends []string       // what may follow a name that has no ending
-	dots bool           // a dot stands between folders
+	form *lazyregexp.Regexp // its first group that matches is the name
+	ends []string           // what may follow a name that has no ending
+	dots bool               // a dot stands between folders
 }
 
 var (
 	scriptImports = imports{
-		form: regexp.MustCompile(`(?:require\(|\bfrom|\bimport\(?)\s*["'](\.{1,2}/[^"'\s]+)["']`),
+		form: lazyregexp.New(`(?:require\(|\bfrom|\bimport\(?)\s*["'](\.{1,2}/[^"'\s]+)["']`),
 		ends: []string{"", ".js", ".mjs", ".cjs", ".ts", ".mts", ".json", "/index.js", "/index.ts", "/index.mjs"},
 	}
-	pythonImports = imports{form: regexp.MustCompile(`(?m)^\s*(?:from|import)\s+([A-Za-z_][\w.]*)`), ends: []string{".py", "/__init__.py"}, dots: true}
-	rubyImports   = imports{form: regexp.MustCompile(`require_relative\s*\(?\s*["']([^"']+)["']`), ends: []string{".rb", ""}}
+	pythonImports = imports{form: lazyregexp.New(`(?m)^\s*(?:from|import)\s+([A-Za-z_][\w.]*)`), ends: []string{".py", "/__init__.py"}, dots: true}
+	rubyImports   = imports{form: lazyregexp.New(`require_relative\s*\(?\s*["']([^"']+)["']`), ends: []string{".rb", ""}}
 )
 
 // runners are programs whose arguments are the tests that they run.

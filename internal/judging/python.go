@@ -2,11 +2,12 @@ package judging
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // python follows what the programs of Python run.
@@ -232,7 +233,7 @@ type project struct {
 	}
 }
 
-var iniBraces = regexp.MustCompile(`\{[^{}]*\}`)
+var iniBraces = lazyregexp.New(`\{[^{}]*\}`)
 
 // iniCommands are the lines of the keys commands, commands_pre and
 // commands_post, in which braces stand for something known elsewhere.
@@ -259,6 +260,6 @@ func iniCommands(text string) []string {
 }
 
 var (
-	sessionRun = regexp.MustCompile(`(?s)session\.run(?:_always|_install)?\(([^()]*)`)
-	literals   = regexp.MustCompile(`["']([^"'\n]*)["']`)
+	sessionRun = lazyregexp.New(`(?s)session\.run(?:_always|_install)?\(([^()]*)`)
+	literals   = lazyregexp.New(`["']([^"'\n]*)["']`)
 )

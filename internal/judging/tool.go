@@ -2,9 +2,10 @@ package judging
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // followProgram follows programs that take their commands from files of the tree. It
@@ -103,7 +104,7 @@ func linesOf(value any) []string {
 	return lines
 }
 
-var hookEntry = regexp.MustCompile(`(?m)^\s*(?:-\s+)?entry:\s*(.+?)\s*$`)
+var hookEntry = lazyregexp.New(`(?m)^\s*(?:-\s+)?entry:\s*(.+?)\s*$`)
 
 // followPreCommit follows the hooks that a repository has of its own.
 func (f *follower) followPreCommit(sh *shellState) {

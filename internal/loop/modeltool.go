@@ -1,8 +1,9 @@
 package loop
 
 import (
-	"regexp"
 	"slices"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // ModelTool is something that the vendor of a model does by itself when a request
@@ -35,7 +36,7 @@ func ModelTools() []ModelTool { return slices.Clone(modelTools) }
 
 // typedTool matches the name of a tool without a name above: "type:" and the vendor's
 // word.
-var typedTool = regexp.MustCompile(`^type:[A-Za-z0-9$][\w$.:-]{0,63}$`)
+var typedTool = lazyregexp.New(`^type:[A-Za-z0-9$][\w$.:-]{0,63}$`)
 
 // TypedTool names a tool without a name above by the vendor's word for it.
 func TypedTool(word string) ModelTool { return ModelTool("type:" + word) }

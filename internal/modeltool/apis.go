@@ -1,9 +1,9 @@
 package modeltool
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -44,7 +44,7 @@ func toolByType(known func(kind string) (loop.ModelTool, bool), own ...string) f
 }
 
 // dated matches a type of Anthropic's with its date: each release has a new date.
-var dated = regexp.MustCompile(`^([a-z_]+?)(?:_\d{8})?$`)
+var dated = lazyregexp.New(`^([a-z_]+?)(?:_\d{8})?$`)
 
 var messagesTools = map[string]loop.ModelTool{
 	"custom": clientSide, "bash": clientSide, "text_editor": clientSide, "computer": clientSide, "memory": clientSide,
@@ -92,7 +92,7 @@ var openAITools = map[string]loop.ModelTool{
 
 // datedOpenAI matches a type with its date, such as
 // web_search_preview_2025_03_11.
-var datedOpenAI = regexp.MustCompile(`^(.+?)(?:_\d{4}_\d\d_\d\d)?$`)
+var datedOpenAI = lazyregexp.New(`^(.+?)(?:_\d{4}_\d\d_\d\d)?$`)
 
 func openAITool(n node) (loop.ModelTool, string) {
 	tool, kind := toolByType(func(kind string) (loop.ModelTool, bool) {

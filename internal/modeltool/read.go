@@ -3,10 +3,10 @@ package modeltool
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -61,8 +61,8 @@ func (r *reading) readBody(body node) {
 var (
 	// searching matches models that search the web by themselves, and preset
 	// those that mean settings stored at the vendor.
-	searching = regexp.MustCompile(`(?i)-search-preview|-search-api|deep-research|:online$|^(perplexity/)?sonar|^(groq/)?compound(-|$)`)
-	preset    = regexp.MustCompile(`@preset/`)
+	searching = lazyregexp.New(`(?i)-search-preview|-search-api|deep-research|:online$|^(perplexity/)?sonar|^(groq/)?compound(-|$)`)
+	preset    = lazyregexp.New(`@preset/`)
 )
 
 func (r *reading) readModel(name string) {

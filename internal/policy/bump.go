@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"path"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // bumpReader compares two versions of one lockfile or manifest. It counts what
@@ -59,7 +60,7 @@ func lockfilePatch(changes []Change) Verdict {
 
 // version3 is a release of three numbers. Everything with more or less to it
 // is not certain to be ordered.
-var version3 = regexp.MustCompile(`^v?(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})$`)
+var version3 = lazyregexp.New(`^v?(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})$`)
 
 // withoutPatch returns the version without its patch level, or nothing if it is
 // not a release of three numbers.
@@ -84,7 +85,7 @@ func patchUp(name, old, now string) error {
 	return nil
 }
 
-var oneRange = regexp.MustCompile(`^(\^|~|=|==|>=|~=|)(v?[0-9]+\.[0-9]+\.[0-9]+)$`)
+var oneRange = lazyregexp.New(`^(\^|~|=|==|>=|~=|)(v?[0-9]+\.[0-9]+\.[0-9]+)$`)
 
 // rangeUp is patchUp for a range of one version with one operator.
 func rangeUp(name, old, now string) error {

@@ -3,9 +3,10 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // npmTables hold ranges by package.
@@ -168,7 +169,7 @@ type yarnBlock struct {
 	needs  map[string]string // section/name → range
 }
 
-var yarnKey = regexp.MustCompile(`^"?((?:@[^@/"]+/)?[^@/"]+)@([^@"]+)"?$`)
+var yarnKey = lazyregexp.New(`^"?((?:@[^@/"]+/)?[^@/"]+)@([^@"]+)"?$`)
 
 // name is the package of all specs, or nothing if they disagree.
 func (b yarnBlock) name() string {

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 func bothTOML(old, text string) (a, b map[string]any, err error) {
@@ -47,7 +48,7 @@ func cargoManifest(old, text string) (int, error) {
 // name = "1.2.3", or name = {version = "1.2.3"}.
 func versionOf(at []string) bool { return len(at) == 1 || len(at) == 2 && at[1] == "version" }
 
-var requirement = regexp.MustCompile(`^([A-Za-z0-9._-]+(?:\[[^\]]*\])?\s*(?:==|>=|~=)\s*)([0-9]+\.[0-9]+\.[0-9]+)(\s*;.*)?$`)
+var requirement = lazyregexp.New(`^([A-Za-z0-9._-]+(?:\[[^\]]*\])?\s*(?:==|>=|~=)\s*)([0-9]+\.[0-9]+\.[0-9]+)(\s*;.*)?$`)
 
 func pythonManifest(old, text string) (int, error) {
 	a, b, err := bothTOML(old, text)
@@ -183,7 +184,7 @@ func lockPair(p [2]tomlPackage, looked ...string) error {
 	return err
 }
 
-var sha256Hex = regexp.MustCompile(`^(?:sha256:)?[0-9a-f]{64}$`)
+var sha256Hex = lazyregexp.New(`^(?:sha256:)?[0-9a-f]{64}$`)
 
 func cargoLock(old, text string) (int, error) {
 	pairs, err := tomlLock(old, text, refuseAny)

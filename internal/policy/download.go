@@ -1,9 +1,9 @@
 package policy
 
 import (
-	"regexp"
 	"strings"
-	"sync"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // The programs that fetch, those that run what they read, and what may stand
@@ -14,22 +14,18 @@ const (
 	before  = `(?:(?:sudo|doas|env|exec|command|nohup|time|nice|xargs|then|do|-[ugU]\s+\S+|-\S*|\w+=\S*)\s+)*`
 )
 
-// downloads is compiled when it is first asked for: that takes longer than
-// many commands.
-var downloads = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)` + strings.Join([]string{
-		fetches + `.*\|&?\s*` + before + runs,                         // curl u | sudo sh
-		`(?:\b` + runs + `|(?:^|[\s;&|])\.)\s.*<\(\s*` + fetches,      // bash <(curl u)
-		`\b` + runs + `.*(?:\$\(|` + "`" + `)\s*` + fetches,           // sh -c "$(curl u)"
-		`\b(?:iex|invoke-expression)\b.*` + fetches,                   // iex (iwr u)
-		`\b(?:exec|eval|system|popen)\s*\(.*` + fetches,               // exec(urlopen(u).read())
-		fetches + `.*(?:&&|;)\s*` + before + `(?:` + runs + `\s|\./)`, // curl -o f u && sh f
-	}, "|"))
-})
+var downloads = lazyregexp.New(`(?i)` + strings.Join([]string{
+	fetches + `.*\|&?\s*` + before + runs,                         // curl u | sudo sh
+	`(?:\b` + runs + `|(?:^|[\s;&|])\.)\s.*<\(\s*` + fetches,      // bash <(curl u)
+	`\b` + runs + `.*(?:\$\(|` + "`" + `)\s*` + fetches,           // sh -c "$(curl u)"
+	`\b(?:iex|invoke-expression)\b.*` + fetches,                   // iex (iwr u)
+	`\b(?:exec|eval|system|popen)\s*\(.*` + fetches,               // exec(urlopen(u).read())
+	fetches + `.*(?:&&|;)\s*` + before + `(?:` + runs + `\s|\./)`, // curl -o f u && sh f
+}, "|"))
 
 // spaced and joined undo what a shell undoes before it looks for words.
 var (
-	spaced = regexp.MustCompile(`\$\{?IFS\}?`)
+	spaced = lazyregexp.New(`\$\{?IFS\}?`)
 	joined = strings.NewReplacer(`'`, "", `"`, "", `\`, "", "^", "")
 )
 
@@ -41,7 +37,7 @@ func pipedDownload(old, text string) string {
 		had[line] = true
 	}
 	for _, line := range commandLines(text) {
-		if !had[line] && downloads().MatchString(joined.Replace(spaced.ReplaceAllString(line, " "))) {
+		if !had[line] && downloads.MatchString(joined.Replace(spaced.ReplaceAllString(line, " "))) {
 			return line
 		}
 	}

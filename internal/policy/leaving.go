@@ -3,10 +3,11 @@ package policy
 import (
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // leavingLine finds what leaves the machine in a line for a shell. Where the
@@ -206,7 +207,7 @@ func isUpload(program string, args []string) bool {
 var writeMethods = setOf("POST", "PUT", "PATCH", "DELETE")
 
 // clusters are options of one letter in a row, the last perhaps with a value.
-var clusters = regexp.MustCompile(`^-[a-zA-Z]*?([XdFTf])(.*)$`)
+var clusters = lazyregexp.New(`^-[a-zA-Z]*?([XdFTf])(.*)$`)
 
 // hasWriteOption reports whether one of the options sends something, or a method that
 // does is named. The first two options name the method.
@@ -252,7 +253,7 @@ func onlyLoopback(args []string) bool {
 }
 
 // hostLike is an argument that would be taken for a URL without its beginning.
-var hostLike = regexp.MustCompile(`^[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*\.[a-zA-Z]{2,}(:[0-9]+)?/`)
+var hostLike = lazyregexp.New(`^[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*\.[a-zA-Z]{2,}(:[0-9]+)?/`)
 
 // leavingLoose finds the words of something that leaves, in any order and with
 // anything between them.

@@ -1,9 +1,10 @@
 package policy
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // Rules of commands for which a human is asked.
@@ -102,7 +103,7 @@ var carriers = setOf("sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "busybox
 var shells = setOf("sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "source", ".")
 
 // interpreters run programs in languages of their own, which nobody reads here.
-var interpreters = regexp.MustCompile(`^(python|pypy|node|deno|bun|perl|ruby|php|lua|awk|gawk|osascript|pwsh|powershell|tclsh|expect)[0-9.]*$`)
+var interpreters = lazyregexp.New(`^(python|pypy|node|deno|bun|perl|ruby|php|lua|awk|gawk|osascript|pwsh|powershell|tclsh|expect)[0-9.]*$`)
 
 // grammar are the words of the shell that may come before a command.
 var grammar = setOf("{", "}", "!", "if", "then", "else", "elif", "while", "until", "do", "fi", "done", "in")

@@ -2,12 +2,13 @@ package policy
 
 import (
 	"path"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // Longest names in bytes, as file systems have them.
@@ -18,7 +19,7 @@ const (
 
 // shortName is a name that a file system may have given to another file, as
 // PACKAG~1.JSO to package.json.
-var shortName = regexp.MustCompile(`^[!-~]{1,6}~[0-9]{1,6}(\.[!-~]{0,3})?$`)
+var shortName = lazyregexp.New(`^[!-~]{1,6}~[0-9]{1,6}(\.[!-~]{0,3})?$`)
 
 // checkSpelling says why a name is not a clean relative path with a single
 // spelling; both results are empty if it is.

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // vendors are the vendors in the list of genai-prices whose own models are taken.
@@ -16,7 +17,7 @@ import (
 var vendors = []string{"anthropic", "openai", "google", "x-ai", "mistral", "deepseek", "moonshotai", "zai", "minimax"}
 
 // notTextModels matches models that write no text that an agent could use.
-var notTextModels = regexp.MustCompile(`embed|tts|audio|realtime|image|whisper|transcribe|moderation|ocr|voice|voxtral|live|omni|robotics|computer-use|^(ada|babbage|curie|davinci|text-)|davinci|^ft:|:free$|\.ft-`)
+var notTextModels = lazyregexp.New(`embed|tts|audio|realtime|image|whisper|transcribe|moderation|ocr|voice|voxtral|live|omni|robotics|computer-use|^(ada|babbage|curie|davinci|text-)|davinci|^ft:|:free$|\.ft-`)
 
 // provider is an entry of the list that the project genai-prices publishes as
 // JSON.

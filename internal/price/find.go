@@ -1,9 +1,10 @@
 package price
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // Vendors and their resellers write the same model in many ways:
@@ -15,14 +16,14 @@ import (
 //	publishers/google/models/gemini-2.5-pro          Vertex
 //	gpt-5-2025-10-01                                 a dated release
 var (
-	bedrockRevision = regexp.MustCompile(`-v[0-9]+(:[0-9]+)?$`)
-	releaseDate     = regexp.MustCompile(`([-@][0-9]{8}|-[0-9]{4}-[0-9]{2}-[0-9]{2})$`)
-	sellerPath      = regexp.MustCompile(`^(models/|publishers/[a-z]+/models/|((openrouter|bedrock|vertex|vertex_ai)/)?(anthropic|openai|google|gemini|vertex|vertex_ai|bedrock|x-ai|xai|mistralai)/)`)
-	bedrockPrefix   = regexp.MustCompile(`^((us|eu|apac|jp|au|global|us-gov)\.)?(anthropic|amazon|meta|mistral|cohere|openai)\.`)
+	bedrockRevision = lazyregexp.New(`-v[0-9]+(:[0-9]+)?$`)
+	releaseDate     = lazyregexp.New(`([-@][0-9]{8}|-[0-9]{4}-[0-9]{2}-[0-9]{2})$`)
+	sellerPath      = lazyregexp.New(`^(models/|publishers/[a-z]+/models/|((openrouter|bedrock|vertex|vertex_ai)/)?(anthropic|openai|google|gemini|vertex|vertex_ai|bedrock|x-ai|xai|mistralai)/)`)
+	bedrockPrefix   = lazyregexp.New(`^((us|eu|apac|jp|au|global|us-gov)\.)?(anthropic|amazon|meta|mistral|cohere|openai)\.`)
 
 	// releaseSuffix matches what may follow a prefix: a release of the same
 	// model, but not a number of one or two digits, which is another version.
-	releaseSuffix = regexp.MustCompile(`^(-latest|-preview(-[0-9]{2}-[0-9]{2,4})?|-exp(-[0-9]{2}-[0-9]{2})?|\[1m\]|[-@][0-9]{3,8}|-[0-9]{4}-[0-9]{2}-[0-9]{2})*$`)
+	releaseSuffix = lazyregexp.New(`^(-latest|-preview(-[0-9]{2}-[0-9]{2,4})?|-exp(-[0-9]{2}-[0-9]{2})?|\[1m\]|[-@][0-9]{3,8}|-[0-9]{4}-[0-9]{2}-[0-9]{2})*$`)
 )
 
 // Find looks up a model by any name that vendors and their resellers use for it:

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
@@ -153,7 +153,7 @@ func anyProvider(data []byte, _ time.Time) state {
 	return valid
 }
 
-var keyLine = regexp.MustCompile(`(?m)^[ \t]*(?:export[ \t]+)?[A-Z_]+_API_KEY[ \t]*=[ \t]*["']?[^\s"'#]`)
+var keyLine = lazyregexp.New(`(?m)^[ \t]*(?:export[ \t]+)?[A-Z_]+_API_KEY[ \t]*=[ \t]*["']?[^\s"'#]`)
 
 // keyFile looks for an API key among the variables of a .env file.
 func keyFile(data []byte, _ time.Time) state {

@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // composeFiles start services beside a project.
 var composeFiles = []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"}
 
 // images matches the services in them that tests often connect to.
-var images = regexp.MustCompile(`(?m)^\s*image:\s*["']?(?:[\w.-]+/)*(postgres|postgis|mysql|mariadb|redis|valkey|mongo|rabbitmq|kafka|elasticsearch|opensearch|minio)\b`)
+var images = lazyregexp.New(`(?m)^\s*image:\s*["']?(?:[\w.-]+/)*(postgres|postgis|mysql|mariadb|redis|valkey|mongo|rabbitmq|kafka|elasticsearch|opensearch|minio)\b`)
 
 // envSamples are files that show that a project reads a .env which is not in git.
 var envSamples = []string{".env.example", ".env.sample", ".env.template", ".env.dist"}

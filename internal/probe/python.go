@@ -4,9 +4,10 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // pyproject is the part of a pyproject.toml that is read. A key has the type any if
@@ -261,8 +262,8 @@ func (py *python) unittestFile() string {
 }
 
 var (
-	importsPytest   = regexp.MustCompile(`(?m)^\s*(import|from)\s+pytest\b`)
-	importsUnittest = regexp.MustCompile(`(?m)^\s*(import|from)\s+unittest\b`)
+	importsPytest   = lazyregexp.New(`(?m)^\s*(import|from)\s+pytest\b`)
+	importsUnittest = lazyregexp.New(`(?m)^\s*(import|from)\s+unittest\b`)
 )
 
 func (py *python) testDir() string {
@@ -319,7 +320,7 @@ func anyRequires(requirements []any, name string) bool {
 
 // requirement matches the name at the start of a line, before version, extras and
 // markers, or before the = of a Pipfile.
-var requirement = regexp.MustCompile(`(?m)^\s*"?([A-Za-z0-9][A-Za-z0-9._-]*)`)
+var requirement = lazyregexp.New(`(?m)^\s*"?([A-Za-z0-9][A-Za-z0-9._-]*)`)
 
 func requiresPackage(text, name string) bool {
 	for _, match := range requirement.FindAllStringSubmatch(text, -1) {

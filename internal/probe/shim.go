@@ -4,10 +4,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"unicode"
 
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
@@ -161,12 +161,12 @@ func (p Prober) findManager(s *shim, path string) string {
 // taken from an answer: a person may paste the fix, and the answer may repeat text
 // from a file of the project.
 var (
-	missingVersion = regexp.MustCompile("version [`'\"]([A-Za-z0-9][A-Za-z0-9._-]*)[`'\"]? is not installed")
-	otherVersions  = regexp.MustCompile(`(?m)command exists in these \S+ versions:\n\s+([A-Za-z0-9][A-Za-z0-9._-]*)`)
-	asdfChoices    = regexp.MustCompile(`one of the following versions in your config file.*\n([a-z0-9-]+ [A-Za-z0-9][A-Za-z0-9._-]*)`)
-	ofPython       = regexp.MustCompile(`^(?:python|pip)[0-9.]*$`)
-	toolchain      = regexp.MustCompile(`toolchain '([A-Za-z0-9][A-Za-z0-9._-]*)' is not installed`)
-	advised        = regexp.MustCompile(`(?:asdf (?:install|set|global)|mise (?:use|install)|volta (?:install|pin)|` +
+	missingVersion = lazyregexp.New("version [`'\"]([A-Za-z0-9][A-Za-z0-9._-]*)[`'\"]? is not installed")
+	otherVersions  = lazyregexp.New(`(?m)command exists in these \S+ versions:\n\s+([A-Za-z0-9][A-Za-z0-9._-]*)`)
+	asdfChoices    = lazyregexp.New(`one of the following versions in your config file.*\n([a-z0-9-]+ [A-Za-z0-9][A-Za-z0-9._-]*)`)
+	ofPython       = lazyregexp.New(`^(?:python|pip)[0-9.]*$`)
+	toolchain      = lazyregexp.New(`toolchain '([A-Za-z0-9][A-Za-z0-9._-]*)' is not installed`)
+	advised        = lazyregexp.New(`(?:asdf (?:install|set|global)|mise (?:use|install)|volta (?:install|pin)|` +
 		`rustup (?:default|toolchain install|component add)|proto (?:install|use|pin)) [A-Za-z0-9][A-Za-z0-9@._-]*(?: [A-Za-z0-9][A-Za-z0-9@._-]*)?`)
 )
 
@@ -216,4 +216,4 @@ func firstLine(said string) string {
 	return ""
 }
 
-var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+var escapes = lazyregexp.New("\x1b\\[[0-9;?]*[A-Za-z]")

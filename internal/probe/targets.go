@@ -1,9 +1,10 @@
 package probe
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // runners are the programs that only start others. In a repository with several
@@ -115,8 +116,8 @@ func isAssignment(left, right string) bool {
 }
 
 var (
-	justRecipe = regexp.MustCompile(`^@?([A-Za-z][A-Za-z0-9_-]*)((?:\s+[^:=\s]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s:"']+))?)*)\s*:(?:[^=]|$)`)
-	justAlias  = regexp.MustCompile(`^alias\s+([A-Za-z][A-Za-z0-9_-]*)\s*:=`)
+	justRecipe = lazyregexp.New(`^@?([A-Za-z][A-Za-z0-9_-]*)((?:\s+[^:=\s]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s:"']+))?)*)\s*:(?:[^=]|$)`)
+	justAlias  = lazyregexp.New(`^alias\s+([A-Za-z][A-Za-z0-9_-]*)\s*:=`)
 )
 
 // justRecipes lists the recipes that need no argument.
@@ -145,7 +146,7 @@ func allOptional(parameters string) bool {
 	return true
 }
 
-var taskName = regexp.MustCompile(`^(\s+)["']?([A-Za-z0-9][A-Za-z0-9_.-]*)["']?:(?:\s|$)`)
+var taskName = lazyregexp.New(`^(\s+)["']?([A-Za-z0-9][A-Za-z0-9_.-]*)["']?:(?:\s|$)`)
 
 // taskNames lists the keys directly below tasks. It reads lines and does not parse
 // YAML: the names that matter are plain, and no alias of an untrusted file is

@@ -2,13 +2,14 @@ package probe
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
-var versionNumber = regexp.MustCompile(`\d+\.\d+(?:\.\d+)*(?:-[0-9A-Za-z.]+)?`)
+var versionNumber = lazyregexp.New(`\d+\.\d+(?:\.\d+)*(?:-[0-9A-Za-z.]+)?`)
 
 // firstVersion returns the first version number in an answer, or an empty string.
 func firstVersion(said string) string { return versionNumber.FindString(said) }

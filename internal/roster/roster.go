@@ -8,13 +8,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/credential"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
@@ -167,7 +167,7 @@ func (c Change) apply(a *loop.Agent) {
 }
 
 // handleForm is short enough for a table and safe in a branch, a file and a URL.
-var handleForm = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+var handleForm = lazyregexp.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 const longestHandle = 32
 

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/git/hazard"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/pattern"
@@ -80,7 +80,7 @@ func (v Survey) firstName() string {
 	return firstLoop + "-" + strings.Trim(notKebab.ReplaceAllString(strings.ToLower(v.Package), "-"), "-")
 }
 
-var notKebab = regexp.MustCompile(`[^a-z0-9]+`)
+var notKebab = lazyregexp.New(`[^a-z0-9]+`)
 
 // ExistingLoop is the name of the loop that would be proposed and that is there
 // already, unless the request names one itself or is to write over it.

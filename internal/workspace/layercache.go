@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
@@ -72,7 +72,7 @@ func (s *layerCache) makingDir(name string) string {
 // suffixMake ends the name of the lock that is held while a layer is made.
 const suffixMake = ".make"
 
-var objectName = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+var objectName = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // openLayers returns the tree of rev and layers that show it, topmost first. The
 // caller holds them and releases them.

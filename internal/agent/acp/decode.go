@@ -5,13 +5,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -21,7 +21,7 @@ import (
 const version = 1
 
 // sessionIDPattern matches valid IDs of conversations.
-var sessionIDPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$`)
+var sessionIDPattern = lazyregexp.New(`^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$`)
 
 // answerHandler handles the answer to a request.
 type answerHandler func(result json.RawMessage) []agent.Event

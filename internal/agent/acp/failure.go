@@ -3,11 +3,11 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -63,26 +63,26 @@ var errorNames = map[text]loop.FailureClass{
 const apiError = "APIError"
 
 // overflowPattern matches messages that a conversation is too long for the model.
-var overflowPattern = regexp.MustCompile(`(?i)context[ _-]?(length|window|limit)|(prompt|input) is too long|maximum context|too many tokens|maximum number of tokens`)
+var overflowPattern = lazyregexp.New(`(?i)context[ _-]?(length|window|limit)|(prompt|input) is too long|maximum context|too many tokens|maximum number of tokens`)
 
 // errorSigns are patterns in vendors' errors, the most reliable first.
 var errorSigns = []struct {
-	sign  *regexp.Regexp
+	sign  *lazyregexp.Regexp
 	class loop.FailureClass
 }{
-	{regexp.MustCompile(`(?i)max[_ ]output[_ ]tokens|output token maximum`), loop.FailureMaxTokens},
+	{lazyregexp.New(`(?i)max[_ ]output[_ ]tokens|output token maximum`), loop.FailureMaxTokens},
 	{overflowPattern, loop.FailureOverflow},
-	{regexp.MustCompile(`(?i)insufficient[ _]quota|quota exceeded|credit balance|check your plan`), loop.FailureQuota},
-	{regexp.MustCompile(`(?i)rate[ _-]?limit|usage limit|too many requests|resource_exhausted`), loop.FailureRateLimit},
-	{regexp.MustCompile(`(?i)unauthori[sz]ed|unauthenticated|authentication|api[ -]key|permission denied`), loop.FailureAuth},
+	{lazyregexp.New(`(?i)insufficient[ _]quota|quota exceeded|credit balance|check your plan`), loop.FailureQuota},
+	{lazyregexp.New(`(?i)rate[ _-]?limit|usage limit|too many requests|resource_exhausted`), loop.FailureRateLimit},
+	{lazyregexp.New(`(?i)unauthori[sz]ed|unauthenticated|authentication|api[ -]key|permission denied`), loop.FailureAuth},
 	{
-		regexp.MustCompile(`(?i)overloaded|unavailable|server error|bad gateway|high demand|request failed|disconnected|econnre|socket hang up|fetch failed|terminated`),
+		lazyregexp.New(`(?i)overloaded|unavailable|server error|bad gateway|high demand|request failed|disconnected|econnre|socket hang up|fetch failed|terminated`),
 		loop.FailureServer,
 	},
 }
 
 // statusPattern matches an HTTP status in the text of an error.
-var statusPattern = regexp.MustCompile(`\b(400|401|402|403|404|413|422|429|500|502|503|504|529)\b`)
+var statusPattern = lazyregexp.New(`\b(400|401|402|403|404|413|422|429|500|502|503|504|529)\b`)
 
 // failureOf reads an error that came as an answer.
 func failureOf(raw json.RawMessage) *loop.Failure {

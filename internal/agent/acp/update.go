@@ -3,10 +3,10 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // takeUpdate reads a notification. Updates before the prompt belong to earlier
@@ -67,7 +67,7 @@ func (d *decoder) flushText() []agent.Event {
 }
 
 // warningPattern matches notices that are not errors.
-var warningPattern = regexp.MustCompile(`^(Warning|Config warning): |^\*Context compacted`)
+var warningPattern = lazyregexp.New(`^(Warning|Config warning): |^\*Context compacted`)
 
 // takeNotice keeps a message of the program itself, which is not text of the
 // agent.
@@ -125,7 +125,7 @@ func (d *decoder) toolEvents(later tool) []agent.Event {
 
 // toolNamePattern matches titles that are a tool's name: some programs announce
 // tools that way.
-var toolNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+var toolNamePattern = lazyregexp.New(`^[a-z][a-z0-9_]*$`)
 
 // mergeTool adds a message about a tool's call to what is known of the call.
 func (d *decoder) mergeTool(later tool) tool {

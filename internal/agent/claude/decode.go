@@ -3,10 +3,10 @@ package claude
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -15,7 +15,7 @@ import (
 type text = agent.Text
 
 // sessionID is what an id of a conversation can look like: never an option.
-var sessionID = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,63}$`)
+var sessionID = lazyregexp.New(`^[0-9A-Za-z][0-9A-Za-z-]{0,63}$`)
 
 // exitTerminated is how the program ends by itself after SIGTERM.
 const exitTerminated = 128 + 15

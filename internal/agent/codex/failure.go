@@ -3,12 +3,12 @@ package codex
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -66,7 +66,7 @@ func (e turnError) toFailure(l limits) *loop.Failure {
 }
 
 var (
-	httpStatus   = regexp.MustCompile(`^(?:unexpected status|exceeded retry limit, last status:) ([1-5][0-9][0-9])\b`)
+	httpStatus   = lazyregexp.New(`^(?:unexpected status|exceeded retry limit, last status:) ([1-5][0-9][0-9])\b`)
 	classByWords = []struct {
 		words string
 		class loop.FailureClass

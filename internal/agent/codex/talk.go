@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -28,7 +28,7 @@ const unknownMethod = -32601
 const needsAppServer = "pawl needs one with an app-server: npm install -g @openai/codex"
 
 // threadID is what an id of a conversation can look like.
-var threadID = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,63}$`)
+var threadID = lazyregexp.New(`^[0-9A-Za-z][0-9A-Za-z-]{0,63}$`)
 
 type text = agent.Text
 

@@ -3,18 +3,18 @@ package gemini
 import (
 	"bytes"
 	"io"
-	"regexp"
 	"sync"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // longest is how much of a line is looked at.
 const longest = 4 << 10
 
 var (
-	again = regexp.MustCompile(`^Attempt \d+ failed.*[Rr]etrying`)
-	named = regexp.MustCompile(`^Error when talking to Gemini API Full report available at: \S+ _?(\w+): `)
+	again = lazyregexp.New(`^Attempt \d+ failed.*[Rr]etrying`)
+	named = lazyregexp.New(`^Error when talking to Gemini API Full report available at: \S+ _?(\w+): `)
 )
 
 // words passes on what the program prints beside its events, tells of calls that

@@ -2,11 +2,11 @@ package qwen
 
 import (
 	"cmp"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -17,7 +17,7 @@ type problem struct {
 
 // apiError is how the program words what its model's interface answered: with
 // the status of HTTP, unless there was no answer.
-var apiError = regexp.MustCompile(`^\[API Error: (?:(\d{3}) )?`)
+var apiError = lazyregexp.New(`^\[API Error: (?:(\d{3}) )?`)
 
 // classify says why a turn failed, by the error of its result.
 func classify(l line) *loop.Failure {
@@ -53,7 +53,7 @@ var byType = map[string]loop.FailureClass{
 
 // errorType is where a vendor's answer, which the program repeats as it came,
 // names the kind of its error.
-var errorType = regexp.MustCompile(`"(?:type|code)": ?"([a-z_]+)"|^\[API Error: ([a-z_]+):`)
+var errorType = lazyregexp.New(`"(?:type|code)": ?"([a-z_]+)"|^\[API Error: ([a-z_]+):`)
 
 // wordOf is the class of the first name of an error that is known in a text.
 func wordOf(text string) loop.FailureClass {

@@ -13,7 +13,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/git/gitdir"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // Kinds of hazards.
@@ -145,7 +145,7 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-var address = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s@]*@`)
+var address = lazyregexp.New(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s@]*@`)
 
 // withoutPassword drops what stands before the host of every address in s,
 // apart from a plain user name over ssh, which is not a secret.

@@ -3,9 +3,9 @@ package model
 import (
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/modelapi"
 	"github.com/pawl-run/pawl/internal/modeltool"
 )
@@ -24,9 +24,9 @@ type route struct {
 // The paths that are forwarded, for each provider. Anything before them is dropped:
 // upstreamURL builds the path that is sent.
 var (
-	anthropicPath = regexp.MustCompile(`(?:^|/)v1/(messages|messages/count_tokens|models|models/[\w.:@-]+)$`)
-	openAIPath    = regexp.MustCompile(`(?:^|/)(chat/completions|responses|responses/input_tokens|models|models/[\w.:@/-]+)$`)
-	geminiPath    = regexp.MustCompile(`(?:^|/)(v1|v1beta|v1alpha)/(models(?:/[\w.@-]+)?|(?:models|tunedModels)/([\w.@-]+):(\w+))$`)
+	anthropicPath = lazyregexp.New(`(?:^|/)v1/(messages|messages/count_tokens|models|models/[\w.:@-]+)$`)
+	openAIPath    = lazyregexp.New(`(?:^|/)(chat/completions|responses|responses/input_tokens|models|models/[\w.:@/-]+)$`)
+	geminiPath    = lazyregexp.New(`(?:^|/)(v1|v1beta|v1alpha)/(models(?:/[\w.@-]+)?|(?:models|tunedModels)/([\w.@-]+):(\w+))$`)
 )
 
 // routeOf finds out what a request calls. It returns false if that is not

@@ -4,10 +4,10 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/probe"
 	"github.com/pawl-run/pawl/internal/proc"
 )
@@ -169,7 +169,7 @@ func pnpmCaches(env []string) []Cache {
 	return cachesBelow(env, "pnpm", "npm_config_store_dir", npmSetting(env, "store-dir", store), ".")
 }
 
-var localRepository = regexp.MustCompile(`<localRepository>\s*([^<$]+?)\s*</localRepository>`)
+var localRepository = lazyregexp.New(`<localRepository>\s*([^<$]+?)\s*</localRepository>`)
 
 // mavenCaches lists the packages, and the copies of Maven that its wrapper fetched.
 // From the settings, which may hold passwords, it takes only the place of the

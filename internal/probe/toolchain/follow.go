@@ -8,9 +8,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 const (
@@ -186,7 +187,7 @@ func (r *resolver) followInterpreter(ctx context.Context, script, head string) e
 
 // longInterpreter matches how Python's installers write an interpreter whose path is
 // too long for the kernel or has spaces.
-var longInterpreter = regexp.MustCompile(`^#!/bin/sh\n'''exec' "?([^"\n]+?)"? "\$0" "\$@"\n`)
+var longInterpreter = lazyregexp.New(`^#!/bin/sh\n'''exec' "?([^"\n]+?)"? "\$0" "\$@"\n`)
 
 // interpreterOf returns the program whose path is in the first line of a script, and
 // the word that env has to look up.

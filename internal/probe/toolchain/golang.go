@@ -7,10 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
@@ -66,7 +66,7 @@ func (r *resolver) chooseGoFile(path string) (string, error) {
 	return filepath.Join(dir, "bin", filepath.Base(path)), nil
 }
 
-var goLine = regexp.MustCompile(`(?m)^(?:go\s+(\d[0-9a-z.]*)|toolchain\s+(go\d[0-9a-z.]*))\s*(?://.*)?$`)
+var goLine = lazyregexp.New(`(?m)^(?:go\s+(\d[0-9a-z.]*)|toolchain\s+(go\d[0-9a-z.]*))\s*(?://.*)?$`)
 
 // wantedGoVersion returns the newest version that go.work or go.mod names, in dir or above
 // it, and that file.

@@ -3,15 +3,15 @@ package toolchain
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/shell"
 )
 
 // interpreterName runs the file that its first argument names.
-var interpreterName = regexp.MustCompile(`^(sh|bash|dash|ksh|zsh|ash|node|bun|ruby|perl|php|python[0-9.]*)$`)
+var interpreterName = lazyregexp.New(`^(sh|bash|dash|ksh|zsh|ash|node|bun|ruby|perl|php|python[0-9.]*)$`)
 
 // HiddenFile is a file of the host that a line for the shell runs and that is not
 // visible beside the toolchains: below ~, which is another folder there, or a

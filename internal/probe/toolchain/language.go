@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/dirglob"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
@@ -115,9 +115,9 @@ func (r *resolver) addJava(ctx context.Context) error {
 }
 
 var (
-	pythonName = regexp.MustCompile(`^python(\d+(?:\.\d+)?)?$`)
-	pythonFull = regexp.MustCompile(`^python(\d+\.\d+)$`)
-	madeWith   = regexp.MustCompile(`(?m)^(home|executable)\s*=\s*(.+?)\s*$`)
+	pythonName = lazyregexp.New(`^python(\d+(?:\.\d+)?)?$`)
+	pythonFull = lazyregexp.New(`^python(\d+\.\d+)$`)
+	madeWith   = lazyregexp.New(`(?m)^(home|executable)\s*=\s*(.+?)\s*$`)
 )
 
 // addPython adds what a Python interpreter needs outside of its prefix: in an
@@ -244,7 +244,7 @@ func (r *resolver) addCorepack(word string) error {
 	return nil
 }
 
-var plainVersion = regexp.MustCompile(`^[0-9][0-9A-Za-z.-]*$`)
+var plainVersion = lazyregexp.New(`^[0-9][0-9A-Za-z.-]*$`)
 
 // wantedManagerVersion returns the version of the package manager that the project asks
 // for, or an empty string.

@@ -2,20 +2,21 @@ package spine
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // maxText is the longest text of an item, in runes.
 const maxText = 500
 
 var (
-	escapes  = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x{90}\x{98}\x{9d}-\x{9f}])[^\x07\x1b\x{9c}]*(?:\x07|\x1b\\|\x{9c})?|\x1b[ -/]*[0-~]?`)
-	comments = regexp.MustCompile(`<!--.*?-->`)
-	leading  = regexp.MustCompile(`^(?:[-*+](?: |$)|\[[Pp]([1-9])\] ?)`)
-	tagged   = regexp.MustCompile(`^([ \t]*[-*+][ \t]+)(?:\[[Pp][1-9]\][ \t]*)?`)
+	escapes  = lazyregexp.New(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x{90}\x{98}\x{9d}-\x{9f}])[^\x07\x1b\x{9c}]*(?:\x07|\x1b\\|\x{9c})?|\x1b[ -/]*[0-~]?`)
+	comments = lazyregexp.New(`<!--.*?-->`)
+	leading  = lazyregexp.New(`^(?:[-*+](?: |$)|\[[Pp]([1-9])\] ?)`)
+	tagged   = lazyregexp.New(`^([ \t]*[-*+][ \t]+)(?:\[[Pp][1-9]\][ \t]*)?`)
 
 	// Marks that remain after complete comments were removed must neither open nor
 	// close a comment in the file.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"embed"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/pattern"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -145,8 +145,8 @@ func (s *templateData) fillFromPattern(p pattern.Pattern) {
 }
 
 var (
-	kebabCase = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-	cadences  = regexp.MustCompile(`^([0-9]+[mhd]|[0-9 */,-]+)$`)
+	kebabCase = lazyregexp.New(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	cadences  = lazyregexp.New(`^([0-9]+[mhd]|[0-9 */,-]+)$`)
 )
 
 // validate refuses a request that cannot be a new loop, and text that looks different
@@ -279,7 +279,7 @@ func yamlText(value string) string {
 }
 
 // bareText matches values that every reader takes for text.
-var bareText = regexp.MustCompile(`^[A-Za-z_./][A-Za-z0-9_./*-]*$|^[0-9]+[A-Za-z][A-Za-z0-9_.-]*$`)
+var bareText = lazyregexp.New(`^[A-Za-z_./][A-Za-z0-9_./*-]*$|^[0-9]+[A-Za-z][A-Za-z0-9_.-]*$`)
 
 // yamlWords are words that YAML parsers do not take for text.
 var yamlWords = []string{"null", "true", "false", "yes", "no", "on", "off", "y", "n", ".", "..", "...", ".inf", ".nan"}

@@ -2,11 +2,12 @@ package spine
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // layout says where the parts of a STATE.md are. All numbers are indexes of lines;
@@ -43,10 +44,10 @@ type unit struct {
 }
 
 var (
-	sectionLine = regexp.MustCompile(`^ {0,3}(#{2,6})[^#\pL]*(\pL+)`)
-	titleLine   = regexp.MustCompile(`(?i)^ {0,3}#(|[^#\pL\pN_]|[^#].*[^\pL\pN_])STATE[\s*_.:]*(?:\([^)]*\))?[\s#]*$`)
-	otherLine   = regexp.MustCompile(`^ ?#{1,6}(?:\s|$)`)
-	ruleLine    = regexp.MustCompile(`^ ?(?:-{3,}|\*{3,}|_{3,})\s*$`)
+	sectionLine = lazyregexp.New(`^ {0,3}(#{2,6})[^#\pL]*(\pL+)`)
+	titleLine   = lazyregexp.New(`(?i)^ {0,3}#(|[^#\pL\pN_]|[^#].*[^\pL\pN_])STATE[\s*_.:]*(?:\([^)]*\))?[\s#]*$`)
+	otherLine   = lazyregexp.New(`^ ?#{1,6}(?:\s|$)`)
+	ruleLine    = lazyregexp.New(`^ ?(?:-{3,}|\*{3,}|_{3,})\s*$`)
 )
 
 // scanLayout finds the title, the header and the items, or says what is missing.

@@ -10,12 +10,13 @@ package spine
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // MaxState is the largest STATE.md that is read, in bytes.
@@ -191,11 +192,11 @@ func (s *State) Priority() []Item {
 }
 
 var (
-	headerLine  = regexp.MustCompile(`(?i)^[\s_*]*updated[_*]*\s*:`)
-	headerSpan  = regexp.MustCompile(`(?i)^[\s_*]*updated[_*]*\s*:.*?\breadiness\s*:?\s*\d+\s*(?:/\s*\d+)?[_*]*`)
-	headerTime  = regexp.MustCompile(`\d{4}-\d{2}-\d{2}(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?(?:[Zz]|[+-]\d{2}:?\d{2})?`)
-	headerRun   = regexp.MustCompile(`(?i)\brun\s*#?\s*(\d+)`)
-	headerReady = regexp.MustCompile(`(?i)\breadiness\s*:?\s*(\d+)`)
+	headerLine  = lazyregexp.New(`(?i)^[\s_*]*updated[_*]*\s*:`)
+	headerSpan  = lazyregexp.New(`(?i)^[\s_*]*updated[_*]*\s*:.*?\breadiness\s*:?\s*\d+\s*(?:/\s*\d+)?[_*]*`)
+	headerTime  = lazyregexp.New(`\d{4}-\d{2}-\d{2}(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?(?:[Zz]|[+-]\d{2}:?\d{2})?`)
+	headerRun   = lazyregexp.New(`(?i)\brun\s*#?\s*(\d+)`)
+	headerReady = lazyregexp.New(`(?i)\breadiness\s*:?\s*(\d+)`)
 )
 
 func headerText(updated time.Time, run int64, readiness int) string {

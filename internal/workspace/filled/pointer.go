@@ -3,8 +3,9 @@ package filled
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // pointer is what git LFS leaves in a commit in place of a file.
@@ -16,7 +17,7 @@ type pointer struct {
 // maxPointer bounds a pointer in bytes.
 const maxPointer = 1024
 
-var pointerRule = regexp.MustCompile(`^version https://git-lfs\.github\.com/spec/v1\noid sha256:([0-9a-f]{64})\nsize ([0-9]{1,18})\n$`)
+var pointerRule = lazyregexp.New(`^version https://git-lfs\.github\.com/spec/v1\noid sha256:([0-9a-f]{64})\nsize ([0-9]{1,18})\n$`)
 
 // parsePointer reads a pointer as git LFS writes it. It reports false for one with
 // extensions, which are programs.
