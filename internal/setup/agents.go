@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/roster"
 )
 
-// DriverView is what this machine has for one driver.
+// DriverView is the state of one driver on this machine.
 type DriverView struct {
 	Name      string      `json:"name"`
 	State     string      `json:"state"`             // ok, warn, bad: it cannot take a turn
@@ -26,11 +26,11 @@ type DriverView struct {
 	Auth      loop.Auth   `json:"auth,omitempty"`    // what a run would use; empty: neither key nor login
 	Account   string      `json:"account,omitempty"` // the same for every run with this key or login
 	AuthFrom  string      `json:"auth_from,omitempty"`
-	BaseURL   string      `json:"base_url,omitempty"`      // where its model is asked, if that is not the vendor's own
-	BaseFrom  string      `json:"base_url_from,omitempty"` // the variable of the environment that says so
-	Promise   string      `json:"promise"`                 // what Auth is worth
-	Metered   bool        `json:"metered"`                 // every token is counted on its way
-	Resume    bool        `json:"resume"`                  // it can go on with a conversation
+	BaseURL   string      `json:"base_url,omitempty"`      // address of its model, if it is not the vendor's own
+	BaseFrom  string      `json:"base_url_from,omitempty"` // the environment variable that sets it
+	Promise   string      `json:"promise"`                 // what pawl can promise with Auth
+	Metered   bool        `json:"metered"`                 // requests go through pawl, which counts every token
+	Resume    bool        `json:"resume"`                  // it can continue a conversation
 	Providers []string    `json:"providers,omitempty"`     // whose models it can reach with a key
 	Install   string      `json:"install,omitempty"`
 	Problem   string      `json:"problem,omitempty"`
@@ -39,8 +39,8 @@ type DriverView struct {
 	Actions []loop.Command `json:"actions,omitempty"` // those of Fix, as data
 }
 
-// Drivers says of every driver whether it can take a turn on this machine. It
-// starts programs only to ask for their versions.
+// Drivers reports of every driver whether it can take a turn on this machine. It starts
+// programs only to ask for their versions.
 func (d Doctor) Drivers(ctx context.Context) []DriverView {
 	found := d.Probe.FindAgents(ctx)
 	views := []DriverView{}
@@ -50,7 +50,7 @@ func (d Doctor) Drivers(ctx context.Context) []DriverView {
 	return views
 }
 
-// viewDriver looks at what one entry of the roster needs.
+// viewDriver describes a driver as one entry of the roster uses it.
 func (d Doctor) viewDriver(p agent.Profile, found []probe.Agent, who loop.Agent) DriverView {
 	v := DriverView{
 		Name: p.Name, State: readiness.StateOK, Providers: p.Providers, Resume: len(p.Sessions) > 0, Install: p.Install,
@@ -84,7 +84,7 @@ func (d Doctor) viewDriver(p agent.Profile, found []probe.Agent, who loop.Agent)
 	return v
 }
 
-// setProgram takes over what was found of the driver's own program.
+// setProgram sets what was found of the driver's own program.
 func (v *DriverView) setProgram(a probe.Agent) {
 	v.Path, v.Version = a.Path, a.Version
 	state := readiness.StateWarn
@@ -94,7 +94,7 @@ func (v *DriverView) setProgram(a probe.Agent) {
 	v.addNote(state, a.Problem, a.Fix)
 }
 
-// addNote adds one thing that a person should know.
+// addNote adds a problem with its fix, unless problem is empty.
 func (v *DriverView) addNote(state, problem, fix string, actions ...loop.Command) {
 	if problem == "" {
 		return
@@ -107,7 +107,7 @@ func (v *DriverView) addNote(state, problem, fix string, actions ...loop.Command
 	v.Actions = append(v.Actions, actions...)
 }
 
-// Summary is the view as one line.
+// Summary returns the view as one line.
 func (v DriverView) Summary() string {
 	parts := []string{strings.TrimSpace(v.Version + atPath(v.Path))}
 	if v.Login != probe.LoginNo {
@@ -128,7 +128,7 @@ func (v DriverView) Summary() string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ", ")
 }
 
-// modelAddress is where the model is asked, if that is not the vendor's own.
+// modelAddress says where the model is, if that is not the vendor's own address.
 func (v DriverView) modelAddress() string {
 	switch {
 	case v.BaseURL == "":
@@ -146,7 +146,7 @@ func atPath(path string) string {
 	return " at " + path
 }
 
-// checkActor is about who acts in a loop, and its row has the driver's name.
+// checkActor adds the rows of the agent of a loop, named by its driver.
 func (d Doctor) checkActor(ctx context.Context, def loop.Definition, add adder) {
 	who, err := d.loopActor(ctx, def)
 	if err != nil {
@@ -172,8 +172,9 @@ func (d Doctor) checkActor(ctx context.Context, def loop.Definition, add adder) 
 	}
 }
 
-// loopActor is who acts in a loop: an entry of the roster with what the definition
-// says over it. Who cannot be found is a *loop.Fault.
+// loopActor returns the agent of a loop: the entry of the roster with the keys of the
+// definition in place of its own. If there is no such entry, the error is a
+// *loop.Fault.
 func (d Doctor) loopActor(ctx context.Context, def loop.Definition) (loop.Agent, error) {
 	who := loop.Agent{Driver: cmp.Or(def.Agent, "command")}
 	if d.driverProfile(who.Driver).Name == "" {
@@ -187,7 +188,7 @@ func (d Doctor) loopActor(ctx context.Context, def loop.Definition) (loop.Agent,
 	return who, nil
 }
 
-// driverProfile is zero for a name that no driver has.
+// driverProfile returns the profile of a driver; zero if there is no such driver.
 func (d Doctor) driverProfile(name string) agent.Profile {
 	if i := slices.IndexFunc(d.Profiles, func(p agent.Profile) bool { return p.Name == name }); i >= 0 {
 		return d.Profiles[i]
@@ -195,7 +196,7 @@ func (d Doctor) driverProfile(name string) agent.Profile {
 	return agent.Profile{}
 }
 
-// rosterEntry reads the roster, if there is one.
+// rosterEntry finds an entry of the roster.
 func (d Doctor) rosterEntry(ctx context.Context, name string) (loop.Agent, error) {
 	r := roster.Roster{Profiles: d.Profiles}
 	if d.Service != nil {

@@ -14,21 +14,21 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
-// ConfiningTiers are those that confine a program on some host, the strongest
+// ConfiningTiers returns the tiers that confine a program on some host, the strongest
 // first.
 func ConfiningTiers() []string {
 	return []string{string(sandbox.Full), string(sandbox.Landlock), string(sandbox.Seatbelt)}
 }
 
-// CheckConfinement returns nil if this machine keeps what a tier promises, and else a
-// *loop.Fault with the cause and its fix. What it finds is remembered in home.
+// CheckConfinement returns nil if this machine keeps what a tier promises, and a
+// *loop.Fault with the cause and its fix if it does not. It caches results in home.
 func CheckConfinement(ctx context.Context, home, tier string) error {
 	return sandbox.Check(ctx, home, sandbox.Tier(tier))
 }
 
-// SandboxRows tries a tier on this machine: a row for each action inside it, and
-// one for the whole, with the fix if the machine cannot keep what the tier
-// promises. It writes nothing that stays.
+// SandboxRows tries a tier on this machine. It returns a row for each action inside the
+// sandbox, and one for the whole, with the fix if the machine does not keep what the
+// tier promises. It leaves no files behind.
 func (d Doctor) SandboxRows(ctx context.Context, tier string) []DoctorRow {
 	var rows []DoctorRow
 	dir, done, err := d.anyHome()
@@ -60,7 +60,7 @@ func (d Doctor) SandboxRows(ctx context.Context, tier string) []DoctorRow {
 	return append(rows, whole)
 }
 
-// copiesRow says what it means that no layers can be mounted.
+// copiesRow says what follows if no layers can be mounted.
 func copiesRow(none *sandbox.NoLayers) DoctorRow {
 	return DoctorRow{
 		State: readiness.StateWarn, Check: "copies",
@@ -68,9 +68,9 @@ func copiesRow(none *sandbox.NoLayers) DoctorRow {
 	}
 }
 
-// anyHome is pawl's home or, because who only looks makes none, a folder that goes
-// with done. That is beside where the home would be, if it can be made there:
-// what copies can be made of depends on the file system.
+// anyHome returns pawl's home or, if there is none, a temporary folder that done
+// removes: the doctor makes no home. The folder is beside the future home if possible,
+// because how copies can be made depends on the file system.
 func (d Doctor) anyHome() (dir string, done func(), err error) {
 	if _, err := os.Stat(d.Home); err == nil {
 		return d.Home, func() {}, nil
@@ -81,7 +81,7 @@ func (d Doctor) anyHome() (dir string, done func(), err error) {
 	return dir, func() { _ = sandbox.RemoveTree(dir) }, err
 }
 
-// checkSandbox says what confines a run of the definition, and whether it can.
+// checkSandbox adds the rows about what confines a run of the definition.
 func (d Doctor) checkSandbox(ctx context.Context, def loop.Definition, add adder) {
 	def = def.WithDefaults()
 	switch tier := sandbox.Tier(def.Sandbox); tier {
@@ -98,7 +98,7 @@ func (d Doctor) checkSandbox(ctx context.Context, def loop.Definition, add adder
 	}
 }
 
-// checkConfinement says whether this machine keeps what a tier promises.
+// checkConfinement adds a row that says whether this machine keeps what a tier promises.
 func (d Doctor) checkConfinement(ctx context.Context, tier sandbox.Tier, add adder) {
 	home, done, err := d.anyHome()
 	if err != nil {
@@ -122,15 +122,15 @@ func (d Doctor) checkConfinement(ctx context.Context, tier sandbox.Tier, add add
 	add(readiness.StateBad, "sandbox", string(tier)+": "+why, fix.Text, fix.Actions...)
 }
 
-// checkToolchains says which installation each program of a loop is, as far as it is
-// not the system's, and which set-up prepares its dependencies.
+// checkToolchains adds the rows of the installations of a loop's programs that are not
+// the system's, and of the set-up that prepares its dependencies.
 func (d Doctor) checkToolchains(ctx context.Context, def loop.Definition, add adder) {
 	def = def.WithDefaults()
 	if d.Service == nil || d.Service.engine == nil || !sandbox.Tier(def.Sandbox).HasOwnRoot() {
 		return
 	}
 	if def.Agent == "" && def.AgentCommand == "" {
-		return // Said already, in the row of the agent.
+		return // The row of the agent says so already.
 	}
 	defer removeIfNew(d.Home)()
 	tools, err := d.Service.engine.Toolset(ctx, d.Service.ws.Target(def))

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-run/pawl/internal/shape"
 )
 
-// Diagnosis is what the doctor found, schema pawl.doctor/v1.
+// Diagnosis is the result of the doctor, schema pawl.doctor/v1.
 type Diagnosis struct {
 	Data []DoctorRow   `json:"data"`
 	Meta DiagnosisMeta `json:"meta"`

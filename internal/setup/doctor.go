@@ -28,13 +28,13 @@ const (
 	StateBad  = readiness.StateBad  // the loop will not run as it says
 )
 
-// DoctorRow is one thing that a loop needs, and whether it is so.
+// DoctorRow is one thing that a loop needs, and its state.
 type DoctorRow struct {
 	Loop   string `json:"loop,omitempty"` // empty: of the machine
 	State  string `json:"state"`          // ok, warn, bad
 	Check  string `json:"check"`
 	Detail string `json:"detail"`
-	Fix    string `json:"fix,omitempty"` // the change to make, for somebody with a shell
+	Fix    string `json:"fix,omitempty"` // the change to make, as text for a shell
 
 	Actions []loop.Command `json:"actions,omitempty"` // those of Fix, as data
 }
@@ -43,7 +43,7 @@ func newRow(name, state, check, detail, fix string, actions ...loop.Command) Doc
 	return DoctorRow{name, state, check, detail, loop.Advise(fix, actions...).String(), actions}
 }
 
-// OfflineRows makes the rows that need nothing but the definition.
+// OfflineRows returns the rows that need only the definition.
 func OfflineRows(c loops.Checked) []DoctorRow {
 	p, known := pattern.Find(c.Config.Pattern.Text)
 	var rows []DoctorRow
@@ -53,12 +53,12 @@ func OfflineRows(c loops.Checked) []DoctorRow {
 	return rows
 }
 
-// Doctor looks at the machine and tries what a run would need. It writes
-// nothing to a store or a checkout.
+// Doctor looks at the machine and tries what a run would need. It does not write to a
+// store or a checkout.
 type Doctor struct {
-	Service  *Service // of the repository; nil outside of one
+	Service  *Service // of the repository; nil if there is none
 	Reason   error    // why there is no Service
-	Store    error    // why the store cannot be used; nil if it can, or is not there yet
+	Store    error    // why the store cannot be used; nil if it can, or if there is none yet
 	Probe    probe.Prober
 	Profiles []agent.Profile // of all drivers
 	Dir      string          // where programs and relative paths are looked for
@@ -66,7 +66,7 @@ type Doctor struct {
 	Output   io.Writer       // gets what gates print; nil discards it
 }
 
-// LoopRows makes the rows of one loop, gates tried on its base included. It blocks
+// LoopRows returns the rows of one loop. It runs the gates on the base, and blocks
 // until they have ended.
 func (d Doctor) LoopRows(ctx context.Context, c loops.Checked) []DoctorRow {
 	if d.Service == nil {
@@ -87,7 +87,7 @@ func (d Doctor) LoopRows(ctx context.Context, c loops.Checked) []DoctorRow {
 	return rows
 }
 
-// adder takes one row.
+// adder adds one row.
 type adder func(state, check, detail, fix string, actions ...loop.Command)
 
 func (d Doctor) checkGit(ctx context.Context, tier loop.Tier, add adder) {
@@ -118,7 +118,7 @@ func (d Doctor) checkGit(ctx context.Context, tier loop.Tier, add adder) {
 	add(readiness.StateOK, "worktree", "git worktree list answers", "")
 }
 
-// checkGatePrograms resolves the first word of each gate, as the shell would.
+// checkGatePrograms looks for the program of each gate, as the shell would.
 func (d Doctor) checkGatePrograms(ctx context.Context, c loops.Checked, add adder) {
 	for _, g := range []struct{ key, line string }{
 		{"verify", c.Config.Verify.Text}, {"guard", c.Config.Guard.Text}, {"setup", c.Setup},
@@ -129,8 +129,8 @@ func (d Doctor) checkGatePrograms(ctx context.Context, c loops.Checked, add adde
 	}
 }
 
-// checkProgram adds the row of one word of a command. Words of the shell itself are
-// no programs and are there.
+// checkProgram adds the row of a program that a command starts. Built-in commands of
+// the shell are found too.
 func (d Doctor) checkProgram(ctx context.Context, check, key, word string, add adder) {
 	p := d.Probe.FindProgram(ctx, d.Dir, word)
 	switch {
@@ -168,7 +168,7 @@ func (d Doctor) isBuiltIn(ctx context.Context, word string) bool {
 	return err == nil && res.Exit == 0 || word == "!" || word == "("
 }
 
-// checkKillSwitch says of each part of the kill switch whether it is watched.
+// checkKillSwitch adds a row for each part of the kill switch.
 func (d Doctor) checkKillSwitch(ctx context.Context, c loops.Checked, add adder) {
 	if !readiness.IsFilled(c.Config.KillSwitch.Text) {
 		return
@@ -195,7 +195,7 @@ func (d Doctor) checkKillSwitch(ctx context.Context, c loops.Checked, add adder)
 	}
 }
 
-// checkLabel asks for the label once, as a run does.
+// checkLabel asks the code host for the label once, as a run does.
 func (d Doctor) checkLabel(ctx context.Context, c loops.Checked, add adder) {
 	const check, label, fix = "kill_switch", "the label " + loop.PauseLabel, "gh auth login, or take the label out of kill_switch"
 	if d.Service == nil || d.Service.engine == nil || d.Service.engine.Label == nil {
@@ -216,8 +216,8 @@ func (d Doctor) checkLabel(ctx context.Context, c loops.Checked, add adder) {
 	}
 }
 
-// checkGates tries the gates on the tip of the base, so that one that is broken is
-// known before an agent is paid.
+// checkGates runs the gates on the tip of the base, so that a broken gate is found
+// before an agent costs money.
 func (d Doctor) checkGates(ctx context.Context, c loops.Checked, add adder) {
 	if d.Service == nil || c.Definition.Verify == "" && c.Definition.Guard == "" {
 		return
@@ -256,7 +256,7 @@ func (d Doctor) checkGates(ctx context.Context, c loops.Checked, add adder) {
 	}
 }
 
-// gateEnded says how a gate ended, with the last that it printed.
+// gateEnded says how a gate ended, with the last line that it printed.
 func gateEnded(how string, g GateTry) string {
 	text := fmt.Sprintf("%s (exit status %d)", how, g.Exit)
 	if last := lastLine(g.Evidence); last != "" {
@@ -265,7 +265,7 @@ func gateEnded(how string, g GateTry) string {
 	return text
 }
 
-// oneLine is a text of several lines in one row, cut where nobody reads on.
+// oneLine joins the lines of a text, and cuts it if it is long.
 func oneLine(text string) string {
 	const most = 400
 	runes := []rune(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " "))

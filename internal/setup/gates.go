@@ -15,22 +15,22 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
-// GateTry is what one gate says of the base, before any agent has worked.
+// GateTry is the result of one gate on the base, before any agent has worked.
 type GateTry struct {
 	runs.Gate
-	Missing bool `json:"missing"` // its program is not there, or cannot be executed
+	Missing bool `json:"missing"` // its program is missing or cannot be executed
 
-	Obstacle string `json:"obstacle,omitempty"` // why it could not do its work at all, so that no run comes to a turn
+	Obstacle string `json:"obstacle,omitempty"` // why it could not work at all, so that a run would end before its first turn
 	Fix      string `json:"fix,omitempty"`
 }
 
-// TryGates tries the gates of a loop on the tip of its base, as its next run
-// would, and blocks until they have ended. Out gets what they print; nil
-// discards it. A loop without gates has an empty list; when ctx ends, what is
-// known so far comes beside the error.
+// TryGates runs the gates of a loop on the tip of its base, as its next run would, and
+// blocks until they have ended. Out gets what they print; nil discards it. A loop
+// without gates has an empty list. If ctx ends, the results so far are returned with
+// the error.
 //
-// It is not a run: the store is not written, and need not exist. Agent and
-// sandbox of the loop may be such that no run could start.
+// It is not a run: it does not write to the store, which need not exist, and needs
+// neither the agent nor the sandbox of the loop.
 func (s *Service) TryGates(ctx context.Context, name string, out io.Writer) ([]GateTry, error) {
 	if s.engine == nil {
 		return nil, fmt.Errorf("try the gates of %s: %w", name, errNoEngine)
@@ -52,9 +52,8 @@ func (s *Service) TryGates(ctx context.Context, name string, out io.Writer) ([]G
 // programs.
 var errNoEngine = errors.New("this service only reads")
 
-// removeIfNew returns what takes pawl's home away again if it is not there now and
-// holds nothing but the empty folders of a try then: who only looks leaves no
-// home behind.
+// removeIfNew returns a function that removes pawl's home if it does not exist now and
+// has only the folders of a try then: the doctor leaves no home behind.
 func removeIfNew(home string) func() {
 	folders := durable.MissingFolders(home)
 	if len(folders) == 0 {
@@ -67,10 +66,10 @@ func removeIfNew(home string) func() {
 			return
 		}
 		for _, cache := range own[2:] {
-			_ = sandbox.RemoveTree(filepath.Join(home, cache)) // For runs that there are none of.
+			_ = sandbox.RemoveTree(filepath.Join(home, cache)) // There are no runs that could use it.
 		}
 		for _, name := range own {
-			_ = os.Remove(filepath.Join(home, name)) // Stays if somebody else has put something into it.
+			_ = os.Remove(filepath.Join(home, name)) // It stays if it is not empty.
 		}
 		for _, dir := range folders {
 			_ = os.Remove(dir)

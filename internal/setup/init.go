@@ -29,8 +29,8 @@ const (
 		"never touch tests, CI configuration, deploys or secrets."
 )
 
-// CompleteRequest fills in what a person has not said about a first loop from what
-// was found. What is found nowhere stays empty.
+// CompleteRequest fills the empty fields of a request for a first loop from the survey.
+// Fields for which nothing was found stay empty.
 func (v Survey) CompleteRequest(r loops.ScaffoldRequest) loops.ScaffoldRequest {
 	set := func(at *string, text string) {
 		if *at == "" {
@@ -51,14 +51,14 @@ func (v Survey) CompleteRequest(r loops.ScaffoldRequest) loops.ScaffoldRequest {
 		set(&r.Goal, p.Goal)
 	}
 	if r.Verify != "" && proposal.Guard.Line == proposal.Verify.Line {
-		set(&r.Guard, r.Verify) // Whoever names another test does not want the one that was found.
+		set(&r.Guard, r.Verify) // A person who names another test does not want the one that was found.
 	}
 	set(&r.Verify, proposal.Verify.Line)
 	set(&r.Guard, proposal.Guard.Line)
 	set(&r.SetupFound, proposal.Setup.Line)
 	set(&r.LandVia, "human")
 	if r.Verify != "" && r.Pattern == "ci-watch" {
-		set(&r.Sense, loop.SenseGates) // Green gates are its goal.
+		set(&r.Sense, loop.SenseGates) // Its goal is that the gates pass.
 	}
 	if r.Scope == nil {
 		r.Scope = proposal.Scope
@@ -72,7 +72,7 @@ func (v Survey) CompleteRequest(r loops.ScaffoldRequest) loops.ScaffoldRequest {
 	return r
 }
 
-// firstName is the name of the loop that is proposed.
+// firstName returns a name for the proposed loop.
 func (v Survey) firstName() string {
 	if v.Package == "" || v.Package == "." {
 		return firstLoop
@@ -82,8 +82,8 @@ func (v Survey) firstName() string {
 
 var notKebab = lazyregexp.New(`[^a-z0-9]+`)
 
-// ExistingLoop is the name of the loop that would be proposed and that is there
-// already, unless the request names one itself or is to write over it.
+// ExistingLoop returns the name of the loop that would be proposed if it exists already;
+// empty if it does not, if the request has a name, or if it forces.
 func (v Survey) ExistingLoop(r loops.ScaffoldRequest) string {
 	if r.Name != "" || r.Force {
 		return ""
@@ -94,7 +94,7 @@ func (v Survey) ExistingLoop(r loops.ScaffoldRequest) string {
 	return v.firstName()
 }
 
-// chooseAgent takes the first agent that is installed, one with a login before others.
+// chooseAgent takes the first installed agent with a login, or else the first one.
 func (v Survey) chooseAgent(r *loops.ScaffoldRequest) {
 	best := -1
 	for i, a := range v.Agents {
@@ -107,7 +107,7 @@ func (v Survey) chooseAgent(r *loops.ScaffoldRequest) {
 	}
 }
 
-// EstimateFor is what the loop would cost with the default model.
+// EstimateFor returns what the loop would cost with the default model.
 func EstimateFor(home string, r loops.ScaffoldRequest) (readiness.Cost, error) {
 	table, err := budgets.Prices(home, "")
 	if err != nil {
@@ -127,9 +127,9 @@ func EstimateFor(home string, r loops.ScaffoldRequest) (readiness.Cost, error) {
 	})
 }
 
-// Register records the workspace, and what git would execute in it: a change
-// of that refuses later runs. Doing it twice is harmless; only accept records
-// such a change, as an entry of the workspace's audit chain.
+// Register records the workspace, and what git would execute in it: if that changes,
+// later runs are refused. It may be repeated. A change is recorded only if accept is
+// set, as an entry of the workspace's audit chain.
 func (s *Service) Register(ctx context.Context, by loop.Actor, accept bool) error {
 	hazards, err := hazard.Scan(ctx, s.ws.Repo.Dirs)
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *Service) Register(ctx context.Context, by loop.Actor, accept bool) erro
 	})
 }
 
-// AgentsSection is what AGENTS.md should tell agents about pawl.
+// AgentsSection is the section of AGENTS.md about pawl.
 const AgentsSection = `## pawl
 
 - Loops live in ` + "`.loops/`" + `. ` + "`loop.config.yaml`" + ` belongs to people; never change anything below ` + "`.loops/`" + `.
@@ -169,8 +169,8 @@ const AgentsSection = `## pawl
 // agentsFile is the file that agents of all kinds read.
 const agentsFile = "AGENTS.md"
 
-// AddAgentsSection appends AgentsSection to AGENTS.md, which is made if it is
-// not there. It reports false if the section is there already.
+// AddAgentsSection appends AgentsSection to AGENTS.md, which it makes if it is missing.
+// It reports false if the section is there already.
 func (s *Service) AddAgentsSection() (bool, error) {
 	root, err := os.OpenRoot(s.ws.Root)
 	if err != nil {

@@ -15,22 +15,23 @@ type Initiation struct {
 	Survey   Survey              `json:"survey"`
 	Loop     *loops.Scaffolded   `json:"loop"` // null if only the workspace is registered
 	Estimate *readiness.CostData `json:"estimate,omitempty"`
-	Missing  []string            `json:"missing"` // what a person has to say before the loop is ready
+	Missing  []string            `json:"missing"` // keys that a person has to fill in before the loop is ready
 	Written  bool                `json:"written"`
 }
 
-// AgentPrograms are the agents whose programs a survey looks for. The caller owns the list.
+// AgentPrograms returns the agents whose programs a survey looks for. The caller owns
+// the list.
 func AgentPrograms() []string { return slices.Clone(programs) }
 
 var programs = []string{"claude", "codex", "gemini", "opencode", "qwen", "goose"}
 
-// NewInitiation is the Initiation that only registers the workspace.
+// NewInitiation returns an Initiation that only registers the workspace.
 func NewInitiation(v Survey) Initiation {
 	return Initiation{Schema: "pawl.init/v1", Survey: v, Missing: []string{}}
 }
 
-// Propose proposes a loop: checked like a real one, and not written. Home is pawl's own
-// folder, which may have prices.
+// Propose proposes a loop: it checks it like a real one and does not write it. Home is
+// pawl's home, which may have prices.
 func (v Survey) Propose(ctx context.Context, home string, r loops.ScaffoldRequest) (Initiation, error) {
 	plan := NewInitiation(v)
 	if len(r.Scope) == 0 {

@@ -14,8 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/workspace"
 )
 
-// MachineRows makes the rows that belong to no loop: agents, store, clock, disk,
-// notifier.
+// MachineRows returns the rows that belong to no loop.
 func (d Doctor) MachineRows(ctx context.Context) []DoctorRow {
 	var rows []DoctorRow
 	add := func(state, check, detail, fix string, actions ...loop.Command) {
@@ -45,7 +44,7 @@ func (d Doctor) checkRepository(ctx context.Context, add adder) {
 	add(readiness.StateOK, "repository", d.Service.ws.Root, "")
 }
 
-// checkAgents lists those that are installed. None at all is worth a warning.
+// checkAgents lists the installed agents, and warns if there is none.
 func (d Doctor) checkAgents(ctx context.Context, add adder) {
 	found := false
 	for _, a := range d.Probe.FindAgents(ctx) {
@@ -82,12 +81,12 @@ func (d Doctor) checkStore(ctx context.Context, add adder) {
 	}
 }
 
-// mostSkew is how far the clock may be from that of the disk that pawl writes
+// mostSkew is the most that the clock may differ from that of the disk that pawl writes
 // to.
 const mostSkew = 5 * time.Second
 
-// checkClock compares the machine's clock with the time that a new file gets, which
-// on network disks is another machine's.
+// checkClock compares the machine's clock with the time of a new file, which on network
+// disks is that of another machine.
 func (d Doctor) checkClock(_ context.Context, add adder) {
 	now := d.Probe.Now
 	zone, _ := now.Zone()
@@ -101,7 +100,7 @@ func (d Doctor) checkClock(_ context.Context, add adder) {
 	add(readiness.StateOK, "clock", detail, "")
 }
 
-// Free disk space below which runs fail, or soon will.
+// Limits of free disk space, below which runs fail or will soon fail.
 const (
 	tooFull  = 100 << 20
 	nearFull = 1 << 30
@@ -123,8 +122,7 @@ func (d Doctor) checkDisk(add adder) {
 	}
 }
 
-// checkMirrors says what the histories that sandboxes show take on the disk, if there
-// are any.
+// checkMirrors adds a row with the size of the mirrored histories, if there are any.
 func (d Doctor) checkMirrors(add adder) {
 	key := ""
 	if d.Service != nil {
@@ -145,7 +143,7 @@ func (d Doctor) checkMirrors(add adder) {
 	}
 }
 
-// existingFolder is the nearest folder above a path that is there.
+// existingFolder returns the nearest existing folder at or above a path.
 func existingFolder(path string) string {
 	for !isDir(path) && filepath.Dir(path) != path {
 		path = filepath.Dir(path)

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
-// AskedModel is the model that the agent of a definition asks: the one that is named,
-// else the one that its program asks by itself. Empty: nobody knows before it runs.
+// AskedModel returns the model that the agent of a definition uses: the one that is
+// named, else the default of its program. It is empty if it is unknown before a run.
 func (d Doctor) AskedModel(ctx context.Context, def loop.Definition) string {
 	who, err := d.loopActor(ctx, def)
 	if err != nil {
@@ -21,7 +21,7 @@ func (d Doctor) AskedModel(ctx context.Context, def loop.Definition) string {
 	return turn.Actor{Agent: who, Profile: d.driverProfile(who.Driver)}.UsedModel("")
 }
 
-// checkPrice adds the row of what the loop's model costs.
+// checkPrice adds the row of the price of the loop's model.
 func (d Doctor) checkPrice(ctx context.Context, c loops.Checked, add adder) {
 	def := c.Definition
 	table, err := budgets.Prices(d.Home, "")
@@ -45,7 +45,7 @@ func (d Doctor) checkPrice(ctx context.Context, c loops.Checked, add adder) {
 	}
 }
 
-// moneyCap says which budget has a cap in money; empty if none has.
+// moneyCap names a budget with a cap in money; empty if there is none.
 func (d Doctor) moneyCap(ctx context.Context, c loops.Checked) string {
 	if c.Definition.BudgetUSDDay > 0 {
 		return loops.OwnCap
@@ -55,7 +55,7 @@ func (d Doctor) moneyCap(ctx context.Context, c loops.Checked) string {
 	}
 	rows, err := d.Service.budgets(ctx, budgets.Target{Loop: c.Name})
 	if err != nil {
-		return "" // What keeps a store from being read is a row of its own.
+		return "" // Another row says that the store cannot be read.
 	}
 	for _, r := range rows {
 		if r.What == "micro_usd" {

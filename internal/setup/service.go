@@ -12,16 +12,15 @@ import (
 	"github.com/pawl-run/pawl/internal/lookup"
 )
 
-// Service carries out the verbs that set up one workspace.
+// Service has the verbs that set up one workspace.
 type Service struct {
 	ws     *lookup.Workspace
-	engine *engine.Engine // nil for a service that only reads
-	// budgets says how the budgets stand that bound a target.
+	engine *engine.Engine // nil if the service only reads
+	// budgets returns the budgets of a target with what they have used.
 	budgets func(context.Context, budgets.Target) ([]budgets.Row, error)
 }
 
-// New makes the service. The engine is nil if it only reads; then gates cannot
-// be tried.
+// New returns a service. The engine is nil if it only reads; then it cannot try gates.
 func New(ws *lookup.Workspace, e *engine.Engine, b func(context.Context, budgets.Target) ([]budgets.Row, error)) *Service {
 	return &Service{ws: ws, engine: e, budgets: b}
 }

@@ -12,21 +12,21 @@ const (
 	StoreUnreachable = "unreachable"
 )
 
-// StoreInfo is which database holds the rows, schema pawl.store/v1.
+// StoreInfo describes the database with the rows, schema pawl.store/v1.
 type StoreInfo struct {
 	Schema   string `json:"schema"`
 	State    string `json:"state"` // none_yet, ready, unreachable
 	Driver   string `json:"driver,omitempty"`
 	Location string `json:"location,omitempty"` // path, or URL without its password
-	Version  int64  `json:"version"`            // of the tables; 0: not known, or there are none
+	Version  int64  `json:"version"`            // of the tables; 0: unknown, or no tables
 	Problem  string `json:"problem,omitempty"`  // why it is unreachable
 }
 
 // storeWait is how long StoreInfo waits for the database.
 const storeWait = 5 * time.Second
 
-// StoreInfo asks the database what it is. One that does not answer within five
-// seconds, like one that does not exist yet, is a state and no error.
+// StoreInfo describes the database. One that does not answer within five seconds, or
+// that does not exist yet, is a state and not an error.
 func (s *Service) StoreInfo(ctx context.Context) (StoreInfo, error) {
 	v := StoreInfo{Schema: "pawl.store/v1", State: StoreNone}
 	if s.ws.Store == nil {

@@ -13,21 +13,21 @@ import (
 	"github.com/pawl-run/pawl/internal/probe"
 )
 
-// Survey is what a repository and a machine offer to a first loop, schema
+// Survey is what a repository and a machine have that a first loop can use, schema
 // pawl.survey/v1.
 type Survey struct {
 	Schema     string        `json:"schema"`
 	Root       string        `json:"root"`
 	Stacks     []StackView   `json:"stacks"`
-	Agents     []AgentView   `json:"agents"` // only those that are installed
+	Agents     []AgentView   `json:"agents"` // only installed ones
 	AgentsFile string        `json:"agents_file,omitempty"`
 	Problems   []ProblemView `json:"problems"`
 
 	Repo    probe.Repo `json:"-"` // as it was probed
-	Package string     `json:"-"` // folder of the package that a loop is proposed for; empty: of all
+	Package string     `json:"-"` // folder of the package for which a loop is proposed; empty: all
 }
 
-// StackView is one way to build and test that the repository has.
+// StackView is one way to build and test the repository.
 type StackView struct {
 	Name      string        `json:"name"`
 	Dir       string        `json:"dir"`
@@ -37,13 +37,13 @@ type StackView struct {
 	Lint      string        `json:"lint,omitempty"`
 	Typecheck string        `json:"typecheck,omitempty"`
 	Build     string        `json:"build,omitempty"`
-	Programs  []ProgramView `json:"programs"`        // what these commands start
-	Needs     []string      `json:"needs,omitempty"` // what a copy of the repository does not have
+	Programs  []ProgramView `json:"programs"`        // that these commands start
+	Needs     []string      `json:"needs,omitempty"` // files that a copy of the repository does not have
 
-	Usable probe.Stack `json:"-"` // without the commands of which a program is missing
+	Usable probe.Stack `json:"-"` // without commands whose program is missing
 }
 
-// isUsable reports whether the stack can judge here what was done.
+// isUsable reports whether the stack can judge work on this machine.
 func (v StackView) isUsable() bool {
 	u := v.Usable
 	judges := u.Test != nil || v.Test == "" && (u.Lint != nil || u.Typecheck != nil)
@@ -106,7 +106,7 @@ func (s *Service) Survey(ctx context.Context, p probe.Prober) (Survey, error) {
 	return v, ctx.Err()
 }
 
-// Packages are the folders with tests of their own, where there are several.
+// Packages returns the folders with their own tests, if there is more than one.
 func (v Survey) Packages() []string {
 	var dirs []string
 	for _, s := range v.Stacks {
@@ -120,8 +120,8 @@ func (v Survey) Packages() []string {
 	return dirs
 }
 
-// ForPackage is the survey for a loop of one package. A folder without a package is a
-// *loop.Fault.
+// ForPackage returns the survey for a loop of one package. If the folder has no
+// package, the error is a *loop.Fault.
 func (v Survey) ForPackage(dir string) (Survey, error) {
 	v.Package = path.Clean(filepath.ToSlash(dir))
 	if !slices.ContainsFunc(v.Stacks, func(s StackView) bool { return s.Dir == v.Package }) {
@@ -137,8 +137,8 @@ func (v Survey) ForPackage(dir string) (Survey, error) {
 	return v, nil
 }
 
-// proposal is made of what can run here, of the package that was chosen; of
-// everything if nothing can run.
+// proposal returns the proposal for the chosen package, with the stacks that can run on
+// this machine, or with all if none can.
 func (v Survey) proposal() probe.Proposal {
 	var usable, all []probe.Stack
 	for i, s := range v.Repo.Stacks {
@@ -160,8 +160,8 @@ func (v Survey) proposal() probe.Proposal {
 	return repo.Proposal()
 }
 
-// LeftOut says of each package whose tests are not in the proposal because a
-// program of theirs is missing, which one that is.
+// LeftOut names the packages whose tests are not in the proposal because a program is
+// missing, each with that program.
 func (v Survey) LeftOut() []string {
 	var all []string
 	for _, s := range v.Stacks {

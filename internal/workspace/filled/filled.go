@@ -32,20 +32,20 @@ import (
 type Cache struct {
 	toolset.Prepared
 	Environ  []string     // of the user, for git's configuration
-	UID, GID int          // of whoever works with the files; zero is pawl itself
-	Say      func(string) // told what is filled for the first time
+	UID, GID int          // of the user of the files; zero is pawl itself
+	Say      func(string) // is called with a message when a layer is made
 }
 
-// Filling is what one tree is filled with. The zero Filling is for a tree that
-// holds all of itself.
+// Filling is what one tree is filled with. The zero Filling is for a tree that is
+// complete.
 type Filling struct {
-	Dir string // absolute path of a directory that nobody writes to; empty: there is nothing
+	Dir string // absolute path of a directory that nobody writes to; empty: nothing
 	LFS bool   // attributes of the tree give files to git LFS
 }
 
-// FillingOf returns what a tree of the repository is to be filled with, and prepares it
-// if nobody has. The tree is one that no program has seen yet. What is not in the
-// clone is a *MissingError.
+// FillingOf returns what a tree of the repository must be filled with, and makes the
+// layer if it is missing. No program may have seen the tree yet. If the clone lacks
+// content, the error is a *MissingError.
 func (s Cache) FillingOf(ctx context.Context, repo *git.Repo, tree *workspace.Tree) (Filling, error) {
 	partial, err := tree.MayLackContent()
 	if err != nil {
@@ -75,7 +75,8 @@ func (s Cache) FillingOf(ctx context.Context, repo *git.Repo, tree *workspace.Tr
 
 const treeName = "tree"
 
-// openLayer is the directory of the layer that holds what was found.
+// openLayer returns the directory of the layer with what was found, and makes it if it is
+// missing.
 func (s Cache) openLayer(ctx context.Context, l *finder) (string, error) {
 	key := hex.EncodeToString(l.digest.Sum(nil)[:16])
 	if dir, ok := s.Layer(key); ok {
@@ -87,7 +88,7 @@ func (s Cache) openLayer(ctx context.Context, l *finder) (string, error) {
 	}
 	defer unlock()
 	if dir, ok := s.Layer(key); ok {
-		return filepath.Join(dir, treeName), nil // Somebody else was quicker.
+		return filepath.Join(dir, treeName), nil // Another process was faster.
 	}
 	s.Say(l.summarize())
 	made := filepath.Join(s.Dir, "."+key+".new")
@@ -108,7 +109,7 @@ func (s Cache) openLayer(ctx context.Context, l *finder) (string, error) {
 	return filepath.Join(dir, treeName), nil
 }
 
-// summarize says what is written in words.
+// summarize says in words what is written.
 func (l *finder) summarize() string {
 	var parts []string
 	for _, p := range []struct {
@@ -125,8 +126,8 @@ func (l *finder) summarize() string {
 	return "filled from this clone: " + strings.Join(parts, " and ") + " (once for these versions)"
 }
 
-// writeLayer writes what was found into dir, which must not exist: submodules before
-// those within them, and then files in place of pointers.
+// writeLayer writes what was found into dir, which must not exist: first submodules, outer
+// ones before inner ones, and then files in place of pointers.
 func (s Cache) writeLayer(ctx context.Context, dir string, l *finder) error {
 	if err := errors.Join(os.Mkdir(dir, 0o755), s.giveToUser(dir)); err != nil {
 		return err
@@ -137,7 +138,7 @@ func (s Cache) writeLayer(ctx context.Context, dir string, l *finder) error {
 			err = workspace.New("", m.repo, workspace.Options{UID: s.UID, GID: s.GID}).Write(ctx, to, m.commit)
 		}
 		if errors.Is(err, loop.ErrNotFound) {
-			l.missing.addSubmodule(m) // A clone that has the commit may lack what it holds.
+			l.missing.addSubmodule(m) // A clone that has the commit may lack its files.
 			return &l.missing
 		}
 		if err != nil {
@@ -152,7 +153,7 @@ func (s Cache) writeLayer(ctx context.Context, dir string, l *finder) error {
 	return backdate(dir)
 }
 
-// giveToUser gives a file or folder to whoever works with it.
+// giveToUser gives a file or folder to its user.
 func (s Cache) giveToUser(name string) error {
 	if s.UID == 0 || s.UID == os.Geteuid() {
 		return nil
@@ -160,8 +161,8 @@ func (s Cache) giveToUser(name string) error {
 	return os.Lchown(name, s.UID, s.GID)
 }
 
-// makeFolders makes the folders of a path below dir. None of them is reached through a
-// link, which what was written there may hold.
+// makeFolders makes the folders of a path below dir. It follows no link, because what was
+// written there may contain links.
 func (s Cache) makeFolders(dir, name string) (string, error) {
 	at := dir
 	for part := range strings.SplitSeq(name, "/") {
@@ -182,7 +183,7 @@ func (s Cache) makeFolders(dir, name string) (string, error) {
 	return at, nil
 }
 
-// writeObject writes a file from the store of git LFS, if it has the content that the
+// writeObject writes a file from the store of git LFS, if its content is the one that the
 // pointer names.
 func (s Cache) writeObject(ctx context.Context, dir string, o lfsObject) error {
 	folder, err := s.makeFolders(dir, path.Dir(o.path))
@@ -215,9 +216,9 @@ func (s Cache) writeObject(ctx context.Context, dir string, o lfsObject) error {
 	return nil
 }
 
-// untilDone reads until a context ends.
+// untilDone is a reader that fails when its context ends.
 type untilDone struct {
-	ctx context.Context //nolint:containedctx // It lives for one copy.
+	ctx context.Context //nolint:containedctx // It exists for one copy.
 	io.Reader
 }
 
@@ -228,11 +229,11 @@ func (u untilDone) Read(p []byte) (int, error) {
 	return u.Reader.Read(p)
 }
 
-// backdated is how far before its making the files of a layer seem written, so
-// that git need not read one that is as old as its index.
+// backdated is how much older than the layer its files are made to look, so that git need
+// not read a file that is as old as its index.
 const backdated = 10 * time.Second
 
-// backdate makes all files of a layer equally old: no build takes one of them for newer
+// backdate gives all files of a layer the same time, so that no build takes one for newer
 // than another.
 func backdate(dir string) error {
 	info, err := os.Stat(dir)

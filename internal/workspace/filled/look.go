@@ -21,25 +21,25 @@ import (
 	"github.com/pawl-run/pawl/internal/workspace"
 )
 
-// maxDepth is how many submodules may lie within each other.
+// maxDepth is how deep submodules may be nested.
 const maxDepth = 32
 
-// finder finds what a tree only names, in its repository and in those of its
+// finder finds the content that a tree only names, in its repository and in those of its
 // submodules.
 type finder struct {
 	cache   Cache
-	digest  hash.Hash // of all that is found
+	digest  hash.Hash // of everything found
 	modules []module  // outer ones first
 	objects []lfsObject
 	lfs     bool   // attributes of the outermost tree give files to git LFS
-	outer   string // path of the submodule of the outermost tree that is looked at; empty: none
+	outer   string // path of the current submodule of the outermost tree; empty: none
 	missing MissingError
 }
 
 // module is a submodule whose commit is in the clone.
 type module struct {
 	path, commit string
-	outer        string // path of the submodule of the outermost tree that it is or lies in
+	outer        string // path of the submodule of the outermost tree that it is or is in
 	repo         *git.Repo
 }
 
@@ -47,12 +47,12 @@ type module struct {
 type lfsObject struct {
 	pointer
 	path  string
-	outer string // path of the submodule of the outermost tree that it lies in; empty: none
+	outer string // path of the submodule of the outermost tree that it is in; empty: none
 	from  string // file of the store
 	perm  fs.FileMode
 }
 
-// findInRepository looks at the files of one repository, which are below prefix.
+// findInRepository searches the files of one repository, which are below prefix.
 func (l *finder) findInRepository(ctx context.Context, repo *git.Repo, prefix string, entries []object.Entry, depth int) (err error) {
 	blobs, err := repo.Blobs(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (l *finder) findInRepository(ctx context.Context, repo *git.Repo, prefix st
 	return nil
 }
 
-// findInModule looks at a submodule and at those within it.
+// findInModule searches a submodule and the submodules in it.
 func (l *finder) findInModule(ctx context.Context, repo *git.Repo, name, prefix string, e object.Entry, depth int) error {
 	if depth == 0 {
 		l.outer = e.Path
@@ -106,7 +106,7 @@ func (l *finder) findInModule(ctx context.Context, repo *git.Repo, name, prefix 
 	return l.findInRepository(ctx, m.repo, m.path+"/", entries, depth+1)
 }
 
-// listFiles lists what a commit holds.
+// listFiles lists the files of a commit.
 func listFiles(ctx context.Context, repo *git.Repo, commit string) (entries []object.Entry, err error) {
 	blobs, err := repo.Blobs(ctx)
 	if err != nil {
@@ -117,8 +117,8 @@ func listFiles(ctx context.Context, repo *git.Repo, commit string) (entries []ob
 	return entries, err
 }
 
-// moduleNames are the names of submodules by their paths, as .gitmodules has them. One
-// that cannot be understood names none.
+// moduleNames returns the names of submodules by path, from .gitmodules. A file that is
+// invalid names none.
 func moduleNames(blobs *object.Blobs, entries []object.Entry) (map[string]string, error) {
 	names := map[string]string{}
 	for _, e := range entries {
@@ -141,7 +141,7 @@ func moduleNames(blobs *object.Blobs, entries []object.Entry) (map[string]string
 
 func isFile(e object.Entry) bool { return object.PlainMode(e.Mode)&^0o111 == object.ModeFile }
 
-// findPointers looks for the files that git LFS keeps.
+// findPointers searches for files that git LFS keeps.
 func (l *finder) findPointers(ctx context.Context, repo *git.Repo, blobs *object.Blobs, prefix string, entries []object.Entry) error {
 	var candidates []object.Entry
 	var paths, ids []string
@@ -195,8 +195,8 @@ func (l *finder) findPointers(ctx context.Context, repo *git.Repo, blobs *object
 	})
 }
 
-// keptByLFS reports which paths are given to git LFS by the attributes of a tree and of
-// the repository; nil: none.
+// keptByLFS reports which paths the attributes of a tree and of the repository give to
+// git LFS; nil: none.
 func (s Cache) keptByLFS(ctx context.Context, repo *git.Repo, blobs *object.Blobs, entries []object.Entry, paths []string) (kept []bool, err error) {
 	rules := map[string][]byte{}
 	names := workspace.NamesLFS(ownAttributes(repo))
@@ -237,7 +237,7 @@ func (s Cache) keptByLFS(ctx context.Context, repo *git.Repo, blobs *object.Blob
 
 const attributesName = ".gitattributes"
 
-// ownAttributes are those of the repository itself.
+// ownAttributes returns the attributes in the git directory of the repository.
 func ownAttributes(repo *git.Repo) string {
 	text, err := gitdir.Read(filepath.Join(repo.CommonDir, "info", "attributes"))
 	if err != nil {
@@ -264,7 +264,7 @@ func (s Cache) KeptByLFS(ctx context.Context, repo *git.Repo, tree *workspace.Tr
 	return kept, nil
 }
 
-// lfsStores are the directories in which git LFS keeps objects for a repository.
+// lfsStores returns the directories with the objects of git LFS for a repository.
 func (s Cache) lfsStores(repo *git.Repo) ([]string, error) {
 	dirs, err := repo.ObjectDirs()
 	if err != nil {
@@ -280,7 +280,7 @@ func (s Cache) lfsStores(repo *git.Repo) ([]string, error) {
 	return stores, nil
 }
 
-// lfsStorage is what lfs.storage says, in the repository or for the user.
+// lfsStorage returns the setting lfs.storage of the repository or the user.
 func (s Cache) lfsStorage(repo *git.Repo) (dir string) {
 	home := proc.LookupVariable(s.Environ, "HOME")
 	config := proc.LookupVariable(s.Environ, "XDG_CONFIG_HOME")

@@ -14,8 +14,8 @@ type MissingError struct {
 	LFS        []string // paths of files that git LFS keeps
 	Damaged    []string // the same, where the store has other content than the pointer names
 
-	update []string // submodules of the outermost tree in which others are missing
-	pull   []string // submodules of the outermost tree in which files of git LFS are missing; empty: it itself
+	update []string // submodules of the outermost tree in which submodules are missing
+	pull   []string // submodules of the outermost tree in which files of git LFS are missing; "": the tree itself
 }
 
 func (e *MissingError) isAny() bool { return len(e.Submodules)+len(e.LFS)+len(e.Damaged) > 0 }
@@ -63,7 +63,7 @@ func (e *MissingError) Error() string {
 	return "files of the base are not in this clone: " + strings.Join(all, ", ") + more
 }
 
-// Fix is a command line for the top of the checkout that fetches them.
+// Fix returns a command line for the top of the checkout that fetches them.
 func (e *MissingError) Fix() string {
 	var lines []string
 	if len(e.update) > 0 {
@@ -71,7 +71,7 @@ func (e *MissingError) Fix() string {
 	}
 	pull := "git lfs pull"
 	if len(e.Damaged) > 0 {
-		pull = "git lfs fsck --objects; git lfs pull" // It moves damaged ones away, and ends as a failure then.
+		pull = "git lfs fsck --objects; git lfs pull" // It moves damaged objects away, and then fails.
 	}
 	if slices.Contains(e.pull, "") {
 		lines = append(lines, pull)
@@ -82,7 +82,7 @@ func (e *MissingError) Fix() string {
 	return strings.Join(lines, " && ")
 }
 
-// commandWith adds paths to a command, which works on all without any.
+// commandWith adds paths to a command. Without paths the command works on all.
 func commandWith(line string, paths []string) string {
 	if len(paths) > mostArguments {
 		return line

@@ -8,13 +8,13 @@ import (
 	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
-// pointer is what git LFS leaves in a commit in place of a file.
+// pointer is the text that git LFS puts in a commit in place of a file.
 type pointer struct {
 	oid  string // SHA-256 of the content
 	size int64
 }
 
-// maxPointer bounds a pointer in bytes.
+// maxPointer is the longest pointer in bytes.
 const maxPointer = 1024
 
 var pointerRule = lazyregexp.New(`^version https://git-lfs\.github\.com/spec/v1\noid sha256:([0-9a-f]{64})\nsize ([0-9]{1,18})\n$`)
@@ -30,8 +30,8 @@ func parsePointer(text string) (pointer, bool) {
 	return pointer{oid: m[1], size: size}, err == nil
 }
 
-// findIn is the file with the content in the first store that has one of the right
-// size, or empty.
+// findIn returns the file with the content in the first store that has one of the right
+// size; empty if there is none.
 func (p pointer) findIn(stores []string) string {
 	for _, dir := range stores {
 		name := filepath.Join(dir, "objects", p.oid[:2], p.oid[2:4], p.oid)

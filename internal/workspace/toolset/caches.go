@@ -13,27 +13,27 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
-// Cache is where the layers of caches of one workspace lie.
+// Cache is the place of the layers of one workspace's caches.
 type Cache struct {
 	Dir      string // absolute; made when it is needed
-	UID, GID int    // of programs; -1 leaves what is made to pawl
+	UID, GID int    // owner of what is made for programs; -1: pawl's user
 }
 
-// Access is how some programs that trust each other use caches.
+// Access says how programs that trust each other use caches.
 type Access struct {
-	// Scratch is where what they add goes: an absolute path on the file system of
-	// the cache, which the caller removes.
+	// Scratch is the absolute path to which they add, on the file system of the cache.
+	// The caller removes it.
 	Scratch string
-	// Vouched sends it to the cache instead, for all that come later, unless
-	// another process does that now.
+	// Vouched makes them add to the cache itself, for all later programs, unless
+	// another process does so now.
 	Vouched bool
-	// Layer is what a set-up prepared, or empty. Its downloads are shown.
+	// Layer is the layer of a set-up, whose downloads are shown; empty: none.
 	Layer string
-	// Downloads are to be added, by a set-up.
+	// Downloads is true for a set-up, which adds downloads.
 	Downloads bool
 }
 
-// Views show the caches of a toolset. Done lets go of the cache.
+// Views returns the views of the caches of a toolset. Done releases the cache.
 func (k Set) Views(cache Cache, a Access) (views []sandbox.View, done func(), err error) {
 	done = func() {}
 	if len(k.Caches) == 0 {
@@ -62,11 +62,10 @@ func (k Set) Views(cache Cache, a Access) (views []sandbox.View, done func(), er
 	return views, done, nil
 }
 
-// FolderViews show the caches of a toolset where no layers can be mounted, which would take
-// a complete copy of each. What a set-up downloaded is shown read-only, or else
-// the host's own downloads are. Programs start without anything compiled, and a
-// set-up without anything downloaded: they write to empty folders below
-// a.Scratch. Nothing is added for those that come later, whoever vouches for it.
+// FolderViews returns the views if no layers can be mounted, without copying the caches.
+// The downloads of a set-up, or else of the host, are shown read-only. Programs start
+// with nothing compiled, and a set-up with nothing downloaded: they write to empty
+// folders below a.Scratch. Nothing is added for later programs, whatever a.Vouched is.
 func (k Set) FolderViews(cache Cache, a Access) (views []sandbox.View, binds []sandbox.Bind, err error) {
 	for i, c := range k.Caches {
 		name := cacheName(c, i)
@@ -91,11 +90,11 @@ func readOnly(at, dir string) sandbox.View {
 	return sandbox.View{At: at, Overlay: sandbox.Overlay{Lower: []string{dir}}}
 }
 
-// cacheName names a cache in folders of layers.
+// cacheName is the name of a cache in folders of layers.
 func cacheName(c toolchain.Cache, n int) string { return c.Kind + "-" + strconv.Itoa(n) }
 
-// layerView layers one cache: the host's own at the bottom, the cache's above it, and
-// what a set-up downloaded above both.
+// layerView returns the layers of one cache: the host's at the bottom, pawl's above it,
+// and the downloads of a set-up on top.
 func (s Cache) layerView(c toolchain.Cache, n int, a Access) (sandbox.View, error) {
 	name := cacheName(c, n)
 	own, work := filepath.Join(s.Dir, name), filepath.Join(s.Dir, "."+name)
@@ -132,9 +131,8 @@ func (s Cache) layerView(c toolchain.Cache, n int, a Access) (sandbox.View, erro
 	return v, nil
 }
 
-// mirrorFolders makes the folders at the top of a build cache in own too, where they
-// belong to programs: of a folder that two layers have, the upper one's owner
-// counts. Such a cache has no folders below those.
+// mirrorFolders makes the folders at the top of a build cache in own too, owned by the
+// programs: the owner in the upper layer counts. A build cache has no deeper folders.
 func (s Cache) mirrorFolders(c toolchain.Cache, own string) error {
 	if s.UID < 0 || c.Downloads {
 		return nil
@@ -158,7 +156,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// makeOwned makes a directory that programs may write to.
+// makeOwned makes a directory that belongs to the programs.
 func (s Cache) makeOwned(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err

@@ -13,11 +13,11 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
-// Files shows a tree of layers as the kernel would, without mounting it: each
-// name where the topmost layer has it. No symbolic link leads out of its layer.
+// Files reads a tree of layers without mounting it, with the same result: each name is
+// that of the topmost layer that has it. No symbolic link leads out of its layer.
 type Files struct{ layers []*os.Root }
 
-// Open opens the layers of a tree below its upper one. Close it.
+// Open opens the layers of a tree below its upper one. The caller must close Files.
 func Open(o sandbox.Overlay) (*Files, error) {
 	f := &Files{}
 	for _, dir := range o.Lower {
@@ -62,16 +62,16 @@ func (f *Files) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-// folder is an open directory of all layers.
+// folder is an open directory that several layers may have.
 type folder struct {
 	info fs.FileInfo
 	left []fs.DirEntry
 }
 
-// Stat describes the topmost of the layers' directories.
+// Stat describes the directory of the topmost layer.
 func (d *folder) Stat() (fs.FileInfo, error) { return d.info, nil }
 
-// Read reads nothing: it is a directory.
+// Read fails: it is a directory.
 func (d *folder) Read([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "read", Path: d.info.Name(), Err: syscall.EISDIR}
 }
@@ -117,9 +117,9 @@ func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) {
 	return all, nil
 }
 
-// listLayer lists a directory of a layer. A directory that was opened in a root is read
-// with a look at each entry, which in a large tree takes longer than all else: so
-// it is opened by its path too, and read there if that is the same one.
+// listLayer lists a directory of a layer. Reading a directory that was opened in a root
+// makes a system call for each entry, which is slow in a large tree. So the directory is
+// opened by its path too, and read there if it is the same one.
 func listLayer(l *os.Root, name string) ([]fs.DirEntry, error) {
 	inside, err := l.Stat(name)
 	if err != nil {

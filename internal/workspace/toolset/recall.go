@@ -13,18 +13,18 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// chosenBy are files by which managers of versions choose, in a project.
+// chosenBy are the files of a project by which version managers choose versions.
 var chosenBy = []string{
 	".python-version", ".tool-versions", "mise.toml", ".mise.toml", "rust-toolchain", "rust-toolchain.toml", ".nvmrc", ".node-version",
 	".ruby-version", ".java-version", ".sdkmanrc", "go.mod", "go.work", "pyproject.toml",
 }
 
-// chosenAtHome are those for all projects of a user.
+// chosenAtHome are the files for all projects of a user.
 var chosenAtHome = []string{
 	".pyenv/version", ".rustup/settings.toml", ".tool-versions", ".config/mise/config.toml", ".nvm/alias/default", ".rbenv/version",
 }
 
-// memory is a toolset with what it was found from.
+// memory is a cached toolset, with the digest of what it was found from.
 type memory struct {
 	Schema string `json:"schema"`
 	From   string `json:"from"`
@@ -33,12 +33,11 @@ type memory struct {
 
 const memorySchema = "pawl.toolset/v1"
 
-// Recall finds what programs of the lines, and of the languages that the
-// checkout uses, need. What one process found is kept in a file below dir for
-// those that follow, and holds as long as nothing that it was found from has
-// changed; a file that cannot be read or written costs time, nothing else.
-// Errors are those of [toolchain.Resolve]; a language's own program that is not
-// there is none, because no line may want it.
+// Recall finds what the programs of the lines, and of the languages of the checkout,
+// need. The result is cached in a file below dir, and is valid while nothing that it was
+// found from has changed. A file that cannot be read or written only costs time. Errors
+// are those of [toolchain.Resolve]. A missing program of a language is not an error,
+// because perhaps no line needs it.
 func Recall(ctx context.Context, exec proc.Runner, n Needs, dir string) (Set, error) {
 	file := filepath.Join(dir, digestTexts(n.Root, strings.Join(n.Lines, "\x00"))+".json")
 	if k, ok := readMemory(file, n); ok {
@@ -64,7 +63,7 @@ func readMemory(file string, n Needs) (Set, bool) {
 	return m.Set, true
 }
 
-// writeMemory replaces the file as a whole, so that no reader sees half of it.
+// writeMemory replaces the file atomically.
 func writeMemory(file string, m memory) {
 	text, err := json.Marshal(m)
 	if err != nil || os.MkdirAll(filepath.Dir(file), 0o700) != nil {
@@ -76,9 +75,9 @@ func writeMemory(file string, m memory) {
 	}
 }
 
-// originDigest stands for all that the toolset was found from: variables, the names at
-// the top of the checkout, files by which versions are chosen, where programs
-// are found, and the programs themselves.
+// originDigest is the digest of all that the toolset was found from: variables, the names
+// at the top of the checkout, files that choose versions, the places of programs, and the
+// programs themselves.
 func (k Set) originDigest(n Needs) string {
 	var from []string
 	home, path := "", ""
@@ -111,7 +110,7 @@ func (k Set) originDigest(n Needs) string {
 	return digestTexts(from...)
 }
 
-// fileStamp changes with a file.
+// fileStamp is a text that changes when the file does.
 func fileStamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {

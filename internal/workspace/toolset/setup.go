@@ -19,23 +19,23 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
-// None is the set-up of a definition that wants none.
+// None as the command of a definition means that there is no set-up.
 const None = "none"
 
 // Setup is a command that prepares dependencies, and what its result depends
 // on. The zero Setup prepares nothing.
 type Setup struct {
 	Command  string
-	Hosts    []string // package hosts that belong to it
-	PathDirs []string // relative to the tree, for PATH of what runs afterwards
-	Digest   string   // two set-ups with one digest prepare the same
-	Detected bool     // nobody wrote it down
+	Hosts    []string // package hosts that it needs
+	PathDirs []string // relative to the tree, for PATH of later programs
+	Digest   string   // set-ups with the same digest prepare the same
+	Detected bool     // it is not from the definition
 }
 
-// PlanSetup says what prepares the tree that files shows. Command is the
-// definition's: empty means the one that the lockfiles ask for, [None] nothing.
-// What it prepares depends on the command, the toolchains of its programs and
-// languages, the lockfiles, and the files that the command names.
+// PlanSetup returns the set-up of the tree with these files. Command is that of the
+// definition: empty means the usual one for the lockfiles, [None] means no set-up. The
+// digest depends on the command, the toolchains of its programs and languages, the
+// lockfiles, and the files that the command names.
 func (k Set) PlanSetup(files fs.FS, command string) (Setup, error) {
 	if command == None {
 		return Setup{}, nil
@@ -67,7 +67,7 @@ func (k Set) PlanSetup(files fs.FS, command string) (Setup, error) {
 	return s, nil
 }
 
-// filesNamed are the files of the tree that stand as words in a command.
+// filesNamed returns the files of the tree that are words of a command.
 func filesNamed(files fs.FS, command string) []string {
 	var names []string
 	for word := range strings.FieldsSeq(command) {
@@ -82,23 +82,23 @@ func filesNamed(files fs.FS, command string) []string {
 	return names
 }
 
-// Prepared keeps what set-ups wrote, below one directory for all workspaces of
-// a home.
+// Prepared keeps the layers that set-ups wrote, in one directory for all workspaces of a
+// home.
 type Prepared struct{ Dir string }
 
-// Layer is what the set-up with the digest prepared: an absolute path of a
-// directory that nobody writes to. It reports false if it is not there.
+// Layer returns the layer of the set-up with the digest: the absolute path of a directory
+// that nobody writes to. It reports false if there is none.
 func (p Prepared) Layer(digest string) (string, bool) {
 	dir := filepath.Join(p.Dir, digest)
 	if _, err := os.Stat(dir); err != nil {
 		return "", false
 	}
 	now := time.Now()
-	_ = os.Chtimes(dir, now, now) // By which Collect knows what is used.
+	_ = os.Chtimes(dir, now, now) // Collect removes layers by this time.
 	return dir, true
 }
 
-// Lock waits until no other process prepares the digest, or ctx ends.
+// Lock blocks until no other process prepares the digest, or ctx ends.
 func (p Prepared) Lock(ctx context.Context, digest string) (unlock func(), err error) {
 	claim, err := flock.Wait(ctx, filepath.Join(p.Dir, "."+digest+".lock"))
 	if err != nil {
@@ -107,13 +107,13 @@ func (p Prepared) Lock(ctx context.Context, digest string) (unlock func(), err e
 	return func() { claim.Close() }, nil
 }
 
-// modulesSeen is where a set-up of another user finds what this one has
-// downloaded for Go.
+// modulesSeen is where a set-up that runs as another user finds this user's downloads of
+// Go.
 const modulesSeen = "/run/pawl/gomod"
 
-// DownloadSources are what a set-up may take downloads from that lie on this machine,
-// where it could not add to the cache itself: its programs are of another user
-// than the owner, or no layers can be mounted.
+// DownloadSources returns the downloads of this machine that a set-up may use if it
+// cannot add to the cache itself: its programs run as another user, or no layers can be
+// mounted.
 func (k Set) DownloadSources(cache Cache, layered bool) (binds []sandbox.Bind, env []string) {
 	for _, c := range k.Caches {
 		modules := filepath.Join(c.Path, "cache", "download")
@@ -125,24 +125,24 @@ func (k Set) DownloadSources(cache Cache, layered bool) (binds []sandbox.Bind, e
 	return binds, env
 }
 
-// What a layer holds.
+// Names in a layer.
 const (
 	treeName   = "tree"   // what the set-up wrote into the tree
 	cachesName = "caches" // what it downloaded, by the names of caches
 )
 
-// LayerTree is what a layer adds to a tree.
+// LayerTree returns the directory that a layer adds to a tree.
 func LayerTree(layer string) string { return filepath.Join(layer, treeName) }
 
-// Written is what a set-up left.
+// Written is the result of a set-up.
 type Written struct {
-	Upper   string   // the directory with what it wrote into the tree
-	Tracked []string // paths in there that the tree has itself, and that stay as it has them
+	Upper   string   // directory with what it wrote into the tree
+	Tracked []string // paths in Upper that the tree has itself, and that are left out
 	Caches  string   // Access.Scratch of its caches
 }
 
-// KeepLayer makes what a set-up of the toolset wrote the layer of the digest, and takes
-// it from where it is. What it compiled is not kept: nobody vouches for it.
+// KeepLayer moves what a set-up of the toolset wrote into the layer of the digest, and
+// returns the layer. What it compiled is not kept, because it is not trusted.
 func (p Prepared) KeepLayer(k Set, digest string, w Written) (string, error) {
 	for _, name := range append(slices.Clone(w.Tracked), ".git") {
 		if err := os.RemoveAll(filepath.Join(w.Upper, filepath.FromSlash(name))); err != nil {
@@ -167,8 +167,8 @@ func (p Prepared) KeepLayer(k Set, digest string, w Written) (string, error) {
 	return dir, nil
 }
 
-// Collect removes layers that were not used since a time, but for so many of
-// the last used ones.
+// Collect removes layers that were not used since before, except the keep most recently
+// used ones.
 func (p Prepared) Collect(before time.Time, keep int) error {
 	entries, err := os.ReadDir(p.Dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -29,23 +29,23 @@ import (
 // systemPath is where programs are that every host has.
 var systemPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 
-// Set is what programs need beside their tree. The zero Set is what the system
-// itself offers.
+// Set is what programs need beside their tree. With the zero Set they have only the
+// system's programs.
 type Set struct {
 	Toolchains []toolchain.Toolchain
 	Caches     []toolchain.Cache
 
-	path []string // of the user, what every sandbox shows of it
+	path []string // directories of the user's PATH that every sandbox shows
 }
 
 // Needs say what a toolset is for.
 type Needs struct {
 	Root    string   // the checkout
 	Environ []string // of the user
-	Lines   []string // for the shell; the program that one begins with must be one that can be shown, if it is there
+	Lines   []string // for the shell; it is an error if the program of one exists but cannot be shown
 }
 
-// resolveSet is Recall without a memory.
+// resolveSet is Recall without the cache.
 func resolveSet(ctx context.Context, exec proc.Runner, n Needs) (Set, error) {
 	var k Set
 	var programs []string
@@ -77,8 +77,8 @@ func resolveSet(ctx context.Context, exec proc.Runner, n Needs) (Set, error) {
 	return k, nil
 }
 
-// inPath reports whether a program is somewhere in the user's PATH. One that is
-// not may be among what a set-up prepares.
+// inPath reports whether a program is in the user's PATH. A set-up may prepare one that
+// is not.
 func inPath(program string, environ []string) bool {
 	return slices.ContainsFunc(proc.PathDirs(proc.LookupVariable(environ, "PATH")), func(dir string) bool {
 		_, err := os.Stat(filepath.Join(dir, program))
@@ -86,13 +86,14 @@ func inPath(program string, environ []string) bool {
 	})
 }
 
-// firstProgram is the program in PATH that a line begins with, behind variables.
+// firstProgram returns the program in PATH that a line starts, after variables; empty if
+// there is none.
 func firstProgram(line string) string {
 	for word := range strings.FieldsSeq(line) {
 		switch {
 		case strings.Contains(word, "="):
 		case strings.Contains(word, "/"):
-			return "" // A path is there or not, which the shell will say.
+			return "" // It is a path: the shell reports if it is missing.
 		default:
 			return word
 		}
@@ -100,8 +101,8 @@ func firstProgram(line string) string {
 	return ""
 }
 
-// programsOf are what scripts of a project in a language start without a line
-// naming it.
+// programsOf are the programs, by language, that scripts of a project start without any
+// line naming them.
 var programsOf = map[string][]string{
 	"go": {"go"}, "npm": {"node", "npm"}, "yarn": {"node", "yarn"}, "pnpm": {"node", "pnpm"}, "bun": {"bun"}, "deno": {"deno"},
 	"pip": {"python3"}, "python-uv": {"uv", "python3"}, "pdm": {"python3"}, "poetry": {"poetry", "python3"}, "pipenv": {"python3"},
@@ -109,7 +110,7 @@ var programsOf = map[string][]string{
 	"composer": {"php", "composer"}, "mix": {"mix"}, "dotnet": {"dotnet"},
 }
 
-// visiblePath are the directories of the user's PATH that every sandbox shows.
+// visiblePath returns the directories of the user's PATH that every sandbox shows.
 func visiblePath(environ []string) []string {
 	var dirs []string
 	for _, dir := range proc.PathDirs(proc.LookupVariable(environ, "PATH")) {
@@ -120,8 +121,8 @@ func visiblePath(environ []string) []string {
 	return dirs
 }
 
-// Path is the PATH of programs: the directories of the toolchains, then those
-// of the system. More come before all others.
+// Path returns the PATH of programs: the directories in more, of the toolchains, and of
+// the system.
 func (k Set) Path(more ...string) string {
 	dirs := slices.Clone(more)
 	for _, t := range k.Toolchains {
@@ -136,10 +137,10 @@ func (k Set) Path(more ...string) string {
 	return strings.Join(all, string(os.PathListSeparator))
 }
 
-// quiet keeps tools from asking their vendors for news of themselves.
+// quiet keeps tools from asking their vendors for updates.
 var quiet = []string{"NPM_CONFIG_UPDATE_NOTIFIER=false", "PIP_DISABLE_PIP_VERSION_CHECK=1"}
 
-// Env are the variables by which programs in a tier find toolchains and caches.
+// Env returns the variables by which programs in a tier find toolchains and caches.
 func (k Set) Env(t sandbox.Tier) []string {
 	env := slices.Clone(quiet)
 	for _, t := range k.Toolchains {
@@ -154,14 +155,14 @@ func (k Set) Env(t sandbox.Tier) []string {
 	return slices.Compact(env)
 }
 
-// shownCaches are the caches that programs in a tier see. Without mounts they cannot
-// add to any, and so see only those to which no program but a set-up adds.
+// shownCaches returns the caches that programs in a tier see. Without mounts they cannot
+// add to a cache, and see only those to which set-ups alone add.
 func (k Set) shownCaches(t sandbox.Tier) []toolchain.Cache {
 	return slices.DeleteFunc(slices.Clone(k.Caches), func(c toolchain.Cache) bool { return !t.HasOwnRoot() && !c.Downloads })
 }
 
-// Binds are the files and directories of the toolchains, and of the caches that
-// are not layered in the tier.
+// Binds returns the files and directories of the toolchains, and of the caches that are
+// not layered in the tier.
 func (k Set) Binds(t sandbox.Tier) []sandbox.Bind {
 	var binds []sandbox.Bind
 	add := func(path string) {
@@ -183,8 +184,8 @@ func (k Set) Binds(t sandbox.Tier) []sandbox.Bind {
 	return binds
 }
 
-// Digest stands for the versions of all programs of the toolset, and for where the
-// others are looked for.
+// Digest is a digest of the versions of all programs of the toolset, and of the places
+// where other programs are looked for.
 func (k Set) Digest(environ []string) string {
 	all := []string{proc.LookupVariable(environ, "PATH")}
 	for _, t := range k.Toolchains {
@@ -193,8 +194,7 @@ func (k Set) Digest(environ []string) string {
 	return digestTexts(all...)
 }
 
-// programsDigest changes with every toolchain of the toolset that is for one of the
-// programs.
+// programsDigest changes with every toolchain of the toolset for one of the programs.
 func (k Set) programsDigest(programs []string) string {
 	var all []string
 	for _, t := range k.Toolchains {
