@@ -349,7 +349,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"the key of a gateway goes to the vendor as well", "internal/credential/vendor.go",
-		[][2]string{{"case gateway.base == nil && v.owns(", "case v.owns("}},
+		[][2]string{{"case gateway.base == nil && v.ownsHost(", "case v.ownsHost("}},
 		"credential.TestAttack078AKeyGoesToItsVendorOrToTheGatewayThatCameWithIt",
 	},
 	{

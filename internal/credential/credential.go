@@ -102,8 +102,8 @@ func (c Credential) MarshalJSON() ([]byte, error) {
 	}{c.Auth, c.Account, c.From})
 }
 
-// Promise says in one sentence what a way of getting at a model is worth.
-func Promise(auth loop.Auth) string {
+// DescribeAuth says in one sentence what a way of getting at a model is worth.
+func DescribeAuth(auth loop.Auth) string {
 	switch auth {
 	case loop.AuthInject:
 		return "the key stays outside of the sandbox, and every token is metered"

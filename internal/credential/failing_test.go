@@ -25,12 +25,12 @@ func block(t *testing.T, path string) {
 // blockKept keeps a login from being kept.
 func (b bench) blockKept(t *testing.T, login string) {
 	t.Helper()
-	id, err := b.lender.aside(note{Agent: "claude", File: b.file()}, []byte(login), "why")
+	id, err := b.lender.keepAside(note{Agent: "claude", File: b.file()}, []byte(login), "why")
 	if err != nil {
 		t.Fatal(err)
 	}
-	remove(t, b.lender.keptAt(id))
-	block(t, b.lender.keptAt(id))
+	remove(t, b.lender.keptPath(id))
+	block(t, b.lender.keptPath(id))
 }
 
 func TestNoUsersFileChangesWhereWhatItHeldCannotBeKept(t *testing.T) {
@@ -62,7 +62,7 @@ func TestNoUsersFileChangesWhereWhatItHeldCannotBeKept(t *testing.T) {
 			t.Helper()
 			write(t, b.copied(), renewedLogin)
 			_, err := loan.EndTurn(true)
-			err = errors.Join(err, loan.Again(t.Context(), b.inside))
+			err = errors.Join(err, loan.LendAgain(t.Context(), b.inside))
 			b.blockKept(t, newestLogin)
 			write(t, b.copied(), newestLogin)
 			_, spoiled := loan.EndTurn(false)
@@ -71,8 +71,8 @@ func TestNoUsersFileChangesWhereWhatItHeldCannotBeKept(t *testing.T) {
 		"the login that a swap replaces": {lentLogin, func(t *testing.T, b bench, loan *Loan) error {
 			t.Helper()
 			loan.Close()
-			id, err := b.lender.aside(note{Agent: "claude", File: b.file()}, []byte(newestLogin), "why")
-			_, swapped := b.lender.Swap(t.Context(), "claude", "test")
+			id, err := b.lender.keepAside(note{Agent: "claude", File: b.file()}, []byte(newestLogin), "why")
+			_, swapped := b.lender.SwapLogin(t.Context(), "claude", "test")
 			if b.kept(t, id) != newestLogin {
 				t.Error("the login that was to be swapped is gone")
 			}
@@ -122,11 +122,11 @@ func TestALoanWhoseNoteCannotBeWrittenIsAFault(t *testing.T) {
 		"at the begin of another turn": func(t *testing.T, b bench, loan *Loan, note string) error {
 			t.Helper()
 			block(t, note)
-			return loan.Again(t.Context(), home(t.TempDir()))
+			return loan.LendAgain(t.Context(), home(t.TempDir()))
 		},
 		"when another turn has no home": func(t *testing.T, b bench, loan *Loan, _ string) error {
 			t.Helper()
-			return loan.Again(t.Context(), home(b.file()))
+			return loan.LendAgain(t.Context(), home(b.file()))
 		},
 		"when the login is due": func(t *testing.T, b bench, loan *Loan, note string) error {
 			t.Helper()
@@ -151,7 +151,7 @@ func TestALoanWhoseNoteCannotBeWrittenIsAFault(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer loan.Close()
-			err = do(t, b, loan, b.lender.at(c.File, ".lent"))
+			err = do(t, b, loan, b.lender.pathFor(c.File, ".lent"))
 			if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Fix == "" || errors.Is(err, errUnexpected) {
 				t.Errorf("%v, want a fault with its fix", err)
 			}
@@ -181,37 +181,37 @@ func TestWhatADeadRunLeftIsFetchedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, b.lender.at(c.File, ".lent"), string(text))
+		write(t, b.lender.pathFor(c.File, ".lent"), string(text))
 	}
 	leave(renewedLogin)
 	write(t, filepath.Join(b.lender.Dir, "broken.lent"), "{")
-	claim, err := b.lender.claim(c)
+	claim, err := b.lender.claimLogin(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back, err := b.lender.Fetch(t.Context(), "rn_dead"); err != nil || len(back) > 0 {
+	if back, err := b.lender.FetchLeft(t.Context(), "rn_dead"); err != nil || len(back) > 0 {
 		t.Errorf("Fetch = %+v, %v while another run has it", back, err)
 	}
 	claim.Close()
-	if back, err := b.lender.Fetch(t.Context(), "rn_other"); err != nil || len(back) > 0 {
+	if back, err := b.lender.FetchLeft(t.Context(), "rn_other"); err != nil || len(back) > 0 {
 		t.Errorf("Fetch = %+v, %v of another run", back, err)
 	}
-	back, err := b.lender.Fetch(t.Context(), "rn_dead")
+	back, err := b.lender.FetchLeft(t.Context(), "rn_dead")
 	if err != nil || len(back) != 1 || back[0].Back != Kept || b.kept(t, back[0].Aside) != renewedLogin {
 		t.Errorf("Fetch = %+v, %v, want that it is kept", back, err)
 	}
-	if back, err := b.lender.Fetch(t.Context(), "rn_dead"); err != nil || len(back) > 0 {
+	if back, err := b.lender.FetchLeft(t.Context(), "rn_dead"); err != nil || len(back) > 0 {
 		t.Errorf("and once more: %+v, %v", back, err)
 	}
 	leave(newestLogin)
 	b.blockKept(t, newestLogin)
-	if back, err := b.lender.Fetch(t.Context(), "rn_dead"); err == nil {
+	if back, err := b.lender.FetchLeft(t.Context(), "rn_dead"); err == nil {
 		t.Errorf("Fetch = %+v though nothing can be kept", back)
 	}
-	lock := b.lender.at(c.File, ".lock")
+	lock := b.lender.pathFor(c.File, ".lock")
 	remove(t, lock)
 	write(t, filepath.Join(lock, "x"), "")
-	if back, err := b.lender.Fetch(t.Context(), "rn_dead"); err == nil || len(back) > 0 {
+	if back, err := b.lender.FetchLeft(t.Context(), "rn_dead"); err == nil || len(back) > 0 {
 		t.Errorf("Fetch = %+v, %v though nothing can be claimed", back, err)
 	}
 }
@@ -220,13 +220,13 @@ func TestANoteOfAnotherLoginIsForgotten(t *testing.T) {
 	for name, text := range map[string]string{"half a note": "{", "a note of another": `{"file":"/elsewhere","run":"rn_2"}`} {
 		b := newBench(t, lentLogin)
 		c := b.credential(t)
-		write(t, b.lender.at(c.File, ".lent"), text)
-		if r, err := b.lender.fetch(t.Context(), c.File, ""); err != nil || r != (Returned{}) {
+		write(t, b.lender.pathFor(c.File, ".lent"), text)
+		if r, err := b.lender.fetchNote(t.Context(), c.File, ""); err != nil || r != (Returned{}) {
 			t.Errorf("%s: %+v, %v, want nothing", name, r, err)
 		}
 		nothingLeft(t, b)
-		write(t, filepath.Join(b.lender.at(c.File, ".lent"), "x"), "")
-		if r, err := b.lender.fetch(t.Context(), c.File, ""); err == nil {
+		write(t, filepath.Join(b.lender.pathFor(c.File, ".lent"), "x"), "")
+		if r, err := b.lender.fetchNote(t.Context(), c.File, ""); err == nil {
 			t.Errorf("of a note that cannot be read came %+v", r)
 		}
 	}
@@ -249,12 +249,12 @@ func TestASwapLeavesEitherLoginInPlace(t *testing.T) {
 		"from a folder that is not one": {func(t *testing.T, b *bench) { t.Helper(); b.lender.Dir = b.file() }, "claude", true, lentLogin, nil},
 		"where nothing could be claimed": {func(t *testing.T, b *bench) {
 			t.Helper()
-			write(t, filepath.Join(b.lender.at(b.file(), ".lock"), "x"), "")
+			write(t, filepath.Join(b.lender.pathFor(b.file(), ".lock"), "x"), "")
 		}, "claude", true, lentLogin, []string{renewedLogin}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, lentLogin)
-			id, err := b.lender.aside(note{Agent: "claude", File: b.file()}, []byte(renewedLogin), "why")
+			id, err := b.lender.keepAside(note{Agent: "claude", File: b.file()}, []byte(renewedLogin), "why")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -262,14 +262,14 @@ func TestASwapLeavesEitherLoginInPlace(t *testing.T) {
 			if c.name == "" {
 				c.name = id
 			}
-			s, err := b.lender.Swap(t.Context(), c.name, "test")
+			s, err := b.lender.SwapLogin(t.Context(), c.name, "test")
 			if missing := errors.Is(err, loop.ErrNotFound); missing != (c.name == "gemini") {
 				t.Errorf("Swap = %v, want that the login is not found: %v", err, !missing)
 			}
 			if (err != nil) != c.fails || read(t, b.file()) != c.file {
 				t.Errorf("Swap = %+v, %v, and the file holds %s", s, err, read(t, b.file()))
 			}
-			all, _ := b.lender.kept("")
+			all, _ := b.lender.readKept("")
 			var kept []string
 			for _, k := range all {
 				kept = append(kept, string(k.Login))
@@ -280,12 +280,12 @@ func TestASwapLeavesEitherLoginInPlace(t *testing.T) {
 			}
 		})
 	}
-	if k, err := (Lender{Dir: filepath.Join(t.TempDir(), "none")}).Find("claude"); !errors.Is(err, loop.ErrNotFound) {
+	if k, err := (Lender{Dir: filepath.Join(t.TempDir(), "none")}).FindKept("claude"); !errors.Is(err, loop.ErrNotFound) {
 		t.Errorf("Find = %+v, %v without a folder, want that it is not found", k, err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "")
-	if k, err := (Lender{Dir: file}).Find("claude"); err == nil || errors.Is(err, loop.ErrNotFound) {
+	if k, err := (Lender{Dir: file}).FindKept("claude"); err == nil || errors.Is(err, loop.ErrNotFound) {
 		t.Errorf("Find = %+v, %v in a file, want why it cannot be read", k, err)
 	}
 }
@@ -293,19 +293,19 @@ func TestASwapLeavesEitherLoginInPlace(t *testing.T) {
 func TestWhatIsNoLoginIsNeverGivenBack(t *testing.T) {
 	b := newBench(t, lentLogin)
 	n := note{Run: "rn_1", Agent: "claude", File: b.file(), Host: []byte(lentLogin), Renewed: []byte("no JSON"), Deserved: true}
-	if r, err := b.lender.settle(t.Context(), n, ""); err == nil {
+	if r, err := b.lender.settleNote(t.Context(), n, ""); err == nil {
 		t.Errorf("settle = %+v in the place of the login that was lent", r)
 	}
 	n.Host = []byte(otherLogin)
-	if r, err := b.lender.settle(t.Context(), n, ""); err == nil {
+	if r, err := b.lender.settleNote(t.Context(), n, ""); err == nil {
 		t.Errorf("settle = %+v in the place of another login", r)
 	}
 	n.Renewed = []byte(lentLogin)
-	if r, err := b.lender.settle(t.Context(), n, ""); err != nil || r.Back != Unchanged || r.Why != "" || r.Aside != "" {
+	if r, err := b.lender.settleNote(t.Context(), n, ""); err != nil || r.Back != Unchanged || r.Why != "" || r.Aside != "" {
 		t.Errorf("settle = %+v, %v of what the user's file holds already", r, err)
 	}
 	n.Renewed = nil
-	if r, err := b.lender.settle(t.Context(), n, "the run was refused"); err != nil || r.Back != Unchanged || r.Why != "" || r.Aside != "" {
+	if r, err := b.lender.settleNote(t.Context(), n, "the run was refused"); err != nil || r.Back != Unchanged || r.Why != "" || r.Aside != "" {
 		t.Errorf("settle = %+v, %v of what nobody renewed", r, err)
 	}
 	if got := read(t, b.file()); got != lentLogin {
@@ -335,18 +335,18 @@ func TestALoginIsNotReplacedWhereNobodyKnowsWhoRenewsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if loan.Renewed() {
+	if loan.HasRenewed() {
 		t.Error("it is renewed before the first turn")
 	}
 	write(t, b.copied(), renewedLogin)
-	if r, err := loan.EndTurn(true); err != nil || r.Back != Pending || !loan.Renewed() {
-		t.Errorf("EndTurn = %+v, %v, renewed: %v", r, err, loan.Renewed())
+	if r, err := loan.EndTurn(true); err != nil || r.Back != Pending || !loan.HasRenewed() {
+		t.Errorf("EndTurn = %+v, %v, renewed: %v", r, err, loan.HasRenewed())
 	}
 	r, err := loan.Settle(t.Context(), "")
 	if err != nil || r.Back != Kept || r.Why != "pawl does not know which host renews it" || read(t, b.file()) != lentLogin {
 		t.Errorf("Settle = %+v, %v, and the file holds %s", r, err, read(t, b.file()))
 	}
-	if loan.Close(); loan.Renewed() {
+	if loan.Close(); loan.HasRenewed() {
 		t.Error("it is renewed behind its end")
 	}
 }
@@ -355,18 +355,18 @@ func TestAFileThatCannotBeReplacedStaysAsItIs(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	write(t, file, "old")
-	if err := replace(filepath.Join(file, "below"), []byte("new"), nil); err == nil {
+	if err := replaceFile(filepath.Join(file, "below"), []byte("new"), nil); err == nil {
 		t.Error("a file was made below a file")
 	}
 	write(t, filepath.Join(dir, ".file.pawl"), "what a process that was killed has left")
-	if err := replace(file, []byte("old"), nil); err != nil || read(t, file) != "old" {
+	if err := replaceFile(file, []byte("old"), nil); err != nil || read(t, file) != "old" {
 		t.Errorf("replace = %v beside what another one left, and the file holds %q", err, read(t, file))
 	}
 	nowhere := filepath.Join(dir, "nowhere")
 	if err := os.Symlink("nothing", nowhere); err != nil {
 		t.Fatal(err)
 	}
-	if err := replace(filepath.Join(nowhere, "file"), []byte("new"), nil); err == nil {
+	if err := replaceFile(filepath.Join(nowhere, "file"), []byte("new"), nil); err == nil {
 		t.Error("a file was made in a folder that is a link to nothing")
 	}
 	stop := durable.WatchSyncs(func(f *os.File) error {
@@ -375,13 +375,13 @@ func TestAFileThatCannotBeReplacedStaysAsItIs(t *testing.T) {
 		}
 		return nil
 	})
-	err := replace(file, []byte("new"), nil)
+	err := replaceFile(file, []byte("new"), nil)
 	stop()
 	if _, left := os.Lstat(filepath.Join(dir, ".file.pawl")); !errors.Is(err, syscall.EIO) || read(t, file) != "old" || left == nil {
 		t.Errorf("replace = %v on a disk that fails, and the file holds %q", err, read(t, file))
 	}
 	block(t, file)
-	if err := replace(file, []byte("new"), nil); err == nil || read(t, file) != "old" {
+	if err := replaceFile(file, []byte("new"), nil); err == nil || read(t, file) != "old" {
 		t.Errorf("replace = %v, and the file holds %q", err, read(t, file))
 	}
 }

@@ -51,69 +51,69 @@ func Find(w Want) (Credential, error) {
 	}
 	switch w.Auth {
 	case loop.AuthInject:
-		return w.key(base)
+		return w.findKey(base)
 	case loop.AuthLend:
-		return w.login(base)
+		return w.findLogin(base)
 	case "":
-		return w.either(base)
+		return w.findKeyOrLogin(base)
 	}
-	return Credential{}, w.noSuch()
+	return Credential{}, w.invalidAuth()
 }
 
-func (w Want) noSuch() error {
+func (w Want) invalidAuth() error {
 	return &loop.Fault{Exit: loop.ExitUsage, What: "auth", Why: fmt.Sprintf("%q is not one of its values", w.Auth), Fix: "write inject or lend"}
 }
 
-// either prefers a key. A login is for the vendor only, so a base_url rules it
+// findKeyOrLogin prefers a key. A login is for the vendor only, so a base_url rules it
 // out.
-func (w Want) either(base *url.URL) (Credential, error) {
+func (w Want) findKeyOrLogin(base *url.URL) (Credential, error) {
 	keyed, lent := len(w.Profile.Providers) > 0, len(w.Profile.Login.Files) > 0 && base == nil
 	if !keyed && !lent && w.Provider == "" && base == nil { // A program of which pawl knows nothing.
 		return Credential{}, nil
 	}
-	c, keyErr := w.key(base)
+	c, keyErr := w.findKey(base)
 	if keyErr == nil || !lent {
 		return c, keyErr
 	}
-	if w.Provider != "" && !slices.Contains(w.Profile.Providers, w.Provider) || w.ungated() != nil {
+	if w.Provider != "" && !slices.Contains(w.Profile.Providers, w.Provider) || w.checkNoGateway() != nil {
 		return Credential{}, keyErr
 	}
-	c, err := w.login(base)
+	c, err := w.findLogin(base)
 	if err == nil || !keyed {
 		return c, err
 	}
 	login, _ := errors.AsType[*loop.Fault](err)
 	key, _ := errors.AsType[*loop.Fault](keyErr)
-	return Credential{}, w.fault(key.Why+", and "+login.Why, key.Fix+", or "+login.Fix)
+	return Credential{}, w.missingFault(key.Why+", and "+login.Why, key.Fix+", or "+login.Fix)
 }
 
-func (w Want) key(base *url.URL) (Credential, error) {
-	shapes, err := w.shapes(base)
+func (w Want) findKey(base *url.URL) (Credential, error) {
+	shapes, err := w.vendorsFor(base)
 	if err != nil {
 		return Credential{}, err
 	}
 	var names []string
 	var keyless *Credential
-	var missing place
+	var missing destination
 	for _, v := range shapes {
-		gateway, err := v.gateway(w.Environ)
+		gateway, err := v.findGateway(w.Environ)
 		if err != nil {
 			return Credential{}, err
 		}
-		to := place{base: base}
+		to := destination{base: base}
 		if base == nil {
 			to = gateway
 		}
-		for _, k := range v.variables(w.Provider, base, gateway) {
+		for _, k := range v.keyVariables(w.Provider, base, gateway) {
 			names = append(names, k.name)
 			text := strings.TrimSpace(proc.LookupVariable(w.Environ, k.name))
 			if text == "" {
 				continue
 			}
-			if !sendable(text) {
-				return Credential{}, w.fault(k.name+" is not a valid key: it contains a blank, a line break or a character beyond ASCII", "set "+k.name+" to the key alone")
+			if !isSendable(text) {
+				return Credential{}, w.missingFault(k.name+" is not a valid key: it contains a blank, a line break or a character beyond ASCII", "set "+k.name+" to the key alone")
 			}
-			return injected(v, to, k, text), nil
+			return newInjected(v, to, k, text), nil
 		}
 		if missing.base == nil {
 			missing = to
@@ -121,36 +121,36 @@ func (w Want) key(base *url.URL) (Credential, error) {
 				missing.from = gateway.from
 			}
 		}
-		if to.base != nil && loopback(to.base.Hostname()) && keyless == nil {
+		if to.base != nil && isLoopback(to.base.Hostname()) && keyless == nil {
 			keyless = &Credential{Auth: loop.AuthInject, Account: v.name + ":keyless", Provider: v.name, Base: to.base, BaseFrom: to.from}
 		}
 	}
 	if keyless != nil {
 		return *keyless, nil
 	}
-	return Credential{}, w.noKey(names, base, missing)
+	return Credential{}, w.missingKey(names, base, missing)
 }
 
-// noKey says which key is missing. With a base_url, missing.from is the gateway
+// missingKey says which key is missing. With a base_url, missing.from is the gateway
 // of the environment for which the vendor's keys are meant instead.
-func (w Want) noKey(names []string, base *url.URL, missing place) error {
+func (w Want) missingKey(names []string, base *url.URL, missing destination) error {
 	switch {
 	case missing.base == nil:
-		return w.fault("there is no key: "+none(names), "set "+names[0])
+		return w.missingFault("there is no key: "+noneSet(names), "set "+names[0])
 	case base == nil:
 		host := missing.base.Host
-		return w.fault("there is no key for "+host+", which "+missing.from+" names: "+none(names),
+		return w.missingFault("there is no key for "+host+", which "+missing.from+" names: "+noneSet(names),
 			"set "+names[0]+" for "+host+", or unset "+missing.from)
 	}
-	why, fix := "there is no key for "+base.Host+": "+none(names), "set "+names[0]+" for "+base.Host
+	why, fix := "there is no key for "+base.Host+": "+noneSet(names), "set "+names[0]+" for "+base.Host
 	if missing.from != "" {
 		why += ", and the vendor's own key is for the host in " + missing.from
 		fix += ", or unset " + missing.from
 	}
-	return w.fault(why, fix)
+	return w.missingFault(why, fix)
 }
 
-func injected(v vendor, to place, k variable, key string) Credential {
+func newInjected(v vendor, to destination, k variable, key string) Credential {
 	if to.base == nil {
 		to.base = &url.URL{Scheme: "https", Host: v.host}
 	}
@@ -161,18 +161,18 @@ func injected(v vendor, to place, k variable, key string) Credential {
 	}
 }
 
-// Shape is in whose shape of requests a provider is asked: a provider that pawl
+// RequestShape is in whose shape of requests a provider is asked: a provider that pawl
 // does not know, behind a base_url, is taken to speak like OpenAI.
-func Shape(provider, baseURL string) string {
+func RequestShape(provider, baseURL string) string {
 	if _, known := vendorOf(provider); !known && provider != "" && baseURL != "" {
 		return "openai"
 	}
 	return provider
 }
 
-// shapes are the vendors whose requests the driver may send, in the order in
+// vendorsFor are the vendors whose requests the driver may send, in the order in
 // which keys are looked for.
-func (w Want) shapes(base *url.URL) ([]vendor, error) {
+func (w Want) vendorsFor(base *url.URL) ([]vendor, error) {
 	var can []vendor
 	for _, name := range w.Profile.Providers {
 		if v, ok := vendorOf(name); ok {
@@ -181,37 +181,37 @@ func (w Want) shapes(base *url.URL) ([]vendor, error) {
 	}
 	switch {
 	case w.Profile.AnyProvider && w.Provider == "":
-		return nil, w.fault("pawl does not know in whose shape of requests its model is asked", "write provider: anthropic, openai or gemini")
+		return nil, w.missingFault("pawl does not know in whose shape of requests its model is asked", "write provider: anthropic, openai or gemini")
 	case w.Profile.AnyProvider:
 		can = vendors
 	case len(can) == 0:
-		return nil, w.fault("its models cannot be reached with a key", "write auth: lend, or leave auth, provider and base_url away")
+		return nil, w.missingFault("its models cannot be reached with a key", "write auth: lend, or leave auth, provider and base_url away")
 	}
 	if w.Provider == "" {
-		return usual(can, base), nil
+		return usualVendors(can, base), nil
 	}
 	if _, known := vendorOf(w.Provider); !known && base == nil {
-		return nil, w.fault("pawl does not know where the provider "+w.Provider+" is", "write base_url: the address of its API, or one of the providers "+names(can))
+		return nil, w.missingFault("pawl does not know where the provider "+w.Provider+" is", "write base_url: the address of its API, or one of the providers "+vendorNames(can))
 	}
-	shape := Shape(w.Provider, w.BaseURL)
+	shape := RequestShape(w.Provider, w.BaseURL)
 	i := slices.IndexFunc(can, func(v vendor) bool { return v.name == shape })
 	if i < 0 {
-		return nil, w.fault("it cannot reach models of the provider "+w.Provider, "write one of the providers "+names(can))
+		return nil, w.missingFault("it cannot reach models of the provider "+w.Provider, "write one of the providers "+vendorNames(can))
 	}
 	return can[i : i+1], nil
 }
 
-// usual is for a driver whose provider nobody named: all that it can reach, but
+// usualVendors is for a driver whose provider nobody named: all that it can reach, but
 // one for a base_url, whose host may say whose it is.
-func usual(can []vendor, base *url.URL) []vendor {
+func usualVendors(can []vendor, base *url.URL) []vendor {
 	if base == nil {
 		return can
 	}
-	i := slices.IndexFunc(can, func(v vendor) bool { return v.owns(base.Hostname()) })
+	i := slices.IndexFunc(can, func(v vendor) bool { return v.ownsHost(base.Hostname()) })
 	return can[max(i, 0):][:1]
 }
 
-func names(all []vendor) string {
+func vendorNames(all []vendor) string {
 	var out []string
 	for _, v := range all {
 		out = append(out, v.name)
@@ -219,18 +219,18 @@ func names(all []vendor) string {
 	return strings.Join(out, ", ")
 }
 
-func none(names []string) string {
+func noneSet(names []string) string {
 	if len(names) == 1 {
 		return names[0] + " is not set"
 	}
 	return "none of " + strings.Join(names, ", ") + " is set"
 }
 
-// sendable reports whether a text can stand in a header.
-func sendable(key string) bool {
+// isSendable reports whether a text can stand in a header.
+func isSendable(key string) bool {
 	return !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-func (w Want) fault(why, fix string) *loop.Fault {
+func (w Want) missingFault(why, fix string) *loop.Fault {
 	return &loop.Fault{Exit: loop.ExitMissing, What: "there is no credential for " + cmp.Or(w.Profile.Name, "the agent"), Why: why, Fix: fix}
 }

@@ -119,7 +119,7 @@ func TestACredentialIsFoundWhereTheMachineHasOne(t *testing.T) {
 }
 
 func TestACredentialThatIsNotThereIsAFaultWithItsFix(t *testing.T) {
-	if got := inKeychain(); (got != "") != (runtime.GOOS == "darwin") {
+	if got := keychainNote(); (got != "") != (runtime.GOOS == "darwin") {
 		t.Errorf("on %s it is said%q", runtime.GOOS, got)
 	}
 	for name, c := range map[string]struct {
@@ -130,7 +130,7 @@ func TestACredentialThatIsNotThereIsAFaultWithItsFix(t *testing.T) {
 		"nothing at all": {
 			Want{Profile: claude, SignIn: "run claude and type /login"},
 			nil,
-			"there is no key: none of ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN is set, and there is no login in ~/" + claudeFile + inKeychain(),
+			"there is no key: none of ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN is set, and there is no login in ~/" + claudeFile + keychainNote(),
 			"set ANTHROPIC_API_KEY, or run claude and type /login",
 		},
 		"no key": {Want{Profile: claude, Auth: loop.AuthInject}, map[string]string{claudeFile: lentLogin}, "there is no key: none of ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN is set", "set ANTHROPIC_API_KEY"},
@@ -154,7 +154,7 @@ func TestACredentialThatIsNotThereIsAFaultWithItsFix(t *testing.T) {
 			map[string]string{claudeFile: `{"claudeAiOauth":{"accessToken":"sk-ant-oat01-x","expiresAt":1700000000000}}`},
 			"~/" + claudeFile + " has expired", "sign in with claude",
 		},
-		"no models and no login":    {Want{Profile: agent.Profile{Name: "x", Login: claude.Login}}, nil, "there is no login in ~/" + claudeFile + inKeychain(), "sign in with x"},
+		"no models and no login":    {Want{Profile: agent.Profile{Name: "x", Login: claude.Login}}, nil, "there is no login in ~/" + claudeFile + keychainNote(), "sign in with x"},
 		"a file without a login":    {Want{Profile: claude, Auth: loop.AuthLend}, map[string]string{claudeFile: `{}`}, "~/" + claudeFile + " holds no login", "sign in with claude"},
 		"a login that is too large": {Want{Profile: claude, Auth: loop.AuthLend}, map[string]string{claudeFile: strings.Repeat(" ", mostLogin+1)}, "~/" + claudeFile + ": it is larger than 65536 bytes", "correct that file, or sign in with claude"},
 		"a driver without a login":  {Want{Profile: qwen, Auth: loop.AuthLend}, nil, "it has no login that can be lent", "write auth: inject, and set its key"},

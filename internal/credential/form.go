@@ -21,9 +21,9 @@ import (
 // numbers as they are written.
 type form = map[string]any
 
-// parse reads a login. Two members of one name are an error, because programs
+// parseLogin reads a login. Two members of one name are an error, because programs
 // do not agree on which of them counts.
-func parse(data []byte) (form, error) {
+func parseLogin(data []byte) (form, error) {
 	switch {
 	case len(data) > mostLogin:
 		return nil, fmt.Errorf("it is larger than %d bytes", mostLogin)
@@ -32,7 +32,7 @@ func parse(data []byte) (form, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	v, err := value(d, mostDepth)
+	v, err := decodeValue(d, mostDepth)
 	if err != nil {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
@@ -49,7 +49,7 @@ func parse(data []byte) (form, error) {
 // mostDepth is how deep a login may be nested. Those known are 3 deep.
 const mostDepth = 16
 
-func value(d *json.Decoder, depth int) (any, error) {
+func decodeValue(d *json.Decoder, depth int) (any, error) {
 	t, err := d.Token()
 	if err != nil {
 		return nil, err
@@ -59,11 +59,11 @@ func value(d *json.Decoder, depth int) (any, error) {
 	}
 	switch t {
 	case json.Delim('{'):
-		return object(d, depth-1)
+		return decodeObject(d, depth-1)
 	case json.Delim('['):
 		list := []any{}
 		for d.More() {
-			v, err := value(d, depth-1)
+			v, err := decodeValue(d, depth-1)
 			if err != nil {
 				return nil, err
 			}
@@ -75,7 +75,7 @@ func value(d *json.Decoder, depth int) (any, error) {
 	return t, nil
 }
 
-func object(d *json.Decoder, depth int) (any, error) {
+func decodeObject(d *json.Decoder, depth int) (any, error) {
 	f := form{}
 	for d.More() {
 		name, err := d.Token()
@@ -86,7 +86,7 @@ func object(d *json.Decoder, depth int) (any, error) {
 		if _, twice := f[key]; twice {
 			return nil, fmt.Errorf("two members have the name %q", key)
 		}
-		if f[key], err = value(d, depth); err != nil {
+		if f[key], err = decodeValue(d, depth); err != nil {
 			return nil, err
 		}
 	}
@@ -99,14 +99,14 @@ func object(d *json.Decoder, depth int) (any, error) {
 // times are different. What describes a login, and its times, may also come and
 // go: programs find them out when they renew it.
 func sameForm(before, after form) error {
-	for _, name := range sorted(after) {
-		if _, ok := before[name]; !ok && !mayCome(name, after[name]) {
+	for _, name := range sortedNames(after) {
+		if _, ok := before[name]; !ok && !mayBeNew(name, after[name]) {
 			return fmt.Errorf("its member %q is new", name)
 		}
 	}
-	for _, name := range sorted(before) {
+	for _, name := range sortedNames(before) {
 		v, ok := after[name]
-		if !ok && (describes(name) || times(name)) {
+		if !ok && (isDescription(name) || isTimeName(name)) {
 			continue
 		}
 		if !ok {
@@ -122,8 +122,8 @@ func sameForm(before, after form) error {
 // sameAccount returns why after belongs to somebody else than before, or nil.
 // Tokens that can be read (JWT) say whose they are; most vendors' cannot.
 func sameAccount(before, after form) error {
-	now := owners(after)
-	for name, who := range owners(before) {
+	now := tokenOwners(after)
+	for name, who := range tokenOwners(before) {
 		if now[name] == nil {
 			return fmt.Errorf("its member %q no longer says whose it is", name)
 		}
@@ -136,13 +136,13 @@ func sameAccount(before, after form) error {
 	return nil
 }
 
-// owning are the claims of a token that say whose it is.
-var owning = []string{"sub", "email", "userid", "accountid", "organizationid", "chatgptuserid", "chatgptaccountid"}
+// ownerClaims are the claims of a token that say whose it is.
+var ownerClaims = []string{"sub", "email", "userid", "accountid", "organizationid", "chatgptuserid", "chatgptaccountid"}
 
-// owners are the claims about the owner in each member that is a readable token.
-func owners(f form) map[string]map[string]string {
+// tokenOwners are the claims about the owner in each member that is a readable token.
+func tokenOwners(f form) map[string]map[string]string {
 	all := map[string]map[string]string{}
-	walk(f, func(name string, v any) {
+	walkMembers(f, func(name string, v any) {
 		text, _ := v.(string)
 		parts := strings.Split(text, ".")
 		if len(parts) != 3 {
@@ -152,43 +152,43 @@ func owners(f form) map[string]map[string]string {
 		if err != nil {
 			return
 		}
-		claims, err := parse(raw)
+		claims, err := parseLogin(raw)
 		if err != nil {
 			return
 		}
-		walk(claims, func(claim string, v any) {
-			if slices.Contains(owning, plain(claim)) {
+		walkMembers(claims, func(claim string, v any) {
+			if slices.Contains(ownerClaims, normalizeName(claim)) {
 				if all[name] == nil {
 					all[name] = map[string]string{}
 				}
-				all[name][plain(claim)] = fmt.Sprint(v)
+				all[name][normalizeName(claim)] = fmt.Sprint(v)
 			}
 		})
 	})
 	return all
 }
 
-func mayCome(name string, v any) bool {
+func mayBeNew(name string, v any) bool {
 	switch {
-	case describes(name):
-		return word(v)
-	case times(name):
-		return !instant(v).IsZero()
+	case isDescription(name):
+		return isWord(v)
+	case isTimeName(name):
+		return !parseTime(v).IsZero()
 	}
-	return plain(name) == "clientid" && v != nil && word(v)
+	return normalizeName(name) == "clientid" && v != nil && isWord(v)
 }
 
-// describes reports whether a member says what kind of a login it is, and
+// isDescription reports whether a member says what kind of a login it is, and
 // nothing is done with it but to show it and to choose among models.
-func describes(name string) bool {
-	return slices.Contains([]string{"subscriptiontype", "subscriptiontypesource", "subscriptiontypeverifiedat", "ratelimittier"}, plain(name))
+func isDescription(name string) bool {
+	return slices.Contains([]string{"subscriptiontype", "subscriptiontypesource", "subscriptiontypeverifiedat", "ratelimittier"}, normalizeName(name))
 }
 
 // mostWord is how long a value is that describes something.
 const mostWord = 100
 
-// word reports whether a value is nothing, a number or a short word.
-func word(v any) bool {
+// isWord reports whether a value is nothing, a number or a short word.
+func isWord(v any) bool {
 	switch v := v.(type) {
 	case nil, json.Number:
 		return true
@@ -199,7 +199,7 @@ func word(v any) bool {
 }
 
 func sameMember(name string, before, after any) error {
-	if describes(name) && word(before) && word(after) {
+	if isDescription(name) && isWord(before) && isWord(after) {
 		return nil
 	}
 	if reflect.TypeOf(before) != reflect.TypeOf(after) {
@@ -212,15 +212,15 @@ func sameMember(name string, before, after any) error {
 		return sameForm(b, a)
 	case reflect.DeepEqual(before, after):
 		return nil
-	case !renewable(name):
+	case !isRenewable(name):
 		return fmt.Errorf("its member %q is different", name)
 	}
-	return plausible(name, after)
+	return checkPlausible(name, after)
 }
 
-// plausible refuses values that no vendor gives: what is empty, holds blanks or
+// checkPlausible refuses values that no vendor gives: what is empty, holds blanks or
 // line breaks, or is a list of anything but words.
-func plausible(name string, v any) error {
+func checkPlausible(name string, v any) error {
 	switch v := v.(type) {
 	case string:
 		if v == "" {
@@ -245,43 +245,43 @@ func plausible(name string, v any) error {
 	return nil
 }
 
-// plain is a name in lower case without what joins its words.
-func plain(name string) string {
+// normalizeName is a name in lower case without what joins its words.
+func normalizeName(name string) string {
 	return strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(name))
 }
 
-// renewable reports whether a vendor gives a member of this name anew. Places to
+// isRenewable reports whether a vendor gives a member of this name anew. Places to
 // send tokens to are never among them.
-func renewable(name string) bool {
-	name = plain(name)
-	if has(name, "url", "uri", "host", "endpoint", "client", "type", "id") && name != "idtoken" {
+func isRenewable(name string) bool {
+	name = normalizeName(name)
+	if containsAny(name, "url", "uri", "host", "endpoint", "client", "type", "id") && name != "idtoken" {
 		return false
 	}
-	return has(name, "token", "access", "refresh", "scope") || times(name)
+	return containsAny(name, "token", "access", "refresh", "scope") || isTimeName(name)
 }
 
-// times reports whether a member says when its login ends, or since when there
+// isTimeName reports whether a member says when its login ends, or since when there
 // is a newer one.
-func times(name string) bool { return has(plain(name), "expir", "lastrefresh") }
+func isTimeName(name string) bool { return containsAny(normalizeName(name), "expir", "lastrefresh") }
 
-func has(text string, words ...string) bool {
+func containsAny(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// ends is the latest of the times in a login, and zero where it has none. Of two
+// latestTime is the latest of the times in a login, and zero where it has none. Of two
 // logins of one form, the one that was renewed later has the later one.
-func ends(f form) time.Time {
+func latestTime(f form) time.Time {
 	var latest time.Time
-	walk(f, func(name string, v any) {
-		if at := instant(v); times(name) && at.After(latest) {
+	walkMembers(f, func(name string, v any) {
+		if at := parseTime(v); isTimeName(name) && at.After(latest) {
 			latest = at
 		}
 	})
 	return latest
 }
 
-// instant reads seconds or milliseconds since 1970, or RFC 3339.
-func instant(v any) time.Time {
+// parseTime reads seconds or milliseconds since 1970, or RFC 3339.
+func parseTime(v any) time.Time {
 	switch v := v.(type) {
 	case json.Number:
 		n, err := v.Float64()
@@ -300,22 +300,22 @@ func instant(v any) time.Time {
 	return time.Time{}
 }
 
-// renews reports whether a login has something to get a new token with.
-func renews(f form) bool {
+// canRenew reports whether a login has something to get a new token with.
+func canRenew(f form) bool {
 	found := false
-	walk(f, func(name string, v any) {
+	walkMembers(f, func(name string, v any) {
 		text, ok := v.(string)
-		found = found || ok && text != "" && has(plain(name), "refresh") && instant(v).IsZero()
+		found = found || ok && text != "" && containsAny(normalizeName(name), "refresh") && parseTime(v).IsZero()
 	})
 	return found
 }
 
-// secrets are the members of a login that must not be written anywhere.
-func secrets(f form) []redact.Secret {
+// secretMembers are the members of a login that must not be written anywhere.
+func secretMembers(f form) []redact.Secret {
 	var out []redact.Secret
-	walk(f, func(name string, v any) {
+	walkMembers(f, func(name string, v any) {
 		text, ok := v.(string)
-		if ok && secret(plain(name), text) && instant(v).IsZero() {
+		if ok && isSecret(normalizeName(name), text) && parseTime(v).IsZero() {
 			out = append(out, redact.Secret{Name: name, Value: text})
 		}
 	})
@@ -325,21 +325,21 @@ func secrets(f form) []redact.Secret {
 // shortSecret is the least length of what is taken for a secret.
 const shortSecret = 8
 
-func secret(name, text string) bool {
-	if len(text) < shortSecret || has(name, "type", "scope", "url", "uri", "expir") || strings.ContainsFunc(text, unicode.IsSpace) {
+func isSecret(name, text string) bool {
+	if len(text) < shortSecret || containsAny(name, "type", "scope", "url", "uri", "expir") || strings.ContainsFunc(text, unicode.IsSpace) {
 		return false
 	}
-	return has(name, "token", "key", "secret", "access", "refresh", "pass", "jwt")
+	return containsAny(name, "token", "key", "secret", "access", "refresh", "pass", "jwt")
 }
 
-// walk visits the members that are no objects, in order of their names.
+// walkMembers visits the members that are no objects, in order of their names.
 // Elements of a list have the name of the list.
-func walk(f form, visit func(name string, v any)) {
+func walkMembers(f form, visit func(name string, v any)) {
 	var at func(name string, v any)
 	at = func(name string, v any) {
 		switch v := v.(type) {
 		case form:
-			for _, n := range sorted(v) {
+			for _, n := range sortedNames(v) {
 				at(n, v[n])
 			}
 		case []any:
@@ -353,7 +353,7 @@ func walk(f form, visit func(name string, v any)) {
 	at("", f)
 }
 
-func sorted(f form) []string {
+func sortedNames(f form) []string {
 	var names []string
 	for name := range f {
 		names = append(names, name)

@@ -41,10 +41,10 @@ type keptFile struct {
 // mostKept is how many logins are kept of one driver. The oldest go first.
 const mostKept = 8
 
-func (l Lender) keptAt(id string) string { return filepath.Join(l.Dir, id+".kept") }
+func (l Lender) keptPath(id string) string { return filepath.Join(l.Dir, id+".kept") }
 
-// aside keeps a login for a person to decide about, and returns its id.
-func (l Lender) aside(n note, login []byte, why string) (string, error) {
+// keepAside keeps a login for a person to decide about, and returns its id.
+func (l Lender) keepAside(n note, login []byte, why string) (string, error) {
 	sum := sha256.Sum256(append([]byte(n.File+"\x00"), login...))
 	k := keptFile{
 		KeptLogin: KeptLogin{ID: n.Agent + "-" + hex.EncodeToString(sum[:4]), Agent: n.Agent, From: n.From, Run: n.Run, Why: why},
@@ -52,23 +52,23 @@ func (l Lender) aside(n note, login []byte, why string) (string, error) {
 	}
 	text, err := json.Marshal(k)
 	if err == nil {
-		err = replace(l.keptAt(k.ID), text, nil)
+		err = replaceFile(l.keptPath(k.ID), text, nil)
 	}
 	if err != nil {
 		return "", fmt.Errorf("keep a login: %w", err)
 	}
-	all, _ := l.kept(n.Agent) // The login is kept; old ones that cannot be listed stay, too.
+	all, _ := l.readKept(n.Agent) // The login is kept; old ones that cannot be listed stay, too.
 	for _, old := range all[min(mostKept, len(all)):] {
 		if old.ID != k.ID {
-			_ = os.Remove(l.keptAt(old.ID))
+			_ = os.Remove(l.keptPath(old.ID))
 		}
 	}
 	return k.ID, nil
 }
 
-// kept are the kept logins of a driver, or of all with an empty name, the newest
+// readKept are the kept logins of a driver, or of all with an empty name, the newest
 // first.
-func (l Lender) kept(agent string) ([]keptFile, error) {
+func (l Lender) readKept(agent string) ([]keptFile, error) {
 	entries, err := os.ReadDir(l.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -90,9 +90,9 @@ func (l Lender) kept(agent string) ([]keptFile, error) {
 	return all, nil
 }
 
-// List lists the logins that are kept, the newest first.
-func (l Lender) List() ([]KeptLogin, error) {
-	all, err := l.kept("")
+// ListKept lists the logins that are kept, the newest first.
+func (l Lender) ListKept() ([]KeptLogin, error) {
+	all, err := l.readKept("")
 	list := make([]KeptLogin, 0, len(all))
 	for _, k := range all {
 		list = append(list, k.KeptLogin)
@@ -100,15 +100,15 @@ func (l Lender) List() ([]KeptLogin, error) {
 	return list, err
 }
 
-// Find returns the newest login that is kept of a driver, or the one with an id.
+// FindKept returns the newest login that is kept of a driver, or the one with an id.
 // None is a *loop.Fault.
-func (l Lender) Find(name string) (KeptLogin, error) {
-	k, err := l.find(name)
+func (l Lender) FindKept(name string) (KeptLogin, error) {
+	k, err := l.findKeptFile(name)
 	return k.KeptLogin, err
 }
 
-func (l Lender) find(name string) (keptFile, error) {
-	all, err := l.kept("")
+func (l Lender) findKeptFile(name string) (keptFile, error) {
+	all, err := l.readKept("")
 	if err != nil {
 		return keptFile{}, err
 	}
@@ -128,15 +128,15 @@ type Swapped struct {
 	Chain string    `json:"-"`     // the audit chain of the loop whose run left it
 }
 
-// Swap puts a kept login into the user's file, and keeps what was there. A login
+// SwapLogin puts a kept login into the user's file, and keeps what was there. A login
 // that a run has is a *loop.HeldError.
-func (l Lender) Swap(ctx context.Context, name, why string) (Swapped, error) {
-	k, err := l.find(name)
+func (l Lender) SwapLogin(ctx context.Context, name, why string) (Swapped, error) {
+	k, err := l.findKeptFile(name)
 	if err != nil {
 		return Swapped{}, err
 	}
 	n := note{Run: k.Run, Chain: k.Chain, Agent: k.Agent, From: k.From, File: k.File}
-	claim, err := l.claim(Credential{Auth: loop.AuthLend, From: k.From, File: k.File})
+	claim, err := l.claimLogin(Credential{Auth: loop.AuthLend, From: k.From, File: k.File})
 	if err != nil {
 		return Swapped{}, err
 	}
@@ -148,18 +148,18 @@ func (l Lender) Swap(ctx context.Context, name, why string) (Swapped, error) {
 	case err != nil:
 		return s, lendFault(Credential{From: k.From}, err, "correct that file")
 	case bytes.Equal(host, k.Login):
-		return s, os.Remove(l.keptAt(k.ID))
+		return s, os.Remove(l.keptPath(k.ID))
 	default:
-		if s.Kept, err = l.aside(n, host, why); err != nil {
+		if s.Kept, err = l.keepAside(n, host, why); err != nil {
 			return s, err
 		}
 	}
-	text, err := whole(host, k.Login)
+	text, err := mergeWithheld(host, k.Login)
 	if err != nil {
 		text = k.Login // It is not JSON: there is nothing to merge.
 	}
-	if err := overwrite(ctx, k.File, host, text); err != nil {
+	if err := overwriteFile(ctx, k.File, host, text); err != nil {
 		return s, err
 	}
-	return s, os.Remove(l.keptAt(k.ID))
+	return s, os.Remove(l.keptPath(k.ID))
 }

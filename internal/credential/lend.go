@@ -78,12 +78,12 @@ func (l Lender) Lend(ctx context.Context, c Credential, into agent.Home) (*Loan,
 	if c.Auth != loop.AuthLend || c.File == "" {
 		return nil, lendFault(c, errors.New("it is not a login"), "write auth: lend")
 	}
-	claim, err := l.claim(c)
+	claim, err := l.claimLogin(c)
 	if err != nil {
 		return nil, err
 	}
 	loan := &Loan{lender: l, from: c, into: into, claim: claim}
-	if err := loan.give(ctx); err != nil {
+	if err := loan.fetchAndCopy(ctx); err != nil {
 		claim.Close()
 		return nil, lendFault(c, err, "see whether "+c.From+" and "+l.Dir+" can be read and written")
 	}
@@ -94,19 +94,19 @@ func lendFault(c Credential, err error, fix string) error {
 	return &loop.Fault{Exit: loop.ExitMissing, What: "lend " + c.From, Why: err.Error(), Fix: fix, Err: err}
 }
 
-// at is a file of pawl's about a login.
-func (l Lender) at(file, suffix string) string {
+// pathFor is a file of pawl's about a login.
+func (l Lender) pathFor(file, suffix string) string {
 	sum := sha256.Sum256([]byte(file))
 	return filepath.Join(l.Dir, hex.EncodeToString(sum[:8])+suffix)
 }
 
-// claim claims the login, and writes into the claim who has it.
-func (l Lender) claim(c Credential) (*os.File, error) {
-	path := l.at(c.File, ".lock")
+// claimLogin claims the login, and writes into the claim who has it.
+func (l Lender) claimLogin(c Credential) (*os.File, error) {
+	path := l.pathFor(c.File, ".lock")
 	claim, err := flock.Try(path)
 	switch {
 	case errors.Is(err, flock.ErrHeld):
-		return nil, &loop.HeldError{What: "the login " + c.From, Holder: holder(path)}
+		return nil, &loop.HeldError{What: "the login " + c.From, Holder: readHolder(path)}
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil, lendFault(c, errors.New("this platform has no locks that end with their process, and two runs must not renew one login"),
 			"write auth: inject and set a key, or use Linux, macOS or WSL2")
@@ -127,43 +127,43 @@ func (l Lender) claim(c Credential) (*os.File, error) {
 	return claim, nil
 }
 
-// holder is who has a claim. It is zero for the moment in which they write it.
-func holder(path string) (h loop.Holder) {
+// readHolder is who has a claim. It is zero for the moment in which they write it.
+func readHolder(path string) (h loop.Holder) {
 	if text, err := readRegular(path); err == nil {
 		_ = json.Unmarshal(text, &h)
 	}
 	return h
 }
 
-// give fetches what a run that died left, and copies the login. The note is
+// fetchAndCopy fetches what a run that died left, and copies the login. The note is
 // there before the copy, so that there is no copy that nobody knows of.
-func (l *Loan) give(ctx context.Context) error {
+func (l *Loan) fetchAndCopy(ctx context.Context) error {
 	var err error
-	if l.Before, err = l.lender.fetch(ctx, l.from.File, ""); err != nil {
+	if l.Before, err = l.lender.fetchNote(ctx, l.from.File, ""); err != nil {
 		return err
 	}
 	host, err := readRegular(l.from.File)
 	if err != nil {
-		return fmt.Errorf("read it: %s", reason(err))
+		return fmt.Errorf("read it: %s", errorText(err))
 	}
 	c := l.from
-	l.note = note{Run: l.lender.Run, Chain: l.lender.Chain, Agent: c.Agent, From: c.From, File: c.File, Name: c.Name, Host: host, Copy: lent(host)}
-	return l.copy(ctx)
+	l.note = note{Run: l.lender.Run, Chain: l.lender.Chain, Agent: c.Agent, From: c.From, File: c.File, Name: c.Name, Host: host, Copy: lendablePart(host)}
+	return l.copyIn(ctx)
 }
 
-// Again puts the login that an earlier turn of the run renewed into the home of
+// LendAgain puts the login that an earlier turn of the run renewed into the home of
 // the next one. The error is a *loop.Fault.
-func (l *Loan) Again(ctx context.Context, into agent.Home) error {
+func (l *Loan) LendAgain(ctx context.Context, into agent.Home) error {
 	l.into, l.Before = into, Returned{}
 	l.note.Copy = l.note.Renewed
-	if err := l.copy(ctx); err != nil {
+	if err := l.copyIn(ctx); err != nil {
 		return lendFault(l.from, err, "see whether "+l.lender.Dir+" can be written")
 	}
 	return nil
 }
 
-func (l *Loan) copy(ctx context.Context) error {
-	if err := l.lender.write(l.note); err != nil {
+func (l *Loan) copyIn(ctx context.Context) error {
+	if err := l.lender.writeNote(l.note); err != nil {
 		return err
 	}
 	if err := beforeCopy.Hit(ctx); err != nil {
@@ -175,10 +175,10 @@ func (l *Loan) copy(ctx context.Context) error {
 	return afterCopy.Hit(ctx)
 }
 
-// Fetch keeps what a run that died made of the logins that it was lent, for
+// FetchLeft keeps what a run that died made of the logins that it was lent, for
 // whoever removes its home. A login that another run has by now was fetched by
 // that one.
-func (l Lender) Fetch(ctx context.Context, run string) (back []Returned, err error) {
+func (l Lender) FetchLeft(ctx context.Context, run string) (back []Returned, err error) {
 	notes, err := dirglob.Find(l.Dir, "*.lent")
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (l Lender) Fetch(ctx context.Context, run string) (back []Returned, err err
 		if text, readErr := os.ReadFile(path); readErr != nil || json.Unmarshal(text, &n) != nil || n.Run != run {
 			continue
 		}
-		claim, claimErr := l.claim(Credential{From: n.File, File: n.File})
+		claim, claimErr := l.claimLogin(Credential{From: n.File, File: n.File})
 		if _, held := errors.AsType[*loop.HeldError](claimErr); held {
 			continue
 		}
@@ -196,17 +196,17 @@ func (l Lender) Fetch(ctx context.Context, run string) (back []Returned, err err
 			err = errors.Join(err, claimErr)
 			continue
 		}
-		r, fetchErr := l.fetch(ctx, n.File, run)
+		r, fetchErr := l.fetchNote(ctx, n.File, run)
 		claim.Close()
 		back, err = append(back, r), errors.Join(err, fetchErr)
 	}
 	return back, err
 }
 
-// fetch keeps what a run that died with this login made of it. With
+// fetchNote keeps what a run that died with this login made of it. With
 // the id of a run it leaves alone what any other left.
-func (l Lender) fetch(ctx context.Context, file, run string) (r Returned, err error) {
-	text, err := os.ReadFile(l.at(file, ".lent"))
+func (l Lender) fetchNote(ctx context.Context, file, run string) (r Returned, err error) {
+	text, err := os.ReadFile(l.pathFor(file, ".lent"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}
@@ -215,27 +215,27 @@ func (l Lender) fetch(ctx context.Context, file, run string) (r Returned, err er
 	}
 	var n note
 	if json.Unmarshal(text, &n) != nil || n.File != file {
-		return r, l.forget(file)
+		return r, l.removeNote(file)
 	}
 	if run != "" && n.Run != run {
 		return r, nil
 	}
-	if r, err = l.left(ctx, n); err != nil {
+	if r, err = l.settleLeft(ctx, n); err != nil {
 		return r, err
 	}
-	return r, l.forget(file)
+	return r, l.removeNote(file)
 }
 
-func (l Lender) write(n note) error {
+func (l Lender) writeNote(n note) error {
 	text, err := json.Marshal(n)
 	if err != nil {
 		return err
 	}
-	return replace(l.at(n.File, ".lent"), text, nil)
+	return replaceFile(l.pathFor(n.File, ".lent"), text, nil)
 }
 
-func (l Lender) forget(file string) error {
-	if err := os.Remove(l.at(file, ".lent")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (l Lender) removeNote(file string) error {
+	if err := os.Remove(l.pathFor(file, ".lent")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -258,29 +258,29 @@ func (l *Loan) Secrets() []redact.Secret {
 var keyLine = lazyregexp.New(`(?m)^[ \t]*(?:export[ \t]+)?["']?([A-Za-z_][\w.-]*)["']?[ \t]*[=:][ \t]*["']?([^\s"'#]+)`)
 
 func secretsIn(data []byte) []redact.Secret {
-	if f, err := parse(data); err == nil {
-		return secrets(f)
+	if f, err := parseLogin(data); err == nil {
+		return secretMembers(f)
 	}
 	var out []redact.Secret
 	for _, m := range keyLine.FindAllSubmatch(data, -1) {
-		if name, text := string(m[1]), string(m[2]); secret(plain(name), text) {
+		if name, text := string(m[1]), string(m[2]); isSecret(normalizeName(name), text) {
 			out = append(out, redact.Secret{Name: name, Value: text})
 		}
 	}
 	return out
 }
 
-// withheld reports whether a member of a login is none of the program's vendor:
+// isWithheld reports whether a member of a login is none of the program's vendor:
 // what the user has for MCP servers is for those alone.
-func withheld(name string) bool { return strings.HasPrefix(plain(name), "mcp") }
+func isWithheld(name string) bool { return strings.HasPrefix(normalizeName(name), "mcp") }
 
-// lent is what of a file is lent: all, byte for byte, unless something is
+// lendablePart is what of a file is lent: all, byte for byte, unless something is
 // withheld.
-func lent(host []byte) []byte {
-	f, _ := parse(host) // Of what is not JSON nothing is withheld.
+func lendablePart(host []byte) []byte {
+	f, _ := parseLogin(host) // Of what is not JSON nothing is withheld.
 	all := len(f)
 	for name := range f {
-		if withheld(name) {
+		if isWithheld(name) {
 			delete(f, name)
 		}
 	}
@@ -294,16 +294,16 @@ func lent(host []byte) []byte {
 	return text
 }
 
-// whole is a renewed login with what was withheld of the file.
-func whole(host, renewed []byte) ([]byte, error) {
-	before, _ := parse(host) // Of what is not JSON nothing was withheld.
-	after, err := parse(renewed)
+// mergeWithheld is a renewed login with what was withheld of the file.
+func mergeWithheld(host, renewed []byte) ([]byte, error) {
+	before, _ := parseLogin(host) // Of what is not JSON nothing was withheld.
+	after, err := parseLogin(renewed)
 	if err != nil {
 		return nil, err
 	}
 	kept := false
 	for name, v := range before {
-		if withheld(name) {
+		if isWithheld(name) {
 			after[name], kept = v, true
 		}
 	}

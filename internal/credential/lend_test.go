@@ -70,11 +70,11 @@ func TestAClaimNamesItsNewestHolderAlone(t *testing.T) {
 
 func TestALoginThatARunHasIsNotSwapped(t *testing.T) {
 	b := newBench(t, lentLogin)
-	if _, err := b.lender.aside(note{Agent: "claude", File: b.file()}, []byte(renewedLogin), "why"); err != nil {
+	if _, err := b.lender.keepAside(note{Agent: "claude", File: b.file()}, []byte(renewedLogin), "why"); err != nil {
 		t.Fatal(err)
 	}
 	b.lend(t)
-	_, err := b.lender.Swap(t.Context(), "claude", "test")
+	_, err := b.lender.SwapLogin(t.Context(), "claude", "test")
 	if _, held := errors.AsType[*loop.HeldError](err); !held || read(t, b.file()) != lentLogin {
 		t.Errorf("Swap = %v, and the file holds %s; want that it is held", err, read(t, b.file()))
 	}
@@ -84,10 +84,10 @@ func TestALoginThatARunHasIsNotSwapped(t *testing.T) {
 // died with it would be forgotten.
 func TestALoginIsNotLentWithoutANoteOfIt(t *testing.T) {
 	for name, block := range map[string]func(l Lender, file string) string{
-		"the claim cannot be made":                func(l Lender, file string) string { return filepath.Join(l.at(file, ".lock"), "x") },
-		"what an earlier run left cannot be read": func(l Lender, file string) string { return filepath.Join(l.at(file, ".lent"), "x") },
+		"the claim cannot be made":                func(l Lender, file string) string { return filepath.Join(l.pathFor(file, ".lock"), "x") },
+		"what an earlier run left cannot be read": func(l Lender, file string) string { return filepath.Join(l.pathFor(file, ".lent"), "x") },
 		"the note cannot be written": func(l Lender, file string) string {
-			dir, base := filepath.Split(l.at(file, ".lent"))
+			dir, base := filepath.Split(l.pathFor(file, ".lent"))
 			return filepath.Join(dir, "."+base+".pawl", "x")
 		},
 	} {
@@ -238,7 +238,7 @@ func TestALoginOutlivesAProcessThatIsKilled(t *testing.T) {
 			if got := read(t, b.file()); got != want {
 				t.Errorf("after %+v the user's file is %s", loan.Before, got)
 			}
-			if list, err := b.lender.kept("claude"); err != nil || kept == "" != (len(list) == 0) || kept != "" && string(list[0].Login) != kept {
+			if list, err := b.lender.readKept("claude"); err != nil || kept == "" != (len(list) == 0) || kept != "" && string(list[0].Login) != kept {
 				t.Errorf("kept are %+v, %v, want %q", list, err, kept)
 			}
 			b.kept(t, loan.Before.Aside) // What it names is there.

@@ -22,29 +22,29 @@ import (
 // mostLogin is how large the file of a login may be. Those known are 1 to 10 KiB.
 const mostLogin = 64 << 10
 
-// elsewhere are folders below the home that a variable may put somewhere else.
-var elsewhere = []struct{ folder, variable string }{
+// movableFolders are folders below the home that a variable may put somewhere else.
+var movableFolders = []struct{ folder, variable string }{
 	{".claude/", "CLAUDE_CONFIG_DIR"},
 	{".codex/", "CODEX_HOME"},
 	{".local/share/", "XDG_DATA_HOME"},
 	{".config/", "XDG_CONFIG_HOME"},
 }
 
-// login finds the login that the driver's program keeps on this machine: a token
+// findLogin finds the login that the driver's program keeps on this machine: a token
 // in the environment, which any number of runs may have at a time, or a file.
-func (w Want) login(base *url.URL) (Credential, error) {
-	if err := w.lendable(base); err != nil {
+func (w Want) findLogin(base *url.URL) (Credential, error) {
+	if err := w.checkLendable(base); err != nil {
 		return Credential{}, err
 	}
-	if err := w.ungated(); err != nil {
+	if err := w.checkNoGateway(); err != nil {
 		return Credential{}, err
 	}
 	for _, name := range w.Profile.Login.Variables {
 		text := strings.TrimSpace(proc.LookupVariable(w.Environ, name))
 		switch {
 		case text == "":
-		case !sendable(text):
-			return Credential{}, w.fault(name+" is not a valid token: it contains a blank, a line break or a character beyond ASCII", "set "+name+" to the token alone")
+		case !isSendable(text):
+			return Credential{}, w.missingFault(name+" is not a valid token: it contains a blank, a line break or a character beyond ASCII", "set "+name+" to the token alone")
 		default:
 			sum := sha256.Sum256([]byte(text))
 			return Credential{
@@ -54,91 +54,91 @@ func (w Want) login(base *url.URL) (Credential, error) {
 	}
 	var looked []string
 	for _, name := range w.Profile.Login.Files {
-		path := w.path(name)
+		path := w.loginPath(name)
 		if path == "" {
 			continue
 		}
-		looked = append(looked, w.short(path))
+		looked = append(looked, w.shortPath(path))
 		file, data, err := readLogin(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return Credential{}, w.fault(fmt.Sprintf("%s: %s", w.short(path), reason(err)), "correct that file, or "+w.signIn())
+			return Credential{}, w.missingFault(fmt.Sprintf("%s: %s", w.shortPath(path), errorText(err)), "correct that file, or "+w.signIn())
 		}
-		if why := w.dead(data); why != "" {
-			return Credential{}, w.fault(w.short(path)+" "+why, w.signIn())
+		if why := w.whyUnusable(data); why != "" {
+			return Credential{}, w.missingFault(w.shortPath(path)+" "+why, w.signIn())
 		}
-		return Credential{Auth: loop.AuthLend, Account: w.Profile.Name + ":login", Agent: w.Profile.Name, Renews: w.Profile.Login.Renews, From: w.short(path), File: file, Name: name}, nil
+		return Credential{Auth: loop.AuthLend, Account: w.Profile.Name + ":login", Agent: w.Profile.Name, Renews: w.Profile.Login.Renews, From: w.shortPath(path), File: file, Name: name}, nil
 	}
 	why := "there is no login: the user has no home"
 	if len(looked) > 0 {
-		why = "there is no login in " + strings.Join(looked, ", ") + inKeychain()
+		why = "there is no login in " + strings.Join(looked, ", ") + keychainNote()
 	}
-	return Credential{}, w.fault(why, w.signIn())
+	return Credential{}, w.missingFault(why, w.signIn())
 }
 
-// inKeychain is why a program may have a login all the same.
-func inKeychain() string {
+// keychainNote is why a program may have a login all the same.
+func keychainNote() string {
 	if runtime.GOOS == "darwin" {
 		return ", and one in the keychain cannot be lent"
 	}
 	return ""
 }
 
-func (w Want) lendable(base *url.URL) error {
+func (w Want) checkLendable(base *url.URL) error {
 	switch {
 	case len(w.Profile.Login.Files) == 0:
-		return w.fault("it has no login that can be lent", "write auth: inject, and set its key")
+		return w.missingFault("it has no login that can be lent", "write auth: inject, and set its key")
 	case base != nil:
-		return w.fault("a lent login is for its vendor only, and base_url names "+base.Host, "leave base_url away, or write auth: inject")
+		return w.missingFault("a lent login is for its vendor only, and base_url names "+base.Host, "leave base_url away, or write auth: inject")
 	}
 	return nil
 }
 
-// ungated refuses to lend a login where the environment leads the program's
+// checkNoGateway refuses to lend a login where the environment leads the program's
 // libraries to a gateway: the login is for the vendor, and whoever set the
 // gateway does not expect the vendor to be asked.
-func (w Want) ungated() error {
+func (w Want) checkNoGateway() error {
 	for _, v := range vendors {
 		if !slices.Contains(w.Profile.Providers, v.name) || w.Provider != "" && w.Provider != v.name {
 			continue
 		}
-		gateway, err := v.gateway(w.Environ)
+		gateway, err := v.findGateway(w.Environ)
 		if err != nil {
 			return err
 		}
 		if gateway.base != nil {
 			host := gateway.base.Host
-			return w.fault("a lent login is for its vendor only, and "+gateway.from+" names "+host,
+			return w.missingFault("a lent login is for its vendor only, and "+gateway.from+" names "+host,
 				"unset "+gateway.from+", or set the key for "+host+" as "+v.keys[0].name+" beside it")
 		}
 	}
 	return nil
 }
 
-// dead says why a login is none, as far as its form is known.
-func (w Want) dead(data []byte) string {
-	login, err := parse(data)
+// whyUnusable says why a login is none, as far as its form is known.
+func (w Want) whyUnusable(data []byte) string {
+	login, err := parseLogin(data)
 	if err != nil {
 		if strings.TrimSpace(string(data)) == "" {
 			return "is empty"
 		}
 		return ""
 	}
-	ends := ends(login)
+	ends := latestTime(login)
 	switch {
-	case len(login) == 0 || len(secrets(login)) == 0:
+	case len(login) == 0 || len(secretMembers(login)) == 0:
 		return "holds no login"
-	case !renews(login) && !ends.IsZero() && !w.Now.IsZero() && w.Now.After(ends):
+	case !canRenew(login) && !ends.IsZero() && !w.Now.IsZero() && w.Now.After(ends):
 		return "has expired"
 	}
 	return ""
 }
 
-// path is where a file of a login lies on this machine.
-func (w Want) path(name string) string {
-	for _, e := range elsewhere {
+// loginPath is where a file of a login lies on this machine.
+func (w Want) loginPath(name string) string {
+	for _, e := range movableFolders {
 		below, ok := strings.CutPrefix(name, e.folder)
 		if dir := proc.LookupVariable(w.Environ, e.variable); ok && filepath.IsAbs(dir) {
 			return filepath.Join(dir, filepath.FromSlash(below))
@@ -150,8 +150,8 @@ func (w Want) path(name string) string {
 	return filepath.Join(w.Home, filepath.FromSlash(name))
 }
 
-// short writes a path below the home of the user as people do.
-func (w Want) short(path string) string {
+// shortPath writes a path below the home of the user as people do.
+func (w Want) shortPath(path string) string {
 	if rel, err := filepath.Rel(w.Home, path); w.Home != "" && err == nil && filepath.IsLocal(rel) {
 		return "~/" + filepath.ToSlash(rel)
 	}
@@ -197,8 +197,8 @@ func readRegular(path string) ([]byte, error) {
 	return data, err
 }
 
-// reason is an error of a file without its path, which is named already.
-func reason(err error) string {
+// errorText is an error of a file without its path, which is named already.
+func errorText(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err.Error()
 	}

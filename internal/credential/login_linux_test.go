@@ -36,7 +36,7 @@ func TestAnOwnerThatCannotBeSetIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := own(f, anothers{}); !errors.Is(err, syscall.EBADF) {
+	if err := setOwner(f, anothers{}); !errors.Is(err, syscall.EBADF) {
 		t.Errorf("own = %v, want that it cannot", err)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/pawl-run/pawl/internal/durable"
 )
 
-// replace gives a file a new content at once, or leaves it as it is. It keeps
+// replaceFile gives a file a new content at once, or leaves it as it is. It keeps
 // mode and owner; a new file is for its owner only. The last word before the
 // file is replaced has ready, if there is one.
 //
 // The name of what is written first is always the same, so that one that a
 // killed process left is used up by the next.
-func replace(path string, content []byte, ready func() error) error {
+func replaceFile(path string, content []byte, ready func() error) error {
 	dir, name := filepath.Split(path)
 	temp := filepath.Join(dir, "."+name+".pawl")
 	old, err := os.Lstat(path)
@@ -29,7 +29,7 @@ func replace(path string, content []byte, ready func() error) error {
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	err = fill(temp, content, old)
+	err = writeLike(temp, content, old)
 	if err == nil && ready != nil {
 		err = ready()
 	}
@@ -43,8 +43,8 @@ func replace(path string, content []byte, ready func() error) error {
 	return durable.SyncFolder(filepath.Clean(dir))
 }
 
-// fill makes a file of the mode and the owner of another.
-func fill(path string, content []byte, like fs.FileInfo) error {
+// writeLike makes a file of the mode and the owner of another.
+func writeLike(path string, content []byte, like fs.FileInfo) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func fill(path string, content []byte, like fs.FileInfo) error {
 		err = f.Chmod(like.Mode().Perm())
 	}
 	if err == nil && like != nil {
-		err = own(f, like)
+		err = setOwner(f, like)
 	}
 	if err == nil {
 		err = durable.SyncFile(f)

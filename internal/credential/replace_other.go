@@ -7,4 +7,4 @@ import (
 	"os"
 )
 
-func own(*os.File, fs.FileInfo) error { return nil }
+func setOwner(*os.File, fs.FileInfo) error { return nil }

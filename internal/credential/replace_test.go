@@ -37,16 +37,16 @@ func TestALoginIsOnTheDiskBeforeAndAfterItHasItsName(t *testing.T) {
 		return err
 	})
 	defer stop()
-	if err := replace(file, []byte("new"), nil); err != nil {
+	if err := replaceFile(file, []byte("new"), nil); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]string{".login.json.pawl old", ". new"}, got); d != "" {
 		t.Errorf("synced (-want +got):\n%s", d)
 	}
-	if err := fill(filepath.Join(dir, "none", "login.json"), []byte("new"), nil); !errors.Is(err, fs.ErrNotExist) {
+	if err := writeLike(filepath.Join(dir, "none", "login.json"), []byte("new"), nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("its folder is missing: %v, want that error", err)
 	}
-	if err := replace(file, []byte("newer"), nil); !errors.Is(err, syscall.EIO) {
+	if err := replaceFile(file, []byte("newer"), nil); !errors.Is(err, syscall.EIO) {
 		t.Errorf("its folder cannot be synced: %v, want that error", err)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// own gives a file to the owner of another. Whoever is not root owns both, or
+// setOwner gives a file to the owner of another. Whoever is not root owns both, or
 // fails.
-func own(f *os.File, like fs.FileInfo) error {
+func setOwner(f *os.File, like fs.FileInfo) error {
 	want, ok := like.Sys().(*syscall.Stat_t)
 	if !ok {
 		return nil

@@ -25,7 +25,7 @@ func TestALoginKeepsItsGroup(t *testing.T) {
 		if err := os.Chown(file, -1, group); err != nil {
 			t.Fatal(err)
 		}
-		if err := replace(file, []byte("new"), nil); err != nil {
+		if err := replaceFile(file, []byte("new"), nil); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(file)
@@ -54,11 +54,11 @@ func TestAFileIsGivenToAnOwnerWhoIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := own(f, nobodys{info}); err != nil {
+	if err := setOwner(f, nobodys{info}); err != nil {
 		t.Errorf("own = %v of a file whose owner is not known", err)
 	}
 	f.Close()
-	if err := own(f, info); !errors.Is(err, fs.ErrClosed) {
+	if err := setOwner(f, info); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("own = %v of a file that is closed", err)
 	}
 }

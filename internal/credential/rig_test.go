@@ -146,11 +146,11 @@ func (b bench) kept(t *testing.T, id string) string {
 	if id == "" {
 		return ""
 	}
-	k, err := b.lender.find(id)
+	k, err := b.lender.findKeptFile(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	info, err := os.Stat(b.lender.keptAt(id))
+	info, err := os.Stat(b.lender.keptPath(id))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the kept login is %v, %v", info.Mode(), err)
 	}

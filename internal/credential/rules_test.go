@@ -19,7 +19,7 @@ import (
 
 func parsed(t *testing.T, text string) form {
 	t.Helper()
-	f, err := parse([]byte(text))
+	f, err := parseLogin([]byte(text))
 	if err != nil {
 		t.Fatalf("parse %s: %v", text, err)
 	}
@@ -91,7 +91,7 @@ func TestTheEndOfALoginIsReadInEachOfItsForms(t *testing.T) {
 		`{"issuedAt":1795267200000}`:                          {},
 		`{"a":{"expires":5},"b":[{"expires":9}],"expires":7}`: time.Unix(9, 0),
 	} {
-		if got := ends(parsed(t, text)); !got.Equal(want) {
+		if got := latestTime(parsed(t, text)); !got.Equal(want) {
 			t.Errorf("%s ends at %v, want %v", text, got, want)
 		}
 	}
@@ -108,14 +108,14 @@ func TestALoginThatEndsLaterThanAnyVendorSaysIsNotARenewedOne(t *testing.T) {
 		"400 days later":        {now, now.Add(400 * 24 * time.Hour), true},
 		"a little more":         {now, now.Add(400*24*time.Hour + time.Millisecond), false},
 	} {
-		if err := renewed(at(c.before), at(c.after)); (err == nil) != c.ok {
+		if err := checkRenewed(at(c.before), at(c.after)); (err == nil) != c.ok {
 			t.Errorf("%s: %v, want that it is one: %v", name, err, c.ok)
 		}
 	}
-	if err := renewed([]byte(`{"refresh":"r"}`), []byte(`{"refresh":"s"}`)); err != nil {
+	if err := checkRenewed([]byte(`{"refresh":"r"}`), []byte(`{"refresh":"s"}`)); err != nil {
 		t.Errorf("a login without an end: %v", err)
 	}
-	if err := renewed([]byte("token=1"), []byte(lentLogin)); err == nil || !strings.Contains(err.Error(), "JSON") {
+	if err := checkRenewed([]byte("token=1"), []byte(lentLogin)); err == nil || !strings.Contains(err.Error(), "JSON") {
 		t.Errorf("a login that was not JSON: %v", err)
 	}
 }
@@ -139,7 +139,7 @@ func TestALoginIsReadUpToItsBounds(t *testing.T) {
 		"a word":               {`"a"`, false},
 		"another one behind":   {`{} {}`, false},
 	} {
-		if _, err := parse([]byte(c.text)); (err == nil) != c.ok {
+		if _, err := parseLogin([]byte(c.text)); (err == nil) != c.ok {
 			t.Errorf("%s: parse = %v, want that it is read: %v", name, err, c.ok)
 		}
 	}
@@ -153,16 +153,16 @@ func TestASecretOfALoginIsKnownByItsName(t *testing.T) {
 		"access_token": true, "apiKey": true, "clientSecret": true, "access": true, "refresh": true, "password": true, "jwt": true,
 		"tokenType": false, "token_scope": false, "token_url": false, "token_uri": false, "token_expires": false, "account": false, "email": false,
 	} {
-		if got := len(secrets(form{name: "0123-4567"})) == 1; got != want {
+		if got := len(secretMembers(form{name: "0123-4567"})) == 1; got != want {
 			t.Errorf("%s is a secret: %v, want %v", name, got, want)
 		}
 	}
 	for text, want := range map[string]bool{"01234567": true, "0123456": false, "0123 4567": false, "2026-11-20T12:00:00Z": false} {
-		if got := len(secrets(form{"token": text})) == 1; got != want {
+		if got := len(secretMembers(form{"token": text})) == 1; got != want {
 			t.Errorf("a token %q is a secret: %v, want %v", text, got, want)
 		}
 	}
-	if got := secrets(form{"a": []any{form{"token": "0123-4567"}}, "tokens": []any{"first-01", "second-2"}}); len(got) != 3 {
+	if got := secretMembers(form{"a": []any{form{"token": "0123-4567"}}, "tokens": []any{"first-01", "second-2"}}); len(got) != 3 {
 		t.Errorf("secrets in lists: %d, want 3", len(got))
 	}
 }
@@ -196,7 +196,7 @@ func TestEachClaimAboutTheOwnerIsCompared(t *testing.T) {
 func TestTheShapeOfAProviderIsItsOwnOrThatOfOpenAI(t *testing.T) {
 	const url = "https://models.example.com"
 	for want, c := range map[string][]string{"openai": {"groq", url}, "anthropic": {"anthropic", url}, "groq": {"groq", ""}, "": {"", url}, "gemini": {"gemini", ""}} {
-		if got := Shape(c[0], c[1]); got != want {
+		if got := RequestShape(c[0], c[1]); got != want {
 			t.Errorf("the shape of %q behind %q is %q, want %q", c[0], c[1], got, want)
 		}
 	}
@@ -230,7 +230,7 @@ func TestEachKeyGoesToItsVendorInItsHeader(t *testing.T) {
 
 func TestAKeyIsOfPrintableASCII(t *testing.T) {
 	for r := range rune(0x100) {
-		if got, want := sendable("k"+string(r)), '!' <= r && r <= '~'; got != want {
+		if got, want := isSendable("k"+string(r)), '!' <= r && r <= '~'; got != want {
 			t.Errorf("a key with %q can be sent: %v, want %v", r, got, want)
 		}
 	}
@@ -238,7 +238,7 @@ func TestAKeyIsOfPrintableASCII(t *testing.T) {
 
 func TestTheNameOfAProviderBecomesTheVariableOfItsKey(t *testing.T) {
 	for provider, want := range map[string]string{"groq": "GROQ_API_KEY", "open-router": "OPEN_ROUTER_API_KEY", "a1.Z9": "A1_Z9_API_KEY", "{@[/:": "______API_KEY"} {
-		if got := variableFor(provider); got != want {
+		if got := keyVariableFor(provider); got != want {
 			t.Errorf("variableFor(%q) = %s, want %s", provider, got, want)
 		}
 	}
@@ -265,7 +265,7 @@ func TestWhichHostsAreThisMachine(t *testing.T) {
 		"localhost": true, "LOCALHOST": true, "127.0.0.1": true, "127.9.9.9": true, "::1": true, "::ffff:127.0.0.1": true,
 		"128.0.0.1": false, "0.0.0.0": false, "::2": false, "localhost.evil.example": false, "example.com": false, "": false,
 	} {
-		if got := loopback(host); got != want {
+		if got := isLoopback(host); got != want {
 			t.Errorf("loopback(%q) = %v", host, got)
 		}
 	}
@@ -300,7 +300,7 @@ func TestWhatCanNeverWorkIsSaidBeforeARun(t *testing.T) {
 		"nothing for one without a model":     {agent.Profile{Name: "x"}, "", "", "", true},
 		"a login that goes with any provider": {agent.Profile{Name: "x", Login: claude.Login}, "", "", loop.AuthLend, true},
 	} {
-		err := Possible(c.profile, c.provider, c.url, c.auth)
+		err := CheckPossible(c.profile, c.provider, c.url, c.auth)
 		f, fault := errors.AsType[*loop.Fault](err)
 		if (err == nil) != c.ok || err != nil && (!fault || f.Exit != loop.ExitUsage || f.Fix == "") {
 			t.Errorf("%s: %v, want that it is possible: %v", name, err, c.ok)
@@ -365,28 +365,28 @@ func TestALoginBehindALoopOfLinksIsNamed(t *testing.T) {
 func TestAFileIsReplacedOnlyIfItIsWhatItWas(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "login.json")
 	write(t, path, "old")
-	if err := overwrite(t.Context(), path, []byte("older"), []byte("new")); err == nil || read(t, path) != "old" {
+	if err := overwriteFile(t.Context(), path, []byte("older"), []byte("new")); err == nil || read(t, path) != "old" {
 		t.Errorf("overwrite = %v, and the file holds %s", err, read(t, path))
 	}
 	if all, err := os.ReadDir(filepath.Dir(path)); err != nil || len(all) != 1 {
 		t.Errorf("beside it lies %v, %v", all, err)
 	}
-	if err := replace(filepath.Join(path, "below"), []byte("new"), nil); err == nil {
+	if err := replaceFile(filepath.Join(path, "below"), []byte("new"), nil); err == nil {
 		t.Error("a file below a file was written")
 	}
-	if err := overwrite(t.Context(), path, []byte("old"), []byte("new")); err != nil || read(t, path) != "new" {
+	if err := overwriteFile(t.Context(), path, []byte("old"), []byte("new")); err != nil || read(t, path) != "new" {
 		t.Errorf("overwrite = %v, and the file holds %s", err, read(t, path))
 	}
 }
 
 func TestALoginIsNotSwappedForWhatIsNoFile(t *testing.T) {
 	b := newBench(t, lentLogin)
-	if _, err := b.lender.aside(note{Agent: "claude", File: b.file()}, []byte(renewedLogin), "why"); err != nil {
+	if _, err := b.lender.keepAside(note{Agent: "claude", File: b.file()}, []byte(renewedLogin), "why"); err != nil {
 		t.Fatal(err)
 	}
 	remove(t, b.file())
 	write(t, filepath.Join(b.file(), "x"), "x")
-	_, err := b.lender.Swap(t.Context(), "claude", "test")
+	_, err := b.lender.SwapLogin(t.Context(), "claude", "test")
 	if f, ok := errors.AsType[*loop.Fault](err); !ok || !strings.Contains(f.Why, "not a regular file") {
 		t.Errorf("Swap = %v, want that it is not a regular file", err)
 	}
@@ -407,7 +407,7 @@ func TestAHostIsAVendorsByItsNameAlone(t *testing.T) {
 		"api.openai.com": true, "API.OpenAI.com.": true, "eu.api.openai.com": true,
 		"xapi.openai.com": false, "api.openai.com.evil.example": false, "openai.com": false, "": false,
 	} {
-		if got := openai.owns(host); got != want {
+		if got := openai.ownsHost(host); got != want {
 			t.Errorf("owns(%q) = %v", host, got)
 		}
 	}
@@ -421,31 +421,31 @@ func TestKeptLoginsAreListedTheNewestFirst(t *testing.T) {
 		if i == 2 {
 			n.Agent = "codex"
 		}
-		id, err := b.lender.aside(n, []byte(login), "why")
+		id, err := b.lender.keepAside(n, []byte(login), "why")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chtimes(b.lender.keptAt(id), now, now.Add(time.Duration(i)*time.Hour)); err != nil {
+		if err := os.Chtimes(b.lender.keptPath(id), now, now.Add(time.Duration(i)*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 		ids = append(ids, id)
 	}
 	write(t, filepath.Join(b.lender.Dir, "other.kept"), `{"id":"another"}`)
 	write(t, filepath.Join(b.lender.Dir, "broken.kept"), `{`)
-	list, err := b.lender.List()
+	list, err := b.lender.ListKept()
 	if err != nil || len(list) != 3 || list[0].ID != ids[2] || list[1].ID != ids[1] || list[2].ID != ids[0] || !list[1].At.Equal(now.Add(time.Hour)) || list[0].Why != "why" || list[0].From != "~/x" {
 		t.Errorf("List = %+v, %v, want %v from the end", list, err, ids)
 	}
-	if list, err := (Lender{Dir: filepath.Join(b.lender.Dir, "other.kept")}).List(); err == nil {
+	if list, err := (Lender{Dir: filepath.Join(b.lender.Dir, "other.kept")}).ListKept(); err == nil {
 		t.Errorf("List = %+v of a folder that is a file", list)
 	}
-	if k, err := b.lender.Find("claude"); err != nil || k.ID != ids[1] {
+	if k, err := b.lender.FindKept("claude"); err != nil || k.ID != ids[1] {
 		t.Errorf("Find(claude) = %+v, %v, want the newest", k, err)
 	}
-	if k, err := b.lender.Find(ids[0]); err != nil || k.ID != ids[0] {
+	if k, err := b.lender.FindKept(ids[0]); err != nil || k.ID != ids[0] {
 		t.Errorf("Find of an id = %+v, %v", k, err)
 	}
-	if _, err := b.lender.Find("nobody"); !errors.Is(err, loop.ErrNotFound) {
+	if _, err := b.lender.FindKept("nobody"); !errors.Is(err, loop.ErrNotFound) {
 		t.Errorf("Find(nobody) = %v, want that it is not found", err)
 	}
 }
@@ -470,7 +470,7 @@ func TestACredentialSaysWhatItIs(t *testing.T) {
 	}
 	said := map[string]bool{}
 	for _, auth := range []loop.Auth{loop.AuthInject, loop.AuthLend, ""} {
-		said[Promise(auth)] = true
+		said[DescribeAuth(auth)] = true
 	}
 	if len(said) != 3 {
 		t.Errorf("the promises are %v, want three", said)

@@ -42,7 +42,7 @@ type Returned struct {
 	Aside string // the id of the login that was not used or was replaced, among those that List lists; empty: there is none
 }
 
-func (n note) returned(b Back, why, aside string) Returned {
+func (n note) newReturned(b Back, why, aside string) Returned {
 	return Returned{Back: b, Why: why, Agent: n.Agent, From: n.From, Aside: aside}
 }
 
@@ -60,12 +60,12 @@ func (l *Loan) EndTurn(answered bool) (Returned, error) {
 	into := l.into
 	l.into = nil
 	before := l.note.Renewed
-	r, err := l.lender.take(&l.note, into)
+	r, err := l.lender.takeBack(&l.note, into)
 	switch {
 	case err != nil || r.Back != Pending:
 	case !answered && l.note.Answered:
 		// An earlier turn renewed it, and this one only changed it.
-		r, err = l.lender.keep(l.note, l.note.Renewed, unanswered(l.from.Renews))
+		r, err = l.lender.keepLogin(l.note, l.note.Renewed, whyUnanswered(l.from.Renews))
 		l.note.Renewed = before
 	default:
 		l.note.Answered = answered
@@ -76,21 +76,21 @@ func (l *Loan) EndTurn(answered bool) (Returned, error) {
 		if r.Back == Unchanged {
 			r.Back = Pending
 		}
-		return r, l.fault(l.lender.write(l.note))
+		return r, l.giveBackFault(l.lender.writeNote(l.note))
 	default:
-		err = l.lender.forget(l.note.File)
+		err = l.lender.removeNote(l.note.File)
 	}
 	l.Close()
-	return r, l.fault(err)
+	return r, l.giveBackFault(err)
 }
 
-func unanswered(renews []string) string {
+func whyUnanswered(renews []string) string {
 	return "no answer of " + strings.Join(renews, " or ") + ", which renews it, was seen"
 }
 
-// Renewed reports whether a turn has left another login, about which Settle
+// HasRenewed reports whether a turn has left another login, about which Settle
 // decides.
-func (l *Loan) Renewed() bool { return l.claim != nil && l.note.Renewed != nil }
+func (l *Loan) HasRenewed() bool { return l.claim != nil && l.note.Renewed != nil }
 
 // Close lets others have the login. What Settle did not store is left to whoever
 // finds the run dead. It may be called more than once.
@@ -116,24 +116,24 @@ func (l *Loan) Settle(ctx context.Context, refused string) (Returned, error) {
 	case len(l.from.Renews) == 0:
 		why = "pawl does not know which host renews it"
 	case !l.note.Answered:
-		why = unanswered(l.from.Renews)
+		why = whyUnanswered(l.from.Renews)
 	default:
 		l.note.Deserved = true
-		if err := l.lender.write(l.note); err != nil {
-			return Returned{}, l.fault(err)
+		if err := l.lender.writeNote(l.note); err != nil {
+			return Returned{}, l.giveBackFault(err)
 		}
 	}
-	r, err := l.lender.settle(ctx, l.note, why)
-	return r, l.fault(err)
+	r, err := l.lender.settleNote(ctx, l.note, why)
+	return r, l.giveBackFault(err)
 }
 
 // Forget ends the loan for good.
 func (l *Loan) Forget() error {
 	defer l.Close()
-	return l.fault(l.lender.forget(l.note.File))
+	return l.giveBackFault(l.lender.removeNote(l.note.File))
 }
 
-func (l *Loan) fault(err error) error {
+func (l *Loan) giveBackFault(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -143,39 +143,39 @@ func (l *Loan) fault(err error) error {
 	}
 }
 
-// take reads what a program made of its login, and notes it if that could be a
+// takeBack reads what a program made of its login, and notes it if that could be a
 // renewed one.
-func (l Lender) take(n *note, home agent.Home) (Returned, error) {
+func (l Lender) takeBack(n *note, home agent.Home) (Returned, error) {
 	ours, err := home.Read(n.Name)
 	if err != nil {
-		return n.returned(Refused, "the program's file cannot be read: "+reason(err), ""), nil
+		return n.newReturned(Refused, "the program's file cannot be read: "+errorText(err), ""), nil
 	}
 	if bytes.Equal(ours, n.Copy) {
-		return n.returned(Unchanged, "", ""), nil
+		return n.newReturned(Unchanged, "", ""), nil
 	}
-	if err := renewed(n.Copy, ours); err != nil {
+	if err := checkRenewed(n.Copy, ours); err != nil {
 		why := "the program left what is not a renewed login: " + err.Error()
-		aside, err := l.suspect(*n, ours, why)
-		return n.returned(Refused, why, aside), err
+		aside, err := l.keepSuspect(*n, ours, why)
+		return n.newReturned(Refused, why, aside), err
 	}
 	n.Renewed = ours
-	return n.returned(Pending, "", ""), nil
+	return n.newReturned(Pending, "", ""), nil
 }
 
-// left settles what a run that died made of its login. Unless the run had come to
+// settleLeft settles what a run that died made of its login. Unless the run had come to
 // its end, nobody knows whether it would have been refused, and the user's file
 // is not touched.
-func (l Lender) left(ctx context.Context, n note) (Returned, error) {
+func (l Lender) settleLeft(ctx context.Context, n note) (Returned, error) {
 	if n.Deserved {
-		if host, err := readRegular(n.File); err == nil && bytes.Equal(lent(host), n.Renewed) {
-			return n.returned(Renewed, "run "+n.Run+" renewed it", ""), nil
+		if host, err := readRegular(n.File); err == nil && bytes.Equal(lendablePart(host), n.Renewed) {
+			return n.newReturned(Renewed, "run "+n.Run+" renewed it", ""), nil
 		}
-		return l.settle(ctx, n, "")
+		return l.settleNote(ctx, n, "")
 	}
-	r := n.returned(Kept, "run "+n.Run+" died, and its home is gone", "")
+	r := n.newReturned(Kept, "run "+n.Run+" died, and its home is gone", "")
 	if l.Reopen != nil {
 		if home, err := l.Reopen(n.Run); err == nil {
-			if r, err = l.take(&n, home); err != nil {
+			if r, err = l.takeBack(&n, home); err != nil {
 				return r, err
 			}
 		}
@@ -183,86 +183,86 @@ func (l Lender) left(ctx context.Context, n note) (Returned, error) {
 	if n.Renewed == nil || r.Back == Refused {
 		return r, nil
 	}
-	return l.keep(n, n.Renewed, "run "+n.Run+" died before it was known whether it would be refused")
+	return l.keepLogin(n, n.Renewed, "run "+n.Run+" died before it was known whether it would be refused")
 }
 
-// settle gives the user's file what turns have renewed, unless why says what is
+// settleNote gives the user's file what turns have renewed, unless why says what is
 // against that.
-func (l Lender) settle(ctx context.Context, n note, why string) (Returned, error) {
+func (l Lender) settleNote(ctx context.Context, n note, why string) (Returned, error) {
 	ours := n.Renewed
 	switch {
 	case ours == nil:
-		return n.returned(Unchanged, "", ""), nil
+		return n.newReturned(Unchanged, "", ""), nil
 	case why != "":
-		return l.keep(n, ours, why)
+		return l.keepLogin(n, ours, why)
 	}
 	host, err := readRegular(n.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return l.keep(n, ours, "the user's file was removed meanwhile")
+		return l.keepLogin(n, ours, "the user's file was removed meanwhile")
 	case err != nil:
-		return l.keep(n, ours, "the user's file cannot be read now: "+reason(err))
+		return l.keepLogin(n, ours, "the user's file cannot be read now: "+errorText(err))
 	case bytes.Equal(host, n.Host):
-		return l.put(ctx, n, host, ours, "the program renewed it")
+		return l.storeRenewed(ctx, n, host, ours, "the program renewed it")
 	}
-	return l.choose(ctx, n, host, ours)
+	return l.settleConflict(ctx, n, host, ours)
 }
 
-// choose is for a login that was renewed on both sides. Whoever renews a login
+// settleConflict is for a login that was renewed on both sides. Whoever renews a login
 // later was accepted by the vendor later, and vendors that let an old token be
 // used twice void the earlier of the two.
-func (l Lender) choose(ctx context.Context, n note, host, ours []byte) (Returned, error) {
-	now := lent(host)
+func (l Lender) settleConflict(ctx context.Context, n note, host, ours []byte) (Returned, error) {
+	now := lendablePart(host)
 	if bytes.Equal(now, ours) {
-		return n.returned(Unchanged, "", ""), nil
+		return n.newReturned(Unchanged, "", ""), nil
 	}
-	theirs, err := parse(now)
+	theirs, err := parseLogin(now)
 	if err != nil {
-		return l.keep(n, ours, "the user's file was changed meanwhile, to a form that pawl does not know")
+		return l.keepLogin(n, ours, "the user's file was changed meanwhile, to a form that pawl does not know")
 	}
-	mine, err := parse(ours)
+	mine, err := parseLogin(ours)
 	if err != nil {
 		return Returned{}, err
 	}
 	if err := cmp.Or(sameForm(theirs, mine), sameAccount(theirs, mine)); err != nil {
-		return l.keep(n, ours, "the user's file was changed meanwhile, to another login: "+err.Error())
+		return l.keepLogin(n, ours, "the user's file was changed meanwhile, to another login: "+err.Error())
 	}
-	if !ends(mine).After(ends(theirs)) {
-		return l.keep(n, ours, "the user's file was renewed meanwhile, and not earlier")
+	if !latestTime(mine).After(latestTime(theirs)) {
+		return l.keepLogin(n, ours, "the user's file was renewed meanwhile, and not earlier")
 	}
-	return l.put(ctx, n, host, ours, "both were renewed, and the program's later")
+	return l.storeRenewed(ctx, n, host, ours, "both were renewed, and the program's later")
 }
 
-func (l Lender) keep(n note, ours []byte, why string) (Returned, error) {
-	aside, err := l.aside(n, ours, why)
-	return n.returned(Kept, why, aside), err
+func (l Lender) keepLogin(n note, ours []byte, why string) (Returned, error) {
+	aside, err := l.keepAside(n, ours, why)
+	return n.newReturned(Kept, why, aside), err
 }
 
-// suspect keeps a login that has an unexpected form, because a newer version of
+// keepSuspect keeps a login that has an unexpected form, because a newer version of
 // the program may have written it. What is not JSON is not a login.
-func (l Lender) suspect(n note, ours []byte, why string) (string, error) {
-	if f, err := parse(ours); err == nil && len(secrets(f)) > 0 {
-		return l.aside(n, ours, why)
+func (l Lender) keepSuspect(n note, ours []byte, why string) (string, error) {
+	if f, err := parseLogin(ours); err == nil && len(secretMembers(f)) > 0 {
+		return l.keepAside(n, ours, why)
 	}
 	return "", nil
 }
 
-// put replaces the user's file, unless it was changed since it was read. What it
+// storeRenewed replaces the user's file, unless it was changed since it was read. What it
 // held is kept.
-func (l Lender) put(ctx context.Context, n note, host, ours []byte, why string) (Returned, error) {
-	text, err := whole(host, ours)
+func (l Lender) storeRenewed(ctx context.Context, n note, host, ours []byte, why string) (Returned, error) {
+	text, err := mergeWithheld(host, ours)
 	if err != nil {
 		return Returned{}, err
 	}
-	aside, err := l.aside(n, host, "run "+n.Run+" renewed it")
+	aside, err := l.keepAside(n, host, "run "+n.Run+" renewed it")
 	if err != nil {
 		return Returned{}, err
 	}
-	return n.returned(Renewed, why, aside), overwrite(ctx, n.File, host, text)
+	return n.newReturned(Renewed, why, aside), overwriteFile(ctx, n.File, host, text)
 }
 
-// overwrite gives a user's file a new content, unless it is not what it was.
-func overwrite(ctx context.Context, path string, was, text []byte) error {
+// overwriteFile gives a user's file a new content, unless it is not what it was.
+func overwriteFile(ctx context.Context, path string, was, text []byte) error {
 	if err := beforeBack.Hit(ctx); err != nil {
 		return err
 	}
@@ -272,7 +272,7 @@ func overwrite(ctx context.Context, path string, was, text []byte) error {
 		}
 		return nil
 	}
-	if err := replace(path, text, unchanged); err != nil {
+	if err := replaceFile(path, text, unchanged); err != nil {
 		return err
 	}
 	return afterBack.Hit(ctx)
@@ -282,20 +282,20 @@ func overwrite(ctx context.Context, path string, was, text []byte) error {
 // beyond that is made up, so that it wins against every other.
 const mostNews = 400 * 24 * time.Hour
 
-// renewed returns why after cannot be what a vendor makes of before, or nil.
-func renewed(before, after []byte) error {
-	b, err := parse(before)
+// checkRenewed returns why after cannot be what a vendor makes of before, or nil.
+func checkRenewed(before, after []byte) error {
+	b, err := parseLogin(before)
 	if err != nil {
 		return errors.New("only logins in JSON are given back")
 	}
-	a, err := parse(after)
+	a, err := parseLogin(after)
 	if err != nil {
 		return err
 	}
 	if err := cmp.Or(sameForm(b, a), sameAccount(b, a)); err != nil {
 		return err
 	}
-	was, is := ends(b), ends(a)
+	was, is := latestTime(b), latestTime(a)
 	switch {
 	case was.IsZero():
 		return nil

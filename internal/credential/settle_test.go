@@ -68,7 +68,7 @@ func TestWhatProgramsMakeOfALoginIsARenewedOne(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := renewed([]byte(c.before), []byte(c.after)); err != nil {
+			if err := checkRenewed([]byte(c.before), []byte(c.after)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -274,7 +274,7 @@ func TestALoginOfTheSameFormIsOneWhateverItsTokens(t *testing.T) {
 		if err := sameForm(old, fresh); err != nil {
 			t.Fatalf("%v does not become %v: %v", old, fresh, err)
 		}
-		name := rapid.SampledFrom(sorted(fresh)).Draw(t, "poisoned")
+		name := rapid.SampledFrom(sortedNames(fresh)).Draw(t, "poisoned")
 		extra := rapid.StringMatching(`[a-zA-Z_]{1,12}`).Filter(func(s string) bool {
 			_, there := old[name].(form)[s]
 			return !there
@@ -294,24 +294,24 @@ func FuzzRenewed(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, after []byte) {
-		if renewed([]byte(lentLogin), after) != nil {
+		if checkRenewed([]byte(lentLogin), after) != nil {
 			return
 		}
-		old, err := parse([]byte(lentLogin))
+		old, err := parseLogin([]byte(lentLogin))
 		if err != nil {
 			t.Fatal(err)
 		}
-		fresh, err := parse(after)
+		fresh, err := parseLogin(after)
 		if err != nil {
 			t.Fatalf("%q is a renewed login and none: %v", after, err)
 		}
 		if err := sameForm(old, fresh); err != nil {
 			t.Fatalf("%q: %v", after, err)
 		}
-		if !renews(fresh) || fresh["organizationUuid"] != old["organizationUuid"] || ends(fresh).Before(ends(old)) || len(after) > mostLogin {
+		if !canRenew(fresh) || fresh["organizationUuid"] != old["organizationUuid"] || latestTime(fresh).Before(latestTime(old)) || len(after) > mostLogin {
 			t.Fatalf("%q was taken", after)
 		}
-		if back, err := whole([]byte(lentLogin), after); err != nil || string(back) != string(after) {
+		if back, err := mergeWithheld([]byte(lentLogin), after); err != nil || string(back) != string(after) {
 			t.Fatalf("%q becomes %q, %v", after, back, err)
 		}
 	})
@@ -338,7 +338,7 @@ func TestALoginOfAnotherAccountIsNotGivenBack(t *testing.T) {
 		"a claim that is a list": {`{"sub":["u1"],"email":"b@example.com"}`, "of another account"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := renewed(of(mine), of(c.claims))
+			err := checkRenewed(of(mine), of(c.claims))
 			if (err == nil) != (c.why == "") || err != nil && !strings.Contains(err.Error(), c.why) {
 				t.Errorf("renewed = %v, want %q", err, c.why)
 			}
@@ -346,7 +346,7 @@ func TestALoginOfAnotherAccountIsNotGivenBack(t *testing.T) {
 	}
 	head, rest, _ := strings.Cut(jwt(mine), ".")
 	claims, sum, _ := strings.Cut(rest, ".")
-	if err := renewed(of(mine), holding(head+"."+claims+"!."+sum)); err == nil || !strings.Contains(err.Error(), "no longer says whose it is") {
+	if err := checkRenewed(of(mine), holding(head+"."+claims+"!."+sum)); err == nil || !strings.Contains(err.Error(), "no longer says whose it is") {
 		t.Errorf("with claims that are not base64 to their end: renewed = %v", err)
 	}
 }
@@ -386,14 +386,14 @@ func TestAttack084ALoginIsReplacedOnlyAfterAGoodRunInWhichItsVendorAnswered(t *t
 			if read(t, b.file()) != file || b.kept(t, r.Aside) != kept {
 				t.Errorf("the user's file is %s, kept is %s", read(t, b.file()), b.kept(t, r.Aside))
 			}
-			s, err := b.lender.Swap(t.Context(), "claude", "test")
+			s, err := b.lender.SwapLogin(t.Context(), "claude", "test")
 			if err != nil || s.Taken.ID != r.Aside || read(t, b.file()) != kept || b.kept(t, s.Kept) != file {
 				t.Fatalf("Swap = %+v, %v, and the file holds %s", s, err, read(t, b.file()))
 			}
-			if s, err = b.lender.Swap(t.Context(), s.Kept, "test"); err != nil || read(t, b.file()) != file {
+			if s, err = b.lender.SwapLogin(t.Context(), s.Kept, "test"); err != nil || read(t, b.file()) != file {
 				t.Errorf("a second Swap = %+v, %v, and the file holds %s", s, err, read(t, b.file()))
 			}
-			if list, err := b.lender.List(); err != nil || len(list) != 1 || list[0].Agent != "claude" {
+			if list, err := b.lender.ListKept(); err != nil || len(list) != 1 || list[0].Agent != "claude" {
 				t.Errorf("kept are %+v, %v", list, err)
 			}
 		})
@@ -415,14 +415,14 @@ func TestALoginThatIsNotJSONIsSwappedAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, b.file(), "no JSON")
-	s, err := b.lender.Swap(t.Context(), "claude", "test")
+	s, err := b.lender.SwapLogin(t.Context(), "claude", "test")
 	if err != nil || read(t, b.file()) != lentLogin {
 		t.Fatalf("Swap = %+v, %v, and the file holds %s", s, err, read(t, b.file()))
 	}
 	// The logins of MCP servers have no place in it; they are kept with the file.
 	host := `{"mcpOAuth":{},` + lentLogin[1:]
 	write(t, b.file(), host)
-	again, err := b.lender.Swap(t.Context(), s.Kept, "test")
+	again, err := b.lender.SwapLogin(t.Context(), s.Kept, "test")
 	if err != nil || read(t, b.file()) != "no JSON" || b.kept(t, again.Kept) != host {
 		t.Errorf("a second Swap = %+v, %v, and the file holds %q", again, err, read(t, b.file()))
 	}
@@ -439,7 +439,7 @@ func TestALaterTurnGoesOnWithTheRenewedLoginAndCannotSpoilIt(t *testing.T) {
 		t.Error("another run gets the old login")
 	}
 	b.inside = home(t.TempDir())
-	if err := loan.Again(t.Context(), b.inside); err != nil || read(t, b.copied()) != renewedLogin {
+	if err := loan.LendAgain(t.Context(), b.inside); err != nil || read(t, b.copied()) != renewedLogin {
 		t.Fatalf("Again = %v, the copy is %s", err, read(t, b.copied()))
 	}
 	write(t, b.copied(), newestLogin)
@@ -448,7 +448,7 @@ func TestALaterTurnGoesOnWithTheRenewedLoginAndCannotSpoilIt(t *testing.T) {
 		t.Fatalf("the second turn: %+v, %v", r, err)
 	}
 	b.inside = home(t.TempDir())
-	if err := loan.Again(t.Context(), b.inside); err != nil {
+	if err := loan.LendAgain(t.Context(), b.inside); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := loan.EndTurn(true); err != nil || r.Back != Pending {

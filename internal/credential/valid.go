@@ -7,10 +7,10 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Possible returns a *loop.Fault if a driver can never get at its model in the
+// CheckPossible returns a *loop.Fault if a driver can never get at its model in the
 // way that a definition or an entry of the roster asks for, whatever this
 // machine has.
-func Possible(p agent.Profile, provider, baseURL string, auth loop.Auth) error {
+func CheckPossible(p agent.Profile, provider, baseURL string, auth loop.Auth) error {
 	w := Want{Profile: p, Provider: provider, BaseURL: baseURL, Auth: auth}
 	base, err := BaseURL(baseURL)
 	if err != nil {
@@ -18,8 +18,8 @@ func Possible(p agent.Profile, provider, baseURL string, auth loop.Auth) error {
 	}
 	switch auth {
 	case loop.AuthLend:
-		if err := w.lendable(base); err != nil {
-			return as(err, loop.ExitUsage)
+		if err := w.checkLendable(base); err != nil {
+			return withExit(err, loop.ExitUsage)
 		}
 		if provider == "" {
 			return nil
@@ -30,14 +30,14 @@ func Possible(p agent.Profile, provider, baseURL string, auth loop.Auth) error {
 			return nil
 		}
 	default:
-		return w.noSuch()
+		return w.invalidAuth()
 	}
-	_, err = w.shapes(base)
-	return as(err, loop.ExitUsage)
+	_, err = w.vendorsFor(base)
+	return withExit(err, loop.ExitUsage)
 }
 
-// as is a fault with another exit status.
-func as(err error, exit int) error {
+// withExit is a fault with another exit status.
+func withExit(err error, exit int) error {
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
 		f.Exit = exit
 	}

@@ -42,46 +42,46 @@ func vendorOf(name string) (vendor, bool) {
 	return vendors[i], true
 }
 
-// owns reports whether a host is the vendor's.
-func (v vendor) owns(host string) bool {
+// ownsHost reports whether a host is the vendor's.
+func (v vendor) ownsHost(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	return host == v.host || strings.HasSuffix(host, "."+v.host)
 }
 
-// scheme is how the vendor's shape of requests carries a key.
-func (v vendor) scheme() Scheme { return v.keys[0].scheme }
+// keyScheme is how the vendor's shape of requests carries a key.
+func (v vendor) keyScheme() Scheme { return v.keys[0].scheme }
 
-// variables are those whose key may go to base, which is nil for the vendor
+// keyVariables are those whose key may go to base, which is nil for the vendor
 // itself. A vendor's key goes to the vendor, to servers on this machine, or to
 // the gateway that stands beside it in the environment, and then nowhere else.
 // So no base_url gathers keys: what names another host has to say which key is
 // meant for it.
-func (v vendor) variables(provider string, base *url.URL, gateway place) []variable {
+func (v vendor) keyVariables(provider string, base *url.URL, gateway destination) []variable {
 	switch {
 	case base == nil:
 		return v.keys
-	case gateway.base == nil && v.owns(base.Hostname()) && base.Scheme == "https":
+	case gateway.base == nil && v.ownsHost(base.Hostname()) && base.Scheme == "https":
 		return v.keys
 	}
-	keys := []variable{{ownKey, v.scheme()}}
+	keys := []variable{{ownKey, v.keyScheme()}}
 	if _, known := vendorOf(provider); provider != "" && !known {
-		keys = append(keys, variable{variableFor(provider), v.scheme()})
+		keys = append(keys, variable{keyVariableFor(provider), v.keyScheme()})
 	}
-	if gateway.base == nil && loopback(base.Hostname()) || gateway.base != nil && sameServer(base, gateway.base) {
+	if gateway.base == nil && isLoopback(base.Hostname()) || gateway.base != nil && sameServer(base, gateway.base) {
 		keys = append(keys, v.keys...)
 	}
 	return keys
 }
 
-// place is where requests to a model go. The zero place is the vendor's own.
-type place struct {
+// destination is where requests to a model go. The zero place is the vendor's own.
+type destination struct {
 	base *url.URL
 	from string // the variable that says so; empty: the definition or the roster
 }
 
-// gateway is where the environment leads the libraries of a vendor; zero if it
+// findGateway is where the environment leads the libraries of a vendor; zero if it
 // names nothing, or the vendor itself. The error is a *loop.Fault.
-func (v vendor) gateway(environ []string) (place, error) {
+func (v vendor) findGateway(environ []string) (destination, error) {
 	for _, name := range v.bases {
 		text := strings.TrimSpace(proc.LookupVariable(environ, name))
 		if text == "" {
@@ -91,14 +91,14 @@ func (v vendor) gateway(environ []string) (place, error) {
 		if f, ok := errors.AsType[*loop.Fault](err); ok {
 			f.What, f.Exit = name, loop.ExitMissing
 			f.Fix = "correct or unset " + name
-			return place{}, f
+			return destination{}, f
 		}
 		if base.Scheme == "https" && strings.EqualFold(base.Host, v.host) {
-			return place{}, nil
+			return destination{}, nil
 		}
-		return place{base, name}, nil
+		return destination{base, name}, nil
 	}
-	return place{}, nil
+	return destination{}, nil
 }
 
 // sameServer reports whether two addresses are of one server.
@@ -106,9 +106,9 @@ func sameServer(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
 }
 
-// variableFor is where the key of a provider is looked for that pawl does not
+// keyVariableFor is where the key of a provider is looked for that pawl does not
 // know: OPENROUTER_API_KEY.
-func variableFor(provider string) string {
+func keyVariableFor(provider string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
 			return r
@@ -117,7 +117,7 @@ func variableFor(provider string) string {
 	}, strings.ToUpper(provider)) + "_API_KEY"
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
 }

@@ -30,7 +30,7 @@ type login struct {
 func (l *login) fetchFromDead(ctx context.Context) {
 	lender := turn.Lender(l.Home)
 	lender.Holder, lender.Run, lender.Reopen = l.Self, l.run.ID, l.reopen(ctx)
-	back, err := lender.Fetch(ctx, l.run.ID)
+	back, err := lender.FetchLeft(ctx, l.run.ID)
 	for _, b := range back {
 		l.stageReturn(b)
 	}

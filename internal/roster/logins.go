@@ -20,11 +20,11 @@ type Logins struct {
 type KeptLogin = credential.KeptLogin
 
 // List lists the logins that are kept, the newest first.
-func (l Logins) List() ([]KeptLogin, error) { return l.Lender.List() }
+func (l Logins) List() ([]KeptLogin, error) { return l.Lender.ListKept() }
 
 // Find returns the newest login that is kept of a driver, or the one with an id. An
 // unknown name is a *loop.Fault.
-func (l Logins) Find(name string) (KeptLogin, error) { return l.Lender.Find(name) }
+func (l Logins) Find(name string) (KeptLogin, error) { return l.Lender.FindKept(name) }
 
 // LoginSwap is an exchange of logins, schema pawl.login-swap/v1.
 type LoginSwap struct {
@@ -39,7 +39,7 @@ type LoginSwap struct {
 func (l Logins) Swap(ctx context.Context, by loop.Actor, name string) (LoginSwap, error) {
 	s := LoginSwap{Schema: "pawl.login-swap/v1"}
 	var err error
-	if s.Swapped, err = l.Lender.Swap(ctx, name, by.Who+" exchanged it"); err != nil {
+	if s.Swapped, err = l.Lender.SwapLogin(ctx, name, by.Who+" exchanged it"); err != nil {
 		return s, err
 	}
 	return s, l.Store.Update(ctx, func(tx *store.Tx) error {

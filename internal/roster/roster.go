@@ -216,7 +216,7 @@ func (r Roster) checkEntry(a loop.Agent) error {
 			return fault("its "+f.name+" has several lines", "write it in one line")
 		}
 	}
-	if err := credential.Possible(r.Profiles[i], a.Provider, a.BaseURL, a.Auth); err != nil {
+	if err := credential.CheckPossible(r.Profiles[i], a.Provider, a.BaseURL, a.Auth); err != nil {
 		f, ok := errors.AsType[*loop.Fault](err)
 		if !ok {
 			f = &loop.Fault{What: err.Error()}

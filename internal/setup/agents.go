@@ -74,7 +74,7 @@ func (d Doctor) viewDriver(p agent.Profile, found []probe.Agent, who loop.Agent)
 		return v
 	}
 	v.Auth, v.Account, v.AuthFrom = c.Auth, c.Account, c.From
-	v.Promise, v.Metered = credential.Promise(c.Auth), c.Auth == loop.AuthInject
+	v.Promise, v.Metered = credential.DescribeAuth(c.Auth), c.Auth == loop.AuthInject
 	if c.Base != nil && (c.BaseFrom != "" || who.BaseURL != "") {
 		v.BaseURL, v.BaseFrom = c.Base.String(), c.BaseFrom
 	}

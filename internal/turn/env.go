@@ -197,7 +197,7 @@ func (s *Env) lendLogin(ctx context.Context, cred credential.Credential) (err er
 		return nil // A token is passed in the environment.
 	}
 	if s.loan = s.need.Loan; s.loan != nil {
-		return s.loan.Again(ctx, s.Home)
+		return s.loan.LendAgain(ctx, s.Home)
 	}
 	lender := Lender(s.need.PawlHome)
 	lender.Holder, lender.Run, lender.Chain, lender.Reopen = s.need.Holder, s.need.Run, s.need.Chain, s.need.Reopen
@@ -310,7 +310,7 @@ func (s *Env) Close() error {
 		var back credential.Returned
 		back, err = s.loan.EndTurn(s.renews.Load())
 		s.reportLogin(back)
-		if s.loan.Renewed() {
+		if s.loan.HasRenewed() {
 			s.pending = s.loan
 		}
 		if err == nil && s.need.Kept {

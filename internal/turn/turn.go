@@ -98,7 +98,7 @@ func withDefinition(entry loop.Agent, d loop.Definition, drivers map[string]Driv
 	if key, why, fix := definition.UnsupportedKey(a.Agent.Driver, d); key != "" {
 		return a, &loop.Fault{Exit: loop.ExitNotReady, What: d.Name + " cannot run: " + key, Why: why, Fix: fix}
 	}
-	if a.Provider != "" && len(a.Profile.Providers) > 0 && !slices.Contains(a.Profile.Providers, credential.Shape(a.Provider, a.BaseURL)) {
+	if a.Provider != "" && len(a.Profile.Providers) > 0 && !slices.Contains(a.Profile.Providers, credential.RequestShape(a.Provider, a.BaseURL)) {
 		return a, &loop.Fault{
 			Exit: loop.ExitNotReady, What: d.Name + " cannot run", Why: fmt.Sprintf("%s cannot ask a model in the shape of provider %s", a.Agent.Driver, a.Provider),
 			Fix: "set provider to " + strings.Join(a.Profile.Providers, " or ") + ", or use agent: api",
@@ -144,7 +144,7 @@ func (a Actor) UsedModel(provider string) string {
 		return "" // It may be another program, or another version of the driver's.
 	case provider != "":
 	case a.Provider != "":
-		provider = credential.Shape(a.Provider, a.BaseURL)
+		provider = credential.RequestShape(a.Provider, a.BaseURL)
 	case len(a.Profile.Providers) > 0:
 		provider = a.Profile.Providers[0]
 	}
