@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
-// kinds are the program's tools.
-var kinds = map[string]policy.CallKind{
+// toolKinds are the kinds of the program's tools.
+var toolKinds = map[string]policy.CallKind{
 	"read_file": policy.CallRead, "read_many_files": policy.CallRead, "list_directory": policy.CallRead, "glob": policy.CallRead,
 	"grep_search": policy.CallRead, "search_file_content": policy.CallRead,
 	"write_file": policy.CallEdit, "replace": policy.CallEdit,
@@ -18,8 +18,8 @@ var kinds = map[string]policy.CallKind{
 	"enter_plan_mode": policy.CallTalk, "exit_plan_mode": policy.CallTalk, "activate_skill": policy.CallTalk, "save_memory": policy.CallTalk,
 }
 
-// wanted is a tool's use in the words of policies.
-func wanted(use line) policy.Call {
+// callOf describes a tool's call for the policy.
+func callOf(use line) policy.Call {
 	var in struct {
 		File    string `json:"file_path"`
 		Dir     string `json:"dir_path"`
@@ -28,8 +28,8 @@ func wanted(use line) policy.Call {
 		Query   string `json:"query"`
 		Prompt  string `json:"prompt"`
 	}
-	_ = json.Unmarshal(use.Input, &in) // An input of another shape has nothing to show.
-	call := policy.Call{Kind: cmp.Or(kinds[use.Tool], policy.CallOther), Tool: use.Tool, Detail: cmp.Or(in.Query, in.Prompt)}
+	_ = json.Unmarshal(use.Input, &in) // An input of another form is left out.
+	call := policy.Call{Kind: cmp.Or(toolKinds[use.Tool], policy.CallOther), Tool: use.Tool, Detail: cmp.Or(in.Query, in.Prompt)}
 	switch call.Kind {
 	case policy.CallRun:
 		call.Command = in.Command

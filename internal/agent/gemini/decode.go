@@ -36,26 +36,27 @@ type problem struct {
 	Message string `json:"message"`
 }
 
-// tokens count from the start of the process, also where a session goes on.
+// tokens are counted from the start of the process, also if a session is
+// continued.
 type tokens struct {
-	Total  loop.Count `json:"total_tokens"`  // with thoughts, which stand nowhere else
-	Prompt loop.Count `json:"input_tokens"`  // with what was read from a cache
+	Total  loop.Count `json:"total_tokens"`  // including thoughts, which are counted nowhere else
+	Prompt loop.Count `json:"input_tokens"`  // including cached tokens
 	Output loop.Count `json:"output_tokens"` // without thoughts
 	Cached loop.Count `json:"cached"`
 }
 
-// decoder reads one turn.
+// decoder decodes one turn.
 type decoder struct {
-	beside  *words
-	keep    bool
-	turns   int
-	session string
-	text    strings.Builder
-	tools   map[string]line
-	said    string // the last error that is no end
+	stderr    *stderrReader
+	keep      bool
+	turns     int
+	session   string
+	text      strings.Builder
+	tools     map[string]line
+	lastError string // the last error that did not end the turn
 }
 
-// DecodeLine reads an event.
+// DecodeLine decodes an event.
 func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
@@ -63,33 +64,33 @@ func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 	}
 	if l.Type == "message" {
 		if l.Role == "assistant" {
-			d.text.WriteString(l.Content) // It comes in pieces.
+			d.text.WriteString(l.Content) // A text comes in pieces.
 		}
 		return nil, true
 	}
-	events := d.flush()
+	events := d.flushText()
 	switch l.Type {
 	case "init":
 		d.session = l.SessionID
 	case "tool_use":
-		events = append(events, d.use(l)...)
+		events = append(events, d.beginCall(l)...)
 	case "tool_result":
-		events = append(events, d.back(l)...)
+		events = append(events, d.endCall(l)...)
 	case "error":
-		d.said = cmp.Or(l.Message, "an error without words")
+		d.lastError = cmp.Or(l.Message, "an error without words")
 		if strings.HasPrefix(l.Message, "Loop detected") {
-			events = append(events, failed(&loop.Failure{Class: loop.FailureTurns, Text: l.Message})) // It ends as a success.
+			events = append(events, errorEvent(&loop.Failure{Class: loop.FailureTurns, Text: l.Message})) // The turn ends as a success.
 		}
 	case "result":
-		events = append(events, d.result(l)...)
+		events = append(events, d.endTurn(l)...)
 	default:
 		return events, false
 	}
 	return events, true
 }
 
-// flush is what the agent said until now, whole.
-func (d *decoder) flush() []agent.Event {
+// flushText returns the event of the collected text.
+func (d *decoder) flushText() []agent.Event {
 	text := d.text.String()
 	d.text.Reset()
 	if strings.TrimSpace(text) == "" {
@@ -98,7 +99,7 @@ func (d *decoder) flush() []agent.Event {
 	return []agent.Event{{Kind: agent.EventText, Text: text}}
 }
 
-func (d *decoder) use(l line) []agent.Event {
+func (d *decoder) beginCall(l line) []agent.Event {
 	if _, again := d.tools[l.ID]; again || l.ID == "" || l.Tool == "" {
 		return nil
 	}
@@ -109,8 +110,8 @@ func (d *decoder) use(l line) []agent.Event {
 	return []agent.Event{{Kind: agent.EventCall, ID: l.ID, Tool: l.Tool, Input: l.Input}}
 }
 
-// back is what a tool gave back, and before it that it was denied.
-func (d *decoder) back(l line) []agent.Event {
+// endCall reports a tool's result, and before it a denial.
+func (d *decoder) endCall(l line) []agent.Event {
 	use, ok := d.tools[l.ID]
 	if !ok {
 		return nil
@@ -124,23 +125,23 @@ func (d *decoder) back(l line) []agent.Event {
 		return []agent.Event{e}
 	}
 	return []agent.Event{{
-		Kind: agent.EventPermission, ID: l.ID, Tool: use.Tool, Wanted: wanted(use),
+		Kind: agent.EventPermission, ID: l.ID, Tool: use.Tool, Wanted: callOf(use),
 		Answer: policy.Answer{Rule: l.Error.Type, Words: l.Error.Message},
 	}, e}
 }
 
-// result is the end of the turn.
-func (d *decoder) result(l line) []agent.Event {
-	events := usage(l.Stats.Models)
+// endTurn reports the end of the turn.
+func (d *decoder) endTurn(l line) []agent.Event {
+	events := usageEvents(l.Stats.Models)
 	if l.Status != "success" {
-		events = append(events, failed(d.classify(l.Error)))
+		events = append(events, errorEvent(d.classify(l.Error)))
 	}
 	return append(events, agent.Event{Kind: agent.EventEnd})
 }
 
-// usage is what each model was used for. If a number is invalid, the others
-// are but an estimate.
-func usage(models map[string]tokens) []agent.Event {
+// usageEvents reports the usage of each model. If one number is invalid, the
+// others are an estimate.
+func usageEvents(models map[string]tokens) []agent.Event {
 	var events []agent.Event
 	for model, t := range models {
 		u := loop.Usage{
@@ -159,7 +160,7 @@ func usage(models map[string]tokens) []agent.Event {
 	return events
 }
 
-func failed(f *loop.Failure) agent.Event { return agent.Event{Kind: agent.EventError, Failure: f} }
+func errorEvent(f *loop.Failure) agent.Event { return agent.Event{Kind: agent.EventError, Failure: f} }
 
 // Finish adds the session, and what only the exit status says.
 func (d *decoder) Finish(r *agent.Result, stderr string) {
@@ -167,6 +168,6 @@ func (d *decoder) Finish(r *agent.Result, stderr string) {
 		r.Session = &loop.Session{ID: d.session, Turns: d.turns + 1}
 	}
 	if r.Ended == proc.Exited {
-		r.Failure = byExit(r.Failure, r.Exit, d.beside.name, stderr)
+		r.Failure = refineByExit(r.Failure, r.Exit, d.stderr.name, stderr)
 	}
 }

@@ -1,15 +1,15 @@
-// Package gemini drives Gemini CLI, without a person at its keyboard and with
-// its events as lines of JSON. The prompt goes in on standard input.
+// Package gemini drives Gemini CLI without a person at its keyboard, with its
+// events as lines of JSON. It gets the prompt on standard input.
 //
 // The program asks nothing while it works: it may read, edit and run commands,
-// and whatever else it has is denied by a policy that is written into its home.
-// What it may reach is for the sandbox to enforce, what it changed for the
-// change list to show. Settings, hooks, agents, skills, memory files and
-// variables that lie in the tree are not loaded, because the tree counts as
-// untrusted; by itself it refuses to edit build files such as Makefile.
+// and a policy file in its home denies everything else. The sandbox limits what
+// it can reach, and the change list shows what it changed. Settings, hooks,
+// agents, skills, memory files and variables in the tree are not loaded, because
+// the tree is untrusted; the program itself refuses to edit build files such as
+// Makefile.
 //
-// It prints its usage only at the end, so that of a turn that was cut short is an
-// estimate.
+// It prints its usage only at the end, so that the usage of a turn that was cut
+// is an estimate.
 package gemini
 
 import (
@@ -25,11 +25,12 @@ import (
 // Name is the driver's entry in the roster.
 const Name = "gemini"
 
-// project is what the program calls the tree, wherever it lies: conversations
-// are kept by project, and by itself it would not find them in another folder.
-const project = "pawl"
+// projectName is the program's name for the tree, whatever its path: the program
+// keeps conversations by project and would not find them after the tree has
+// moved.
+const projectName = "pawl"
 
-// Driver runs Gemini CLI. The zero value is ready.
+// Driver runs Gemini CLI. The zero value is ready to use.
 type Driver struct{}
 
 // Profile says what the program needs.
@@ -42,28 +43,28 @@ func (Driver) Profile() agent.Profile {
 			Hosts:  []string{"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", "www.googleapis.com"},
 			Renews: []string{"oauth2.googleapis.com"},
 		},
-		Sessions: []string{".gemini/tmp/" + project + "/chats"},
+		Sessions: []string{".gemini/tmp/" + projectName + "/chats"},
 		Install:  "npm install -g @google/gemini-cli",
 	}
 }
 
-// Turn runs the program once. It blocks until the program and everything that
-// it started are gone. The error is nil for any program that started.
+// Turn runs the program once. It blocks until the program and everything that it
+// started have ended. The error is nil for any program that started.
 func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
-	if err := furnish(r); err != nil {
+	if err := writeSettings(r); err != nil {
 		return agent.Result{}, err
 	}
-	r.OnEvent = inOrder(r.OnEvent)
-	beside := &words{to: r.Output, on: r.OnEvent}
+	r.OnEvent = serializeEvents(r.OnEvent)
+	beside := &stderrReader{to: r.Output, on: r.OnEvent}
 	r.Output = beside
 	return agent.RunStream(ctx, r, agent.Program{
-		Argv: agent.CommandLine(r, "gemini", arguments(r)...), Env: environment(r), Stdin: strings.NewReader(agent.EscapeAt(r.Prompt)),
-	}, &decoder{beside: beside, keep: r.Keep, turns: turnsBefore(r)})
+		Argv: agent.CommandLine(r, "gemini", runArguments(r)...), Env: runEnvironment(r), Stdin: strings.NewReader(agent.EscapeAt(r.Prompt)),
+	}, &decoder{stderr: beside, keep: r.Keep, turns: turnsBefore(r)})
 }
 
-// inOrder lets both of the program's outputs tell events, one at a time, until
-// the turn is over.
-func inOrder(on func(agent.Event)) func(agent.Event) {
+// serializeEvents lets both of the program's outputs report events, one at a
+// time, until the turn is over.
+func serializeEvents(on func(agent.Event)) func(agent.Event) {
 	var mu sync.Mutex
 	over := false
 	return func(e agent.Event) {
@@ -77,13 +78,13 @@ func inOrder(on func(agent.Event)) func(agent.Event) {
 	}
 }
 
-// furnish writes what the program reads in its home.
-func furnish(r agent.Request) error {
-	text, err := settings(r)
+// writeSettings writes the files that the program reads in its home.
+func writeSettings(r agent.Request) error {
+	text, err := settingsJSON(r)
 	if err != nil {
 		return fmt.Errorf("write the settings of gemini: %w", err)
 	}
-	known, err := json.Marshal(object{"projects": object{r.Dir: project}})
+	known, err := json.Marshal(object{"projects": object{r.Dir: projectName}})
 	if err != nil {
 		return fmt.Errorf("write the projects of gemini: %w", err)
 	}
@@ -94,8 +95,8 @@ func furnish(r agent.Request) error {
 		{".gemini/settings.json", text},
 		{".gemini/policies/pawl.toml", []byte(rulesOf(r))},
 		{".gemini/projects.json", known},
-		{".gemini/tmp/" + project + "/.project_root", []byte(r.Dir)},
-		{".gemini/history/" + project + "/.project_root", []byte(r.Dir)},
+		{".gemini/tmp/" + projectName + "/.project_root", []byte(r.Dir)},
+		{".gemini/history/" + projectName + "/.project_root", []byte(r.Dir)},
 	} {
 		if err := r.Home.Write(f.name, f.text); err != nil {
 			return fmt.Errorf("write %s into the home of gemini: %w", f.name, err)
@@ -104,7 +105,7 @@ func furnish(r agent.Request) error {
 	return nil
 }
 
-func arguments(r agent.Request) []string {
+func runArguments(r agent.Request) []string {
 	args := []string{"--output-format", "stream-json"}
 	if r.Model != "" {
 		args = append(args, "--model", r.Model)
@@ -115,12 +116,12 @@ func arguments(r agent.Request) []string {
 	return args
 }
 
-func environment(r agent.Request) []string {
+func runEnvironment(r agent.Request) []string {
 	env := []string{
 		"HOME=" + r.Home.Path(),
 		"GEMINI_CLI_HOME=" + r.Home.Path(),
 		"GEMINI_CLI_TRUST_WORKSPACE=false",
-		"GEMINI_CLI_NO_RELAUNCH=true", // One process: the second would get no signal, and only take time to start.
+		"GEMINI_CLI_NO_RELAUNCH=true", // A second process would get no signals and delay the start.
 		"GEMINI_SANDBOX=false",
 		"NO_BROWSER=true",
 		"NO_COLOR=1",

@@ -178,7 +178,7 @@ func TestTriesAreToldHoweverTheirWordsArrive(t *testing.T) {
 	for _, size := range []int{1, 7, len(text)} {
 		var told []string
 		var passed strings.Builder
-		w := &words{to: &passed, on: func(e agent.Event) { told = append(told, e.Text) }}
+		w := &stderrReader{to: &passed, on: func(e agent.Event) { told = append(told, e.Text) }}
 		for rest := text; rest != ""; {
 			n := min(size, len(rest))
 			if _, err := w.Write([]byte(rest[:n])); err != nil {

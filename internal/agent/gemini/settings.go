@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// attemptsPerCall is how often a call of the model is tried: ten times, as it
-	// is by default, takes minutes in which nothing is printed.
+	// attemptsPerCall is how often a call of the model is tried. The default
+	// of ten takes minutes, during which nothing is printed.
 	attemptsPerCall = 2
-	// turnsPerTurn bounds the calls of the model in one turn. It is for a program
-	// that goes in circles; budgets end the others.
+	// turnsPerTurn limits the calls of the model in one turn. It stops a
+	// program that goes in circles; budgets stop the others.
 	turnsPerTurn = 200
 )
 
-// rules allow what the sandbox confines and deny everything else, above the
-// program's own rules. A rule for commands without argsPattern would be
-// softened: git and whatever looks dangerous would be asked for, which is denied
-// where nobody can be asked. What is denied is not even offered to the model. Two
-// of the program's tools run at the vendor.
-const rules = `[[rule]]
+// rulesTemplate allows what the sandbox confines and denies everything else, with
+// priority over the program's own rules. A rule for commands without argsPattern
+// would be weakened: the program would ask about git and whatever looks
+// dangerous, which is denied if nobody can be asked. Denied tools are not even
+// offered to the model. Two of the program's tools run at the vendor.
+const rulesTemplate = `[[rule]]
 toolName = "*"
 decision = "deny"
 priority = 100
@@ -43,7 +43,7 @@ allowRedirection = true
 priority = 200
 `
 
-// rulesOf are the rules with the vendor's tools that the definition allows.
+// rulesOf returns the rules, with the vendor's tools that the definition allows.
 func rulesOf(r agent.Request) string {
 	var hosted strings.Builder
 	for _, t := range hostedTools {
@@ -51,7 +51,7 @@ func rulesOf(r agent.Request) string {
 			hosted.WriteString(", \"" + t.name + "\"")
 		}
 	}
-	return fmt.Sprintf(rules, hosted.String())
+	return fmt.Sprintf(rulesTemplate, hosted.String())
 }
 
 var hostedTools = []struct {
@@ -61,9 +61,9 @@ var hostedTools = []struct {
 
 type object = map[string]any
 
-// settings is everything that the program is told, so that nothing of a person's
-// own is. The sandbox is pawl's.
-func settings(r agent.Request) ([]byte, error) {
+// settingsJSON returns all settings, so that none of a person's own apply. The
+// sandbox is pawl's.
+func settingsJSON(r agent.Request) ([]byte, error) {
 	auth := "gemini-api-key"
 	if r.Models.URL == "" {
 		auth = "oauth-personal"
@@ -73,12 +73,12 @@ func settings(r agent.Request) ([]byte, error) {
 			"enableAutoUpdate": false, "enableAutoUpdateNotification": false, "maxAttempts": attemptsPerCall,
 			"plan": object{"enabled": false}, "sessionRetention": object{"enabled": true, "maxAge": "30d"}, "topicUpdateNarration": false,
 		},
-		// An untrusted folder ends the program before it does anything, unless trust
-		// is not asked for; the environment still says that it is untrusted.
+		// With this check enabled, the program exits at once in an untrusted folder.
+		// The environment still marks the folder as untrusted.
 		"security": object{"auth": object{"selectedType": auth}, "folderTrust": object{"enabled": false}},
 		"advanced": object{"ignoreLocalEnv": true},
 		"context": object{
-			"fileFiltering": object{"enableRecursiveFileSearch": false}, "includeDirectories": reportFolder(r.Env),
+			"fileFiltering": object{"enableRecursiveFileSearch": false}, "includeDirectories": reportFolders(r.Env),
 		},
 		"experimental": object{
 			"enableAgents": false, "extensionManagement": false, "gemma": false,
@@ -86,8 +86,8 @@ func settings(r agent.Request) ([]byte, error) {
 		"hooksConfig": object{"enabled": false},
 		"ide":         object{"enabled": false},
 		"mcpServers":  object{},
-		// Whether it goes in circles it would ask another model, after thirty calls,
-		// and try for minutes where that one does not answer as it should.
+		// After thirty calls, the loop detection would ask another model, and retry for
+		// minutes if that one fails.
 		"model":     object{"maxSessionTurns": turnsPerTurn, "disableLoopDetection": true},
 		"privacy":   object{"usageStatisticsEnabled": false},
 		"skills":    object{"enabled": false},
@@ -105,9 +105,9 @@ func settings(r agent.Request) ([]byte, error) {
 	return json.MarshalIndent(all, "", "  ")
 }
 
-// reportFolder is the folder of the report, which the tools for files may write
-// to as to the tree.
-func reportFolder(env []string) []string {
+// reportFolders returns the directory of the report, which the file tools may
+// write to like the tree.
+func reportFolders(env []string) []string {
 	for _, e := range env {
 		if file, ok := strings.CutPrefix(e, "PAWL_REPORT="); ok && file != "" {
 			return []string{path.Dir(file)}

@@ -9,18 +9,18 @@ import (
 	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
-// longest is how much of a line is looked at.
-const longest = 4 << 10
+// maxLine is how many bytes of a line are examined.
+const maxLine = 4 << 10
 
 var (
-	again = lazyregexp.New(`^Attempt \d+ failed.*[Rr]etrying`)
-	named = lazyregexp.New(`^Error when talking to Gemini API Full report available at: \S+ _?(\w+): `)
+	retryPattern     = lazyregexp.New(`^Attempt \d+ failed.*[Rr]etrying`)
+	errorNamePattern = lazyregexp.New(`^Error when talking to Gemini API Full report available at: \S+ _?(\w+): `)
 )
 
-// words passes on what the program prints beside its events, tells of calls that
-// it tries again, and keeps the name of the last error. Both of the program's
-// outputs may write to it at once.
-type words struct {
+// stderrReader passes on what the program prints in addition to its events,
+// reports calls that it retries, and keeps the name of the last error. Both of
+// the program's outputs may write to it at once.
+type stderrReader struct {
 	to io.Writer
 	on func(agent.Event)
 
@@ -29,32 +29,32 @@ type words struct {
 	name string
 }
 
-// Write passes on.
-func (w *words) Write(p []byte) (int, error) {
-	w.look(p)
+// Write implements io.Writer.
+func (w *stderrReader) Write(p []byte) (int, error) {
+	w.readLines(p)
 	return w.to.Write(p)
 }
 
-func (w *words) look(p []byte) {
+func (w *stderrReader) readLines(p []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for rest := p; len(rest) > 0; {
 		part, after, whole := bytes.Cut(rest, []byte("\n"))
-		w.line = append(w.line, part[:min(len(part), longest-len(w.line))]...)
+		w.line = append(w.line, part[:min(len(part), maxLine-len(w.line))]...)
 		if rest = after; !whole {
 			break
 		}
-		w.read()
+		w.readLine()
 		w.line = w.line[:0]
 	}
 }
 
-// read looks at a whole line.
-func (w *words) read() {
-	if again.Match(w.line) {
+// readLine examines a complete line.
+func (w *stderrReader) readLine() {
+	if retryPattern.Match(w.line) {
 		w.on(agent.Event{Kind: agent.EventRetry, Text: string(w.line)})
 	}
-	if m := named.FindSubmatch(w.line); m != nil {
+	if m := errorNamePattern.FindSubmatch(w.line); m != nil {
 		w.name = string(m[1])
 	}
 }

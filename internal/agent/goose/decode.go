@@ -11,10 +11,12 @@ import (
 )
 
 const (
-	// mostOverflows is how often in a row a conversation may outgrow its model. The
-	// program shortens it each time and goes on, without an end.
+	// maxOverflows is how often in a row a conversation may become too long
+	// for its model. The program shortens it each time and continues, without
+	// a limit.
 	maxOverflows = 3
-	// progress is how many calls between two overflows make them two of their own.
+	// callsBetween is how many calls between two overflows make them
+	// unrelated.
 	callsBetween = 5
 )
 

@@ -10,44 +10,46 @@ import (
 )
 
 const (
-	// mostOverflows is how often in a row a conversation may outgrow its model. The
-	// program shortens it each time and goes on, without an end.
-	mostOverflows = 3
-	// progress is how many calls between two overflows make them two of their own.
-	progress = 5
+	// maxOverflows is how often in a row a conversation may become too long
+	// for its model. The program shortens it each time and continues, without
+	// a limit.
+	maxOverflows = 3
+	// callsBetween is how many calls between two overflows make them
+	// unrelated.
+	callsBetween = 5
 )
 
-// decoder reads what `opencode run --format json` prints.
+// decoder decodes the output of `opencode run --format json`.
 type decoder struct {
-	request   agent.Request
-	session   string
-	calls     map[string]bool
-	reason    string     // for which the last step ended; empty: it goes on
-	last      loop.Usage // of the last step
-	overflows int
-	at        int           // calls at the last overflow
-	overflow  *loop.Failure // not yet overcome
-	failed    bool
+	request      agent.Request
+	session      string
+	calls        map[string]bool
+	reason       string     // why the last step ended; empty while a step is running
+	lastStep     loop.Usage // usage of the last step
+	overflows    int
+	lastOverflow int           // calls at the last overflow
+	overflow     *loop.Failure // an overflow that was not overcome yet
+	failed       bool
 }
 
 // line is one event of the program.
 type line struct {
-	Type      string `json:"type"`
-	Timestamp moment `json:"timestamp"`
-	SessionID string `json:"sessionID"`
-	Part      part   `json:"part"`
-	Error     *fault `json:"error"`
+	Type      string     `json:"type"`
+	Timestamp unixMillis `json:"timestamp"`
+	SessionID string     `json:"sessionID"`
+	Part      part       `json:"part"`
+	Error     *fault     `json:"error"`
 }
 
-// moment is in Unix milliseconds; what is not a time is 0, and keeps nothing else of
-// its event from being read.
-type moment int64
+// unixMillis is a time in Unix milliseconds. An invalid time is 0, so that the
+// rest of its event can still be read.
+type unixMillis int64
 
 // UnmarshalJSON never fails.
-func (m *moment) UnmarshalJSON(data []byte) error {
+func (m *unixMillis) UnmarshalJSON(data []byte) error {
 	var n float64
 	if *m = 0; json.Unmarshal(data, &n) == nil && n > 0 && n < 1<<53 {
-		*m = moment(n)
+		*m = unixMillis(n)
 	}
 	return nil
 }
@@ -77,10 +79,10 @@ type tokens struct {
 	} `json:"cache"`
 }
 
-// usage counts each token once: the program's input is without the cache, and
-// its output without the reasoning. If a number is invalid, the others are
-// but an estimate.
-func (t *tokens) usage() loop.Usage {
+// toUsage counts each token once: the program's input excludes cached tokens, and
+// its output excludes reasoning. If one number is invalid, all of them are an
+// estimate.
+func (t *tokens) toUsage() loop.Usage {
 	u := loop.Usage{
 		Input: t.Input.N, Output: t.Output.N + t.Reasoning.N, CacheRead: t.Cache.Read.N, CacheWrite: t.Cache.Write.N,
 	}
@@ -90,7 +92,7 @@ func (t *tokens) usage() loop.Usage {
 	return u
 }
 
-// DecodeLine reads one event.
+// DecodeLine decodes one event.
 func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 	var l line
 	if json.Unmarshal(text, &l) != nil || l.SessionID == "" {
@@ -102,50 +104,50 @@ func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 		d.reason = ""
 		return nil, true
 	case "step_finish":
-		return d.step(l.Part), true
+		return d.stepEvents(l.Part), true
 	case "tool_use":
-		return d.tool(l.Part), true
+		return d.toolEvents(l.Part), true
 	case "text":
-		return said(agent.EventText, l.Part), true
+		return textEvents(agent.EventText, l.Part), true
 	case "reasoning":
-		return said(agent.EventReasoning, l.Part), true
+		return textEvents(agent.EventReasoning, l.Part), true
 	case "error":
-		return d.fail(l), true
+		return d.takeError(l), true
 	}
 	return nil, true
 }
 
-// said is what the model said. What the program puts into the conversation by
-// itself is marked as synthetic.
-func said(kind agent.EventKind, p part) []agent.Event {
+// textEvents reports a text of the model. Texts that the program adds to the
+// conversation by itself are marked as synthetic.
+func textEvents(kind agent.EventKind, p part) []agent.Event {
 	if p.Synthetic || strings.TrimSpace(p.Text) == "" {
 		return nil
 	}
 	return []agent.Event{{Kind: kind, Text: p.Text}}
 }
 
-func (d *decoder) step(p part) []agent.Event {
+func (d *decoder) stepEvents(p part) []agent.Event {
 	d.reason = p.Reason
 	var events []agent.Event
 	if p.Tokens != nil {
-		d.last = p.Tokens.usage()
-		if d.last != (loop.Usage{}) {
-			events = append(events, agent.Event{Kind: agent.EventUsage, Model: d.request.Model, Usage: d.last})
+		d.lastStep = p.Tokens.toUsage()
+		if d.lastStep != (loop.Usage{}) {
+			events = append(events, agent.Event{Kind: agent.EventUsage, Model: d.request.Model, Usage: d.lastStep})
 		}
 	}
 	if p.Reason == "length" {
 		d.failed = true
-		events = append(events, failure(loop.Failure{
+		events = append(events, errorEvent(loop.Failure{
 			Class: loop.FailureMaxTokens, Text: "the model's answer was cut at the length that it may have", Typed: true,
 		}))
 	}
 	return events
 }
 
-// tool is a call and what came back: the program tells of a call once it is over.
-// The model's own id of a call is not used, since some models count from zero
-// in each step.
-func (d *decoder) tool(p part) []agent.Event {
+// toolEvents reports a call and its result: the program reports a call after it
+// has ended. It does not use the model's own ID of the call, since some models
+// count from zero in each step.
+func (d *decoder) toolEvents(p part) []agent.Event {
 	if p.Tool == "" || d.calls[p.ID] {
 		return nil
 	}
@@ -160,46 +162,46 @@ func (d *decoder) tool(p part) []agent.Event {
 	return []agent.Event{{Kind: agent.EventCall, ID: p.ID, Tool: p.Tool, Input: p.State.Input}, back}
 }
 
-// fail reads an error. A conversation that outgrew its model is shortened by the
-// program, which goes on, and in the end has the exit status of a failure all
-// the same: whether it was one shows at the end.
-func (d *decoder) fail(l line) []agent.Event {
-	f := classify(l)
+// takeError reads an error. If the conversation is too long for the model, the
+// program shortens it and continues; its exit status is that of a failure even if
+// it succeeds. DecodeExit finds out which.
+func (d *decoder) takeError(l line) []agent.Event {
+	f := failureOf(l)
 	if f.Class != loop.FailureOverflow {
 		d.failed = true
-		return []agent.Event{failure(f)}
+		return []agent.Event{errorEvent(f)}
 	}
 	d.overflow, d.reason = &f, ""
-	if d.overflows++; len(d.calls)-d.at >= progress {
+	if d.overflows++; len(d.calls)-d.lastOverflow >= callsBetween {
 		d.overflows = 1
 	}
-	d.at = len(d.calls)
-	if d.overflows >= mostOverflows {
+	d.lastOverflow = len(d.calls)
+	if d.overflows >= maxOverflows {
 		d.failed = true
-		return []agent.Event{failure(f), {Kind: agent.EventEnd}}
+		return []agent.Event{errorEvent(f), {Kind: agent.EventEnd}}
 	}
 	return []agent.Event{{Kind: agent.EventRetry, Text: f.Text}}
 }
 
-func failure(f loop.Failure) agent.Event { return agent.Event{Kind: agent.EventError, Failure: &f} }
+func errorEvent(f loop.Failure) agent.Event { return agent.Event{Kind: agent.EventError, Failure: &f} }
 
-// DecodeExit ends the turn: the program has no event for that. A step that asked
-// for tools, or never ended, is no end.
+// DecodeExit ends the turn, for which the program has no event. A step that
+// called tools, or never ended, does not end a turn.
 func (d *decoder) DecodeExit(int) []agent.Event {
 	switch {
-	case d.failed || d.finished():
+	case d.failed || d.hasFinished():
 		return []agent.Event{{Kind: agent.EventEnd}}
 	case d.overflow != nil:
-		return []agent.Event{failure(*d.overflow), {Kind: agent.EventEnd}}
+		return []agent.Event{errorEvent(*d.overflow), {Kind: agent.EventEnd}}
 	}
 	return nil
 }
 
-// EndsSilently allows a turn without a text in which something was done: some models say
-// nothing once their work is.
-func (d *decoder) EndsSilently() bool { return d.finished() && len(d.calls) > 0 }
+// EndsSilently allows a turn without a text if tools were called: some models
+// write nothing when their work is done.
+func (d *decoder) EndsSilently() bool { return d.hasFinished() && len(d.calls) > 0 }
 
-func (d *decoder) finished() bool {
+func (d *decoder) hasFinished() bool {
 	switch d.reason {
 	case "", "tool-calls", "unknown", "error":
 		return false
@@ -207,8 +209,8 @@ func (d *decoder) finished() bool {
 	return true
 }
 
-// Finish adds the conversation, and an estimate of the call that was cut short
-// with the program: no event tells of it.
+// Finish adds the conversation, and an estimate of a call that was cut, which no
+// event reports.
 func (d *decoder) Finish(r *agent.Result, _ string) {
 	if d.session != "" && d.request.Keep {
 		r.Session = &loop.Session{ID: d.session, Turns: 1}
@@ -216,11 +218,11 @@ func (d *decoder) Finish(r *agent.Result, _ string) {
 			r.Session.Turns += was.Turns
 		}
 	}
-	if r.Ended == proc.Exited || d.finished() || d.last.Zero() {
+	if r.Ended == proc.Exited || d.hasFinished() || d.lastStep.Zero() {
 		return
 	}
 	cut := loop.Usage{
-		Input: d.last.Input + d.last.CacheRead + d.last.CacheWrite + d.last.Output, Output: 1, Source: loop.UsageEstimated,
+		Input: d.lastStep.Input + d.lastStep.CacheRead + d.lastStep.CacheWrite + d.lastStep.Output, Output: 1, Source: loop.UsageEstimated,
 	}
 	r.Usage = r.Usage.Add(cut)
 	for i := range r.Models {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// fault is an error as the program tells of it.
+// fault is an error as the program reports it.
 type fault struct {
 	Name string `json:"name"`
 	Data struct {
@@ -22,8 +22,8 @@ type fault struct {
 	} `json:"data"`
 }
 
-// classes are the program's own names of errors.
-var classes = map[string]loop.FailureClass{
+// classByName has the program's own names of errors.
+var classByName = map[string]loop.FailureClass{
 	"ProviderAuthError":          loop.FailureAuth,
 	"ContextOverflowError":       loop.FailureOverflow,
 	"ContentFilterError":         loop.FailureRefusal,
@@ -32,8 +32,8 @@ var classes = map[string]loop.FailureClass{
 	"ProviderModelNotFoundError": loop.FailureRequest,
 }
 
-// classify says what an error means, by its name and its status alone.
-func classify(l line) loop.Failure {
+// failureOf classifies an error by its name and its status only.
+func failureOf(l line) loop.Failure {
 	var f fault
 	if l.Error != nil {
 		f = *l.Error
@@ -42,31 +42,31 @@ func classify(l line) loop.Failure {
 		Class: loop.FailureCrash, Status: int(f.Data.StatusCode.N),
 		Text: cmp.Or(agent.OneLine(f.Data.Message, agent.LongText), f.Name, "an error without a name"),
 	}
-	if class, ok := classes[f.Name]; ok {
+	if class, ok := classByName[f.Name]; ok {
 		out.Class, out.Typed = class, true
 	} else if f.Name == "APIError" {
-		out.Class, out.Typed = byStatus(out.Status, f.Data.ResponseBody), true
+		out.Class, out.Typed = classifyStatus(out.Status, f.Data.ResponseBody), true
 	}
 	if out.Class == loop.FailureRateLimit {
-		out.Reset = reset(f.Data.Headers, time.UnixMilli(int64(l.Timestamp)))
+		out.Reset = resetTime(f.Data.Headers, time.UnixMilli(int64(l.Timestamp)))
 	}
 	return out
 }
 
-// byStatus is the class of a response that was none. Status 0 is a connection
-// that failed.
-func byStatus(status int, body string) loop.FailureClass {
+// classifyStatus classifies an error response. Status 0 is a failed connection.
+func classifyStatus(status int, body string) loop.FailureClass {
 	switch {
 	case status == 0:
 		return loop.FailureServer
-	case status == http.StatusTooManyRequests && usedUp(body):
+	case status == http.StatusTooManyRequests && isQuotaUsedUp(body):
 		return loop.FailureQuota
 	}
 	return loop.FailureOfStatus(status)
 }
 
-// usedUp reports whether the vendor's error says that the account is empty.
-func usedUp(body string) bool {
+// isQuotaUsedUp reports whether the vendor's error says that the account's quota
+// is used up.
+func isQuotaUsedUp(body string) bool {
 	var b struct {
 		Error struct {
 			Type string          `json:"type"`
@@ -77,8 +77,9 @@ func usedUp(body string) bool {
 	return json.Unmarshal([]byte(body), &b) == nil && (b.Error.Type == empty || string(b.Error.Code) == `"`+empty+`"`)
 }
 
-// reset is when a limit is lifted, as the vendor's headers say; zero: unknown.
-func reset(headers map[string]string, at time.Time) time.Time {
+// resetTime returns when a limit is lifted, according to the vendor's headers;
+// zero if unknown.
+func resetTime(headers map[string]string, at time.Time) time.Time {
 	const most = 366 * 24 * 60 * 60
 	if n, err := strconv.ParseInt(headers["anthropic-ratelimit-unified-reset"], 10, 64); err == nil && n > 0 {
 		if t := time.Unix(n, 0); t.After(at) && t.Before(at.Add(most*time.Second)) {
@@ -87,7 +88,7 @@ func reset(headers map[string]string, at time.Time) time.Time {
 	}
 	after := headers["retry-after"]
 	if n, err := strconv.ParseFloat(after, 64); err == nil {
-		if n > 0 && n <= most { // Which a NaN is not.
+		if n > 0 && n <= most { // false for NaN
 			return at.Add(time.Duration(n * float64(time.Second)))
 		}
 		return time.Time{}

@@ -1,11 +1,11 @@
-// Package opencode drives the opencode CLI: one `opencode run` for a turn, with
-// settings that are pawl's alone.
+// Package opencode drives the opencode CLI: one `opencode run` for each turn,
+// with settings that are only pawl's.
 //
-// It leaves no question open: what a turn may do is compiled into the settings,
-// since a question that nobody answers ends the turn without a word. It loads no
-// settings, plugins, tools, skills or servers of the tree or of the host's user,
-// and turns off everything by which the program would reach anything but its
-// model. It never limits a turn by itself: the program has no cap that holds.
+// It never asks a person: the settings say what a turn may do, since a question
+// without an answer ends the turn silently. It loads no settings, plugins, tools,
+// skills or servers of the tree or of the host's user, and disables everything
+// that would contact anything but the model. It does not limit a turn itself,
+// because the program has no reliable limit.
 package opencode
 
 import (
@@ -24,22 +24,22 @@ import (
 const Name = "opencode"
 
 const (
-	// sessions is the folder of conversations. It is apart from the program's other
-	// data, among which the login lies.
-	sessions = "sessions"
-	// tree is the file that says in which tree the conversation was held.
-	tree = sessions + "/tree"
+	// sessionsDir is the directory of conversations. It is separate from the
+	// program's other data, which contain the login.
+	sessionsDir = "sessions"
+	// treeFile says in which tree the conversation took place.
+	treeFile = sessionsDir + "/tree"
 )
 
-// providers are the shapes of requests and the program's package for each. The
-// program brings these along: nothing is fetched.
+// providers are the APIs and the program's package for each. The packages are
+// part of the program; nothing is downloaded.
 var providers = map[string]struct{ name, npm, path string }{
 	"anthropic": {"anthropic", "@ai-sdk/anthropic", "/v1"},
 	"openai":    {"openai", "@ai-sdk/openai-compatible", "/v1"},
 	"gemini":    {"google", "@ai-sdk/google", "/v1beta"},
 }
 
-// Driver runs opencode. The zero value is ready.
+// Driver runs opencode. The zero value is ready to use.
 type Driver struct{}
 
 // Profile says what the driver needs.
@@ -55,46 +55,46 @@ func (Driver) Profile() agent.Profile {
 			},
 			Renews: []string{"console.anthropic.com", "auth.openai.com"},
 		},
-		Sessions: []string{sessions}, Install: "npm install -g opencode-ai", Masks: []string{".opencode", "opencode.json", "opencode.jsonc"},
+		Sessions: []string{sessionsDir}, Install: "npm install -g opencode-ai", Masks: []string{".opencode", "opencode.json", "opencode.jsonc"},
 		Attaches: []string{"AGENTS.md"},
 	}
 }
 
 // Turn runs the program once and blocks until it and everything that it started
-// are gone. A conversation that was held in another tree is not gone on with:
-// the program would wait for ever. The error is nil for any program that
-// started.
+// have ended. It does not continue a conversation from another tree, since the
+// program would wait forever. The error is nil for any program that started.
 func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
-	r.Session = continued(r)
-	config, err := settings(r)
+	r.Session = sessionToContinue(r)
+	config, err := settingsJSON(r)
 	if err != nil {
 		return agent.Result{}, err
 	}
-	for _, f := range files(r) {
+	for _, f := range homeFiles(r) {
 		if err := r.Home.Write(f.name, []byte(f.text)); err != nil {
 			return agent.Result{}, fmt.Errorf("write %s into the home of opencode: %w", f.name, err)
 		}
 	}
 	p := agent.Program{
-		Argv: agent.CommandLine(r, "opencode", arguments(r)...), Env: environment(r, string(config)), Stdin: strings.NewReader(r.Prompt),
+		Argv: agent.CommandLine(r, "opencode", runArguments(r)...), Env: runEnvironment(r, string(config)), Stdin: strings.NewReader(r.Prompt),
 	}
 	return agent.RunStream(ctx, r, p, &decoder{request: r})
 }
 
-// continued is the conversation to go on with: none if it was held elsewhere.
-func continued(r agent.Request) *loop.Session {
+// sessionToContinue returns the conversation to continue; nil if it took place in
+// another tree.
+func sessionToContinue(r agent.Request) *loop.Session {
 	if r.Session == nil {
 		return nil
 	}
-	if was, err := r.Home.Read(tree); err == nil && string(was) == r.Dir {
+	if was, err := r.Home.Read(treeFile); err == nil && string(was) == r.Dir {
 		return r.Session
 	}
-	_, _ = fmt.Fprintln(r.Output, "the conversation was held in another tree: a fresh one begins") // What is shown never stops a turn.
+	_, _ = fmt.Fprintln(r.Output, "the conversation was held in another tree: a fresh one begins") // Errors of the output never stop a turn.
 	return nil
 }
 
-func arguments(r agent.Request) []string {
-	// A title that is given costs no call of the model.
+func runArguments(r agent.Request) []string {
+	// With a title given, the program does not call the model to find one.
 	args := []string{"run", "--format", "json", "--thinking", "--dir", r.Dir, "--title", "pawl"}
 	if model := modelName(r); model != "" {
 		args = append(args, "--model", model)
@@ -105,50 +105,51 @@ func arguments(r agent.Request) []string {
 	return args
 }
 
-// modelName is PROVIDER/MODEL. Without an endpoint it is as the definition has it.
+// modelName returns PROVIDER/MODEL. Without an endpoint it is what the definition
+// says.
 func modelName(r agent.Request) string {
 	if r.Models.URL == "" || r.Model == "" {
 		return r.Model
 	}
-	name := provider(r)
+	name := providerName(r)
 	return name + "/" + strings.TrimPrefix(r.Model, name+"/")
 }
 
-func provider(r agent.Request) string {
+func providerName(r agent.Request) string {
 	return providers[cmp.Or(r.Models.Provider, "openai")].name
 }
 
-func environment(r agent.Request, config string) []string {
+func runEnvironment(r agent.Request, config string) []string {
 	home := strings.TrimSuffix(r.Home.Path(), "/")
 	all := []string{
 		"HOME=" + home, "XDG_CONFIG_HOME=" + home + "/.config", "XDG_DATA_HOME=" + home + "/.local/share",
 		"XDG_CACHE_HOME=" + home + "/.cache", "XDG_STATE_HOME=" + home + "/.local/state",
-		"OPENCODE_DB=" + home + "/" + sessions + "/opencode.db",
+		"OPENCODE_DB=" + home + "/" + sessionsDir + "/opencode.db",
 		"OPENCODE_CONFIG_CONTENT=" + config,
-		// The tree is not trusted: neither its opencode.json nor its .opencode folder
-		// counts, both of which start programs, and no plugin, skill or hook of any kind.
+		// The tree is not trusted: the program ignores its opencode.json and .opencode,
+		// which can start programs, and all plugins, skills and hooks.
 		"OPENCODE_DISABLE_PROJECT_CONFIG=1", "OPENCODE_PURE=1",
 		"OPENCODE_DISABLE_CLAUDE_CODE=1", "OPENCODE_DISABLE_EXTERNAL_SKILLS=1",
-		// Nothing is reached but the model.
+		// The program contacts nothing but the model.
 		"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
 		"OPENCODE_DISABLE_SHARE=1",
-		// An empty folder would be the tree's, whose AGENTS.md the program would add.
+		// Without this, it would be the tree's folder, whose AGENTS.md would be added.
 		"OPENCODE_CONFIG_DIR=" + home + "/.config/opencode",
-		// What a host may have set is emptied, so that it does not come before ours.
+		// Variables that the host may have set would override pawl's.
 		"OPENCODE_CONFIG=", "OPENCODE_PERMISSION=", "OPENCODE_AUTH_CONTENT=",
 	}
-	if r.Models.URL != "" { // They sign in to vendors, which a login in the home needs.
+	if r.Models.URL != "" { // The plugins sign in to vendors, which a login in the home needs.
 		all = append(all, "OPENCODE_DISABLE_DEFAULT_PLUGINS=1")
 	}
 	return all
 }
 
-// settings is the program's whole configuration.
-func settings(r agent.Request) ([]byte, error) {
+// settingsJSON returns the program's whole configuration.
+func settingsJSON(r agent.Request) ([]byte, error) {
 	all := map[string]any{
 		"autoupdate": false, "share": "disabled", "lsp": false, "formatter": false, "mcp": serverSettings(r.Servers), "plugin": []string{},
-		"snapshot":   false, // The runtime keeps trees by itself, and the program takes seconds for each step.
-		"permission": permission(r),
+		"snapshot":   false, // The runtime keeps trees itself, and snapshots take seconds for each step.
+		"permission": permissions(r),
 	}
 	if model := modelName(r); model != "" {
 		all["model"], all["small_model"] = model, model
@@ -170,12 +171,12 @@ func settings(r agent.Request) ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// permission lets the agent work on its tree and use a shell, which the sandbox
-// holds, and denies everything else; a question would end the turn. Sub-agents
-// are denied because what they do and use is in no event. Of the rules that fit
-// the last one counts, and the encoder puts the stars first.
-func permission(r agent.Request) map[string]any {
-	all := map[string]any{"*": "deny", "external_directory": outside(r)}
+// permissions lets the agent work on its tree and use a shell, which the sandbox
+// confines, and denies everything else, since a question would end the turn.
+// Sub-agents are denied because no event reports what they do and use. The last
+// rule that matches applies; the JSON encoder sorts stars first.
+func permissions(r agent.Request) map[string]any {
+	all := map[string]any{"*": "deny", "external_directory": allowedOutside(r)}
 	for _, tool := range []string{"read", "edit", "bash", "glob", "grep", "list", "todowrite", "todoread"} {
 		all[tool] = "allow"
 	}
@@ -188,7 +189,7 @@ func permission(r agent.Request) map[string]any {
 	return all
 }
 
-// serverSettings name MCP servers; permission allows their tools.
+// serverSettings names the MCP servers; permissions allows their tools.
 func serverSettings(servers []loop.Server) map[string]any {
 	all := map[string]any{}
 	for _, s := range servers {
@@ -201,8 +202,8 @@ func serverSettings(servers []loop.Server) map[string]any {
 	return all
 }
 
-// effortOf is the entry of a model that is asked to think as hard as is said, in
-// the words of its vendor.
+// effortOf returns a model's entry with the requested effort of thinking, in the
+// form of its vendor.
 func effortOf(effort, vendor string) map[string]any {
 	if effort == "" {
 		return map[string]any{}
@@ -217,9 +218,9 @@ func effortOf(effort, vendor string) map[string]any {
 	return map[string]any{"reasoning": true, "options": options}
 }
 
-// outside is what the agent may touch beside its tree: the folders of its prompt
-// and its report.
-func outside(r agent.Request) map[string]string {
+// allowedOutside returns what the agent may access outside of its tree: the
+// directories of its prompt and its report.
+func allowedOutside(r agent.Request) map[string]string {
 	all := map[string]string{"*": "deny"}
 	for _, v := range r.Env {
 		name, value, _ := strings.Cut(v, "=")
@@ -232,17 +233,17 @@ func outside(r agent.Request) map[string]string {
 
 type file struct{ name, text string }
 
-// files are what lies in the home before the program starts.
-func files(r agent.Request) []file {
+// homeFiles are the files in the home before the program starts.
+func homeFiles(r agent.Request) []file {
 	all := []file{
-		// The program fetches its library for plugins into the folder of its settings,
-		// unless there is one, and a lock that names it.
+		// The program downloads its plugin library into the folder of its settings,
+		// unless the folder has modules and a lock file that names the library.
 		{".config/opencode/node_modules/.keep", ""},
 		{".config/opencode/package-lock.json", `{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"0"}}}}`},
-		{sessions + "/.keep", ""},
+		{sessionsDir + "/.keep", ""},
 	}
 	if r.Keep {
-		all = append(all, file{tree, r.Dir})
+		all = append(all, file{treeFile, r.Dir})
 	}
 	return all
 }

@@ -142,7 +142,7 @@ type config struct {
 	} `json:"provider"`
 }
 
-func settings(t *testing.T, change func(*agent.Request)) config {
+func settingsJSON(t *testing.T, change func(*agent.Request)) config {
 	t.Helper()
 	rec, _, _ := start(t, change)
 	var c config
@@ -159,7 +159,7 @@ func TestTheModelIsReachedThroughTheEndpointAlone(t *testing.T) {
 		"gemini":    {"google", "@ai-sdk/google", "http://127.0.0.1:3129/v1beta"},
 	} {
 		t.Run(provider, func(t *testing.T) {
-			c := settings(t, func(r *agent.Request) { r.Models.Provider = provider })
+			c := settingsJSON(t, func(r *agent.Request) { r.Models.Provider = provider })
 			p := c.Provider[want[0]]
 			if got := [3]string{c.Enabled[0], p.NPM, p.Options.BaseURL}; got != want || len(c.Enabled) != 1 || p.Options.APIKey != "pawl" {
 				t.Errorf("the provider is %v %+v, want %v", c.Enabled, p, want)
@@ -169,7 +169,7 @@ func TestTheModelIsReachedThroughTheEndpointAlone(t *testing.T) {
 			}
 		})
 	}
-	if c := settings(t, func(r *agent.Request) { r.Models = agent.Endpoint{} }); c.Provider != nil || c.Enabled != nil {
+	if c := settingsJSON(t, func(r *agent.Request) { r.Models = agent.Endpoint{} }); c.Provider != nil || c.Enabled != nil {
 		t.Errorf("with the login in the home, providers are %v %v, want the program's own", c.Enabled, c.Provider)
 	}
 	r := agenttest.Request(t, &agenttest.Recording{})
@@ -180,7 +180,7 @@ func TestTheModelIsReachedThroughTheEndpointAlone(t *testing.T) {
 }
 
 func TestNoToolAsks(t *testing.T) {
-	c := settings(t, func(r *agent.Request) {
+	c := settingsJSON(t, func(r *agent.Request) {
 		r.Env = append(r.Env, "PAWL_REPORT=/run/pawl/report.json", "PAWL_PROMPT=/prompt", "OTHER=/etc/passwd")
 	})
 	want := map[string]any{
@@ -281,7 +281,7 @@ func TestEffortAndServersAreInTheSettings(t *testing.T) {
 		"anthropic": {"effort": "high"},
 		"gemini":    {"thinkingConfig": map[string]any{"thinkingLevel": "high"}},
 	} {
-		c := settings(t, func(r *agent.Request) {
+		c := settingsJSON(t, func(r *agent.Request) {
 			r.Models, r.Model, r.Effort = agent.Endpoint{URL: "http://127.0.0.1:3129", Key: "k", Provider: provider}, "m", "high"
 			r.Servers = []loop.Server{{Name: "files", Command: "node x.js --a"}, {Name: "docs", URL: "https://mcp.example/v1"}}
 		})

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
-// kinds are the program's tools.
-var kinds = map[string]policy.CallKind{
+// toolKinds are the kinds of the program's tools.
+var toolKinds = map[string]policy.CallKind{
 	"read_file": policy.CallRead, "list_directory": policy.CallRead, "glob": policy.CallRead, "grep_search": policy.CallRead, "zoom_image": policy.CallRead,
 	"write_file": policy.CallEdit, "edit": policy.CallEdit, "notebook_edit": policy.CallEdit,
 	"run_shell_command": policy.CallRun, "monitor": policy.CallRun,
@@ -16,8 +16,8 @@ var kinds = map[string]policy.CallKind{
 	"todo_write": policy.CallTalk, "agent": policy.CallTalk, "skill": policy.CallTalk, "save_memory": policy.CallTalk, "ask_user_question": policy.CallTalk,
 }
 
-// wanted is what was denied, in the words of policies.
-func wanted(n denial) policy.Call {
+// callOf describes for the policy what was denied.
+func callOf(n denial) policy.Call {
 	var in struct {
 		File    string `json:"file_path"`
 		Path    string `json:"path"`
@@ -25,8 +25,8 @@ func wanted(n denial) policy.Call {
 		URL     string `json:"url"`
 		Query   string `json:"query"`
 	}
-	_ = json.Unmarshal(n.Input, &in) // An input of another shape has nothing to show.
-	call := policy.Call{Kind: cmp.Or(kinds[n.Tool], policy.CallOther), Tool: n.Tool, Detail: cmp.Or(in.URL, in.Query)}
+	_ = json.Unmarshal(n.Input, &in) // An input of another form is left out.
+	call := policy.Call{Kind: cmp.Or(toolKinds[n.Tool], policy.CallOther), Tool: n.Tool, Detail: cmp.Or(in.URL, in.Query)}
 	switch call.Kind {
 	case policy.CallRun:
 		call.Command = in.Command

@@ -16,13 +16,13 @@ import (
 type line struct {
 	Type    string  `json:"type"`
 	Session string  `json:"session_id"`
-	Parent  string  `json:"parent_tool_use_id"` // of what a sub-agent does
+	Parent  string  `json:"parent_tool_use_id"` // set for what a sub-agent does
 	Message message `json:"message"`
 
 	// Of a result.
 	Subtype string   `json:"subtype"`
 	IsError bool     `json:"is_error"`
-	Usage   tokens   `json:"usage"` // since the conversation began, over all its turns
+	Usage   tokens   `json:"usage"` // of all turns since the conversation began
 	Denied  []denial `json:"permission_denials"`
 	Error   problem  `json:"error"`
 
@@ -51,10 +51,10 @@ type block struct {
 	Input    json.RawMessage `json:"input"`
 	Use      string          `json:"tool_use_id"`
 	IsError  bool            `json:"is_error"`
-	Content  words           `json:"content"`
+	Content  flatText        `json:"content"`
 }
 
-// blocks reads a list of blocks; anything else has none.
+// blocks reads a list of blocks; anything else is empty.
 type blocks []block
 
 // UnmarshalJSON never fails.
@@ -67,15 +67,15 @@ func (b *blocks) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// words reads a text, or the texts of a list of blocks.
-type words string
+// flatText reads a text, or the texts of a list of blocks.
+type flatText string
 
 // UnmarshalJSON never fails.
-func (w *words) UnmarshalJSON(data []byte) error {
+func (w *flatText) UnmarshalJSON(data []byte) error {
 	*w = ""
 	var text string
 	if json.Unmarshal(data, &text) == nil {
-		*w = words(text)
+		*w = flatText(text)
 		return nil
 	}
 	var all []struct {
@@ -83,7 +83,7 @@ func (w *words) UnmarshalJSON(data []byte) error {
 	}
 	if json.Unmarshal(data, &all) == nil {
 		for _, b := range all {
-			*w += words(b.Text)
+			*w += flatText(b.Text)
 		}
 	}
 	return nil
@@ -95,20 +95,20 @@ type denial struct {
 	Input json.RawMessage `json:"tool_input"`
 }
 
-// tokens are those of one call in a message, and of the whole conversation in a
-// result.
+// tokens are those of one call in a message, and those of the whole conversation
+// in a result.
 type tokens struct {
-	Input  loop.Count `json:"input_tokens"` // with what was read from a cache
+	Input  loop.Count `json:"input_tokens"` // including cached tokens
 	Output loop.Count `json:"output_tokens"`
 	Cached loop.Count `json:"cache_read_input_tokens"`
 	Total  loop.Count `json:"total_tokens"`
 }
 
-func (t tokens) bad() bool { return t.Input.Bad || t.Output.Bad || t.Cached.Bad || t.Total.Bad }
+func (t tokens) isBad() bool { return t.Input.Bad || t.Output.Bad || t.Cached.Bad || t.Total.Bad }
 
-// usage is zero where a number is none.
-func (t tokens) usage() loop.Usage {
-	if t.bad() {
+// toUsage returns zero if a number is invalid.
+func (t tokens) toUsage() loop.Usage {
+	if t.isBad() {
 		return loop.Usage{}
 	}
 	u := loop.Usage{
@@ -120,22 +120,22 @@ func (t tokens) usage() loop.Usage {
 	return u
 }
 
-// decoder reads one turn.
+// decoder decodes one turn.
 type decoder struct {
-	keep    bool
-	before  *loop.Session // nil: it began with this turn
-	session string
-	model   string
-	tools   map[string]string
-	told    loop.Usage // of messages
-	last    loop.Usage // of the last message
-	ended   int        // results so far: a program that tries again has several
-	failed  bool       // the last of them was a failure
-	final   string     // what the agent said last
-	total   loop.Usage // since the conversation began; zero: it did not say
+	keep      bool
+	before    *loop.Session // nil if the conversation begins with this turn
+	session   string
+	model     string
+	tools     map[string]string
+	reported  loop.Usage // the sum of the messages
+	lastCall  loop.Usage // of the last message
+	ended     int        // results so far: a program that retries has several
+	failed    bool       // the last result was a failure
+	finalText string     // the last text of the agent
+	total     loop.Usage // since the conversation began; zero if unknown
 }
 
-// DecodeLine reads an event.
+// DecodeLine decodes an event.
 func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
@@ -144,21 +144,21 @@ func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 	d.session = cmp.Or(d.session, l.Session)
 	switch l.Type {
 	case "system":
-		return d.system(l), true
+		return d.systemEvents(l), true
 	case "stream_event":
 		return nil, true
 	case "assistant":
-		return d.said(l), true
+		return d.messageEvents(l), true
 	case "user":
-		return d.back(l), true
+		return d.resultEvents(l), true
 	case "result":
-		return d.result(l), true
+		return d.endTurn(l), true
 	}
 	return nil, false
 }
 
-// system is what the program says of itself.
-func (d *decoder) system(l line) []agent.Event {
+// systemEvents reports messages of the program itself.
+func (d *decoder) systemEvents(l line) []agent.Event {
 	if l.Subtype != "retry" {
 		return nil
 	}
@@ -169,8 +169,8 @@ func (d *decoder) system(l line) []agent.Event {
 	return []agent.Event{{Kind: agent.EventRetry, Text: text}}
 }
 
-// said is what the agent said and does next.
-func (d *decoder) said(l line) []agent.Event {
+// messageEvents reports what the agent says and which tools it calls.
+func (d *decoder) messageEvents(l line) []agent.Event {
 	if l.Parent != "" {
 		return nil
 	}
@@ -179,22 +179,22 @@ func (d *decoder) said(l line) []agent.Event {
 	for _, b := range l.Message.Content {
 		switch {
 		case b.Type == "text" && strings.TrimSpace(b.Text) != "":
-			d.final = strings.TrimSpace(b.Text)
+			d.finalText = strings.TrimSpace(b.Text)
 			events = append(events, agent.Event{Kind: agent.EventText, Text: b.Text})
 		case b.Type == "thinking" && b.Thinking != "":
 			events = append(events, agent.Event{Kind: agent.EventReasoning, Text: b.Thinking})
 		case b.Type == "tool_use":
-			events = append(events, d.use(b)...)
+			events = append(events, d.beginCall(b)...)
 		}
 	}
-	if u := l.Message.Usage.usage(); !u.Zero() {
-		d.told, d.last = d.told.Add(u), u
+	if u := l.Message.Usage.toUsage(); !u.Zero() {
+		d.reported, d.lastCall = d.reported.Add(u), u
 		events = append(events, agent.Event{Kind: agent.EventUsage, Model: d.model, Usage: u})
 	}
 	return events
 }
 
-func (d *decoder) use(b block) []agent.Event {
+func (d *decoder) beginCall(b block) []agent.Event {
 	if d.tools[b.ID] != "" || b.ID == "" || b.Name == "" {
 		return nil
 	}
@@ -205,8 +205,8 @@ func (d *decoder) use(b block) []agent.Event {
 	return []agent.Event{{Kind: agent.EventCall, ID: b.ID, Tool: b.Name, Input: b.Input}}
 }
 
-// back is what tools gave back.
-func (d *decoder) back(l line) []agent.Event {
+// resultEvents reports results of tools.
+func (d *decoder) resultEvents(l line) []agent.Event {
 	var events []agent.Event
 	for _, b := range l.Message.Content {
 		if tool := d.tools[b.Use]; b.Type == "tool_result" && tool != "" && l.Parent == "" {
@@ -216,41 +216,41 @@ func (d *decoder) back(l line) []agent.Event {
 	return events
 }
 
-// result is the end of the turn: what was denied in it, what it used beside its
-// messages, and why it failed.
-func (d *decoder) result(l line) []agent.Event {
+// endTurn reports the end of the turn: what was denied, what was used in addition
+// to the messages, and why it failed.
+func (d *decoder) endTurn(l line) []agent.Event {
 	var events []agent.Event
 	for _, n := range l.Denied {
 		events = append(events, agent.Event{
-			Kind: agent.EventPermission, ID: n.ID, Tool: n.Tool, Wanted: wanted(n),
+			Kind: agent.EventPermission, ID: n.ID, Tool: n.Tool, Wanted: callOf(n),
 			Answer: policy.Answer{Rule: "permission_denied", Words: "the program's rules do not allow it"},
 		})
 	}
-	d.total = l.Usage.usage()
-	u := d.beside()
-	if l.Usage.bad() {
-		u.Source = loop.UsageEstimated // What was told of messages is no more then.
+	d.total = l.Usage.toUsage()
+	u := d.unreportedUsage()
+	if l.Usage.isBad() {
+		u.Source = loop.UsageEstimated // Then the sum of the messages is an estimate too.
 	}
 	if u != (loop.Usage{}) {
 		events = append(events, agent.Event{Kind: agent.EventUsage, Model: d.model, Usage: u})
 	}
 	d.ended++
 	if d.failed = l.IsError || l.Subtype != "success"; d.failed {
-		events = append(events, agent.Event{Kind: agent.EventError, Failure: classify(l)})
+		events = append(events, agent.Event{Kind: agent.EventError, Failure: failureOf(l)})
 	}
 	return append(events, agent.Event{Kind: agent.EventEnd})
 }
 
-// beside is what this turn used beside its messages: calls whose answers were
-// thrown away, and such for the program's own ends.
-func (d *decoder) beside() loop.Usage {
+// unreportedUsage returns what this turn used in addition to its messages: calls
+// whose answers were discarded, and calls for the program's own purposes.
+func (d *decoder) unreportedUsage() loop.Usage {
 	before := agent.SessionUsage(d.before)
 	if d.before != nil && before.Zero() {
-		return loop.Usage{} // What earlier turns used is not known, and must not be counted again.
+		return loop.Usage{} // The usage of earlier turns is unknown and must not be counted again.
 	}
 	turn := d.total.Since(before)
 	u := loop.Usage{
-		Input: max(0, turn.Input-d.told.Input), Output: max(0, turn.Output-d.told.Output), CacheRead: max(0, turn.CacheRead-d.told.CacheRead),
+		Input: max(0, turn.Input-d.reported.Input), Output: max(0, turn.Output-d.reported.Output), CacheRead: max(0, turn.CacheRead-d.reported.CacheRead),
 	}
 	if !u.Zero() {
 		u.Source = loop.UsageReported
@@ -258,9 +258,9 @@ func (d *decoder) beside() loop.Usage {
 	return u
 }
 
-// exits are the exit statuses that the program gives a meaning to. It ends with
-// them without a result.
-var exits = map[int]loop.FailureClass{
+// classByExitStatus has the exit statuses with a documented meaning. The program
+// exits with them without a result.
+var classByExitStatus = map[int]loop.FailureClass{
 	41: loop.FailureAuth,
 	53: loop.FailureTurns,
 }
@@ -268,17 +268,17 @@ var exits = map[int]loop.FailureClass{
 // Finish adds the session, and what only the exit status says.
 func (d *decoder) Finish(r *agent.Result, stderr string) {
 	if d.ended > 1 && !d.failed {
-		r.Failure, r.Message = nil, d.final // It tried again by itself, and that went well.
+		r.Failure, r.Message = nil, d.finalText // It retried, and that succeeded.
 		if u := d.total.Since(agent.SessionUsage(d.before)); !u.Zero() {
 			r.Usage, r.Models = u, []loop.ModelUsage{{Model: d.model, Usage: u}}
 		}
 	}
-	if class := exits[r.Exit]; class != "" && r.Ended == proc.Exited && r.Failure == nil {
+	if class := classByExitStatus[r.Exit]; class != "" && r.Ended == proc.Exited && r.Failure == nil {
 		r.Failure = &loop.Failure{Class: class, Text: agent.LastLine(stderr), Typed: true}
 	}
-	if r.Ended != proc.Exited && d.total.Zero() && !d.last.Zero() {
-		// The call under way is taken to use as much as the one before.
-		call := d.last
+	if r.Ended != proc.Exited && d.total.Zero() && !d.lastCall.Zero() {
+		// The call under way is estimated to use as much as the one before.
+		call := d.lastCall
 		call.Source = loop.UsageEstimated
 		r.Usage, r.Models = r.Usage.Add(call), agent.AddUsage(r.Models, d.model, call)
 	}
@@ -286,7 +286,7 @@ func (d *decoder) Finish(r *agent.Result, stderr string) {
 		return
 	}
 	if d.total.Zero() {
-		d.total = agent.SessionUsage(d.before).Add(d.told) // A turn that was cut short goes on counting from what it told.
+		d.total = agent.SessionUsage(d.before).Add(d.reported) // After a turn that was cut, the next one continues from its reports.
 	}
 	r.Session = &loop.Session{ID: d.session, Turns: 1, Totals: []loop.ModelUsage{{Model: d.model, Usage: d.total}}}
 	if d.before != nil {

@@ -1,16 +1,17 @@
-// Package qwen drives Qwen Code, without a person at its keyboard and with its
-// events as lines of JSON. The prompt goes in on standard input.
+// Package qwen drives Qwen Code without a person at its keyboard, with its events
+// as lines of JSON. It gets the prompt on standard input.
 //
 // The program asks nothing while it works: it may read, edit and run commands,
-// and whatever else would ask is denied. What it may reach is for the sandbox to
-// enforce, what it changed for the change list to show. Settings, hooks, agents,
-// skills, memory files and variables that lie in the tree are not loaded, because
-// the tree counts as untrusted and the program runs in its safe mode.
+// and everything else that would ask is denied. The sandbox limits what it can
+// reach, and the change list shows what it changed. Settings, hooks, agents,
+// skills, memory files and variables in the tree are not loaded, because the tree
+// is untrusted and the program runs in its safe mode.
 //
-// Conversations are kept by the path of the tree: one goes on only where the tree is where it was.
+// The program keeps conversations by the path of the tree, so one can only be
+// continued if the tree has not moved.
 //
-// It has no login to lend: the program refuses its vendor's own since April 2026.
-// Without an endpoint it needs a key among the variables of the request.
+// There is no login to lend: the program has refused its vendor's own since April
+// 2026. Without an endpoint it needs a key in the request's variables.
 package qwen
 
 import (
@@ -25,7 +26,7 @@ import (
 // Name is the driver's entry in the roster.
 const Name = "qwen"
 
-// Driver runs Qwen Code. The zero value is ready.
+// Driver runs Qwen Code. The zero value is ready to use.
 type Driver struct{}
 
 // Profile says what the program needs.
@@ -38,10 +39,10 @@ func (Driver) Profile() agent.Profile {
 	}
 }
 
-// Turn runs the program once. It blocks until the program and everything that
-// it started are gone. The error is nil for any program that started.
+// Turn runs the program once. It blocks until the program and everything that it
+// started have ended. The error is nil for any program that started.
 func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
-	text, err := settings(r)
+	text, err := settingsJSON(r)
 	if err != nil {
 		return agent.Result{}, fmt.Errorf("write the settings of qwen: %w", err)
 	}
@@ -49,26 +50,27 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 		return agent.Result{}, fmt.Errorf("write .qwen/settings.json into the home of qwen: %w", err)
 	}
 	return agent.RunStream(ctx, r, agent.Program{
-		Argv: agent.CommandLine(r, "qwen", arguments(r)...), Env: environment(r), Stdin: strings.NewReader(agent.EscapeAt(r.Prompt)),
+		Argv: agent.CommandLine(r, "qwen", runArguments(r)...), Env: runEnvironment(r), Stdin: strings.NewReader(agent.EscapeAt(r.Prompt)),
 	}, &decoder{keep: r.Keep, before: r.Session})
 }
 
-// allowed are the tools that would ask. The sandbox confines what they do.
-var allowed = []string{"run_shell_command", "edit", "write_file", "notebook_edit"}
+// allowedTools are tools that would otherwise ask. The sandbox confines what they
+// do.
+var allowedTools = []string{"run_shell_command", "edit", "write_file", "notebook_edit"}
 
-// excluded are tools that leave the tree, outlive the turn or start agents of
-// their own.
-var excluded = []string{
+// excludedTools are tools that leave the tree, outlive the turn or start agents
+// of their own.
+var excludedTools = []string{
 	"web_fetch", "web_search", "agent", "list_agents", "send_message", "skill", "tool_search", "tool_call", "read_mcp_resource", "cron_create",
 	"cron_list", "cron_delete", "loop_wakeup", "enter_worktree", "exit_worktree", "record_artifact", "report_findings", "get_goal", "update_goal",
 	"monitor", "save_memory",
 }
 
-func arguments(r agent.Request) []string {
+func runArguments(r agent.Request) []string {
 	args := []string{
 		"--output-format", "stream-json", "--safe-mode", "--approval-mode", "default", "--auth-type", "openai",
 		"--max-session-turns", strconv.Itoa(turnsPerTurn),
-		"--allowed-tools", strings.Join(allowed, ","), "--exclude-tools", strings.Join(excluded, ","),
+		"--allowed-tools", strings.Join(allowedTools, ","), "--exclude-tools", strings.Join(excludedTools, ","),
 	}
 	if dir := reportFolder(r.Env); dir != "" {
 		args = append(args, "--include-directories", dir)
@@ -82,11 +84,11 @@ func arguments(r agent.Request) []string {
 	return args
 }
 
-func environment(r agent.Request) []string {
+func runEnvironment(r agent.Request) []string {
 	env := []string{
 		"HOME=" + r.Home.Path(),
 		"QWEN_HOME=" + r.Home.Path() + "/.qwen",
-		"QWEN_CODE_NO_RELAUNCH=true", // One process: the second would get no signal, and only take time to start.
+		"QWEN_CODE_NO_RELAUNCH=true", // A second process would get no signals and delay the start.
 		"QWEN_SANDBOX=false",
 		"NO_COLOR=1",
 	}

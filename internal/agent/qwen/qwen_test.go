@@ -27,7 +27,7 @@ func started(t *testing.T, change func(*agent.Request)) (*agenttest.Recording, a
 func TestTheCommandLineSaysModelAndConversation(t *testing.T) {
 	base := []string{
 		"--output-format", "stream-json", "--safe-mode", "--approval-mode", "default", "--auth-type", "openai",
-		"--max-session-turns", "200", "--allowed-tools", strings.Join(allowed, ","), "--exclude-tools", strings.Join(excluded, ","),
+		"--max-session-turns", "200", "--allowed-tools", strings.Join(allowedTools, ","), "--exclude-tools", strings.Join(excludedTools, ","),
 	}
 	for name, tc := range map[string]struct {
 		change       func(*agent.Request)

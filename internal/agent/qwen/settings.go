@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// rounds is how often a call of the model is begun anew after its seven tries,
-	// which take more than a minute and which nothing shortens.
-	rounds = 0
-	// turnsPerTurn bounds the calls of the model in one turn. It is for a program
-	// that goes in circles; budgets end the others.
+	// extraRounds is how often a call of the model is repeated after its
+	// seven attempts, which take more than a minute and cannot be shortened.
+	extraRounds = 0
+	// turnsPerTurn limits the calls of the model in one turn. It stops a
+	// program that goes in circles; budgets stop the others.
 	turnsPerTurn = 200
 )
 
 type object = map[string]any
 
-// settings is everything that the program is told, so that nothing of a person's
-// own is. A folder that nobody called trusted is untrusted. The sandbox is pawl's.
-func settings(r agent.Request) ([]byte, error) {
-	model := object{"generationConfig": object{"maxRetries": rounds}}
+// settingsJSON returns all settings, so that none of a person's own apply. A
+// folder is untrusted unless somebody declared it trusted. The sandbox is pawl's.
+func settingsJSON(r agent.Request) ([]byte, error) {
+	model := object{"generationConfig": object{"maxRetries": extraRounds}}
 	if r.Effort != "" {
-		model = object{"generationConfig": object{"maxRetries": rounds, "extra_body": object{"reasoning_effort": r.Effort}}}
+		model = object{"generationConfig": object{"maxRetries": extraRounds, "extra_body": object{"reasoning_effort": r.Effort}}}
 	}
 	return json.MarshalIndent(object{
 		"general":    object{"enableAutoUpdate": false, "chatRecording": r.Keep || r.Session != nil},
@@ -39,8 +39,8 @@ func settings(r agent.Request) ([]byte, error) {
 	}, "", "  ")
 }
 
-// reportFolder is the folder of the report, which the tools for files may write
-// to as to the tree. Empty: there is none.
+// reportFolder returns the directory of the report, which the file tools may
+// write to like the tree; empty if there is none.
 func reportFolder(env []string) string {
 	for _, e := range env {
 		if file, ok := strings.CutPrefix(e, "PAWL_REPORT="); ok && file != "" {
