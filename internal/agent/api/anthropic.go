@@ -5,21 +5,21 @@ import (
 	"net/http"
 )
 
-// longestAnswer is how many tokens an answer of Anthropic's may have; this API
-// wants to be told.
-const longestAnswer = 16_384
+// maxAnswerTokens is how many tokens an answer of Anthropic's may have, which its
+// API requires.
+const maxAnswerTokens = 16_384
 
 type object = map[string]any
 
-// cached marks the end of what is the same in the next call.
-var cached = object{"type": "ephemeral"}
+// cacheMark marks the end of what will be the same in the next call.
+var cacheMark = object{"type": "ephemeral"}
 
-func requestAnthropic(c conversation, key string) (string, http.Header, []byte) {
+func anthropicRequest(c conversation, key string) (string, http.Header, []byte) {
 	messages := make([]object, 0, len(c.messages))
 	for i, m := range c.messages {
-		blocks := blocksAnthropic(m)
+		blocks := anthropicBlocks(m)
 		if i == len(c.messages)-1 && len(blocks) > 0 {
-			blocks[len(blocks)-1]["cache_control"] = cached
+			blocks[len(blocks)-1]["cache_control"] = cacheMark
 		}
 		role := "user"
 		if m.model {
@@ -32,22 +32,22 @@ func requestAnthropic(c conversation, key string) (string, http.Header, []byte) 
 		tools = append(tools, object{"name": t.name, "description": t.about, "input_schema": json.RawMessage(t.schema)})
 	}
 	body := object{
-		"model": c.model, "max_tokens": longestAnswer, "stream": true, "tools": tools, "messages": messages,
-		"system": []object{{"type": "text", "text": c.system, "cache_control": cached}},
+		"model": c.model, "max_tokens": maxAnswerTokens, "stream": true, "tools": tools, "messages": messages,
+		"system": []object{{"type": "text", "text": c.system, "cache_control": cacheMark}},
 	}
 	if c.effort != "" {
 		body["output_config"] = object{"effort": c.effort}
 	}
-	return "/v1/messages", http.Header{"X-Api-Key": {key}, "Anthropic-Version": {"2023-06-01"}}, encode(body)
+	return "/v1/messages", http.Header{"X-Api-Key": {key}, "Anthropic-Version": {"2023-06-01"}}, encodeJSON(body)
 }
 
-func blocksAnthropic(m message) []object {
+func anthropicBlocks(m message) []object {
 	var blocks []object
 	if m.text != "" {
 		blocks = append(blocks, object{"type": "text", "text": m.text})
 	}
 	for _, c := range m.calls {
-		blocks = append(blocks, object{"type": "tool_use", "id": c.id, "name": c.tool, "input": inputOf(c.input)})
+		blocks = append(blocks, object{"type": "tool_use", "id": c.id, "name": c.tool, "input": inputObject(c.input)})
 	}
 	for _, r := range m.results {
 		blocks = append(blocks, object{"type": "tool_result", "tool_use_id": r.call.id, "content": r.text, "is_error": r.bad})
@@ -55,8 +55,9 @@ func blocksAnthropic(m message) []object {
 	return blocks
 }
 
-// inputOf is the input of a call as an object, also where the model wrote none.
-func inputOf(text string) json.RawMessage {
+// inputObject returns the input of a call as an object; empty if the model wrote
+// none.
+func inputObject(text string) json.RawMessage {
 	var m map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &m) != nil || m == nil {
 		return json.RawMessage(`{}`)
@@ -64,7 +65,7 @@ func inputOf(text string) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-type eventAnthropic struct {
+type anthropicEvent struct {
 	Type  string `json:"type"`
 	Index int    `json:"index"`
 	Block struct {
@@ -80,10 +81,10 @@ type eventAnthropic struct {
 	} `json:"delta"`
 }
 
-func readAnthropic(r *reply) func([]byte) error {
-	at := map[int]int{} // of a block, in calls
+func anthropicReader(r *reply) func([]byte) error {
+	at := map[int]int{} // index in calls, by index of the block
 	return func(data []byte) error {
-		var e eventAnthropic
+		var e anthropicEvent
 		if err := json.Unmarshal(data, &e); err != nil {
 			return err
 		}
@@ -101,14 +102,14 @@ func readAnthropic(r *reply) func([]byte) error {
 				r.calls[i].input += e.Delta.JSON
 			}
 		case "message_delta":
-			r.stop = map[string]stop{
+			r.stop = map[string]stopReason{
 				"max_tokens": stopMax, "model_context_window_exceeded": stopMax, "refusal": stopRefusal,
 			}[e.Delta.Stop]
 		case "message_stop":
 			r.done = true
 			return errEnd
 		case "error":
-			return interrupted(data)
+			return interruptedFailure(data)
 		}
 		return nil
 	}

@@ -1,12 +1,12 @@
-// Package api is the built-in agent, for those who have a key or a local model
-// and no agent program: a loop of model calls and tools that speaks Anthropic
+// Package api is the built-in agent, for people who have a key or a local model
+// but no agent program: a loop of model calls and tools that speaks Anthropic
 // Messages, OpenAI Chat Completions and Gemini generateContent.
 //
 // The loop runs where any other agent would, as a program of its own in the
 // sandbox: pawl itself with a hidden argument, which calls Main. The Driver
-// starts it and answers what it asks leave for. It never has a key of a vendor,
-// never changes a file or runs a command without leave, never follows a link out
-// of the tree to write, keeps no conversation, and never decides whether its
+// starts it and answers its requests for permission. It never has a vendor's key,
+// never changes a file or runs a command without permission, never follows a link
+// out of the tree to write, keeps no conversation, and never decides whether its
 // work is good.
 package api
 
@@ -29,33 +29,33 @@ import (
 // Name is the driver's entry in the roster.
 const Name = "api"
 
-// Argument makes pawl the agent: with it as its only argument it calls Main.
+// Argument makes pawl the agent: with it as the only argument, pawl calls Main.
 const Argument = "__agent"
 
-// Driver runs the built-in agent. The zero Driver can do so only for a request
-// with a command.
+// Driver runs the built-in agent. The zero Driver can only run requests that have
+// a command.
 type Driver struct {
-	Self string // pawl's own executable, as those in the sandbox see it
+	Self string // path of pawl's own executable in the sandbox
 
-	turns   int           // model calls at most; 0: mostTurns
-	backoff time.Duration // before the first retry; 0: firstBackoff
-	silence time.Duration // that a model may keep; 0: longestSilence
+	turns   int           // limit of model calls; 0 means maxTurns
+	backoff time.Duration // pause before the first retry; 0 means firstBackoff
+	silence time.Duration // how long a model may be silent; 0 means maxSilence
 }
 
-// Profile is what has to be known of it.
+// Profile says what the driver needs.
 func (Driver) Profile() agent.Profile {
 	return agent.Profile{Name: Name, Own: true, Providers: []string{modelapi.Anthropic, modelapi.OpenAI, modelapi.Gemini}}
 }
 
-// Turn lets the agent work once. It blocks until the agent and everything that
-// it started are gone. Without a model, or an endpoint to reach it, it is a
-// Fault.
+// Turn lets the agent work once. It blocks until the agent and everything that it
+// started have ended. Without a model, or an endpoint to reach it, the error is a
+// *loop.Fault.
 func (d Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	t := task{
 		Prompt: r.Prompt, Model: r.Model, Provider: cmp.Or(r.Models.Provider, modelapi.Anthropic), URL: r.Models.URL, Key: r.Models.Key, Dir: r.Dir,
 		Effort: r.Effort, Turns: d.turns, Backoff: d.backoff, Silence: d.silence,
 	}
-	if err := t.check(); err != nil {
+	if err := t.validate(); err != nil {
 		return agent.Result{}, err
 	}
 	argv := []string{d.Self, Argument}
@@ -87,8 +87,8 @@ type task struct {
 	Silence  time.Duration `json:"silence,omitempty"`
 }
 
-// check names what no turn can do without.
-func (t task) check() error {
+// validate returns an error if something that every turn needs is missing.
+func (t task) validate() error {
 	f := &loop.Fault{Exit: loop.ExitUsage, What: "the built-in agent cannot work"}
 	switch {
 	case !slices.Contains([]string{modelapi.Anthropic, modelapi.OpenAI, modelapi.Gemini}, t.Provider):
@@ -115,13 +115,13 @@ type line struct {
 	Usage   *loop.Usage     `json:"usage,omitempty"`
 	Reset   time.Time       `json:"reset,omitzero"`
 	Failure *loop.Failure   `json:"failure,omitempty"`
-	Call    *policy.Call    `json:"call,omitempty"` // of kindAsk
+	Call    *policy.Call    `json:"call,omitempty"` // for kindAsk
 }
 
 const (
-	// kindAsk is a line that wants an answer on standard input.
+	// kindAsk is a line that needs an answer on standard input.
 	kindAsk agent.EventKind = "ask"
-	// kindAlive says that the model is heard, and nothing else.
+	// kindAlive only says that the model is not silent.
 	kindAlive agent.EventKind = "alive"
 )
 
@@ -131,19 +131,19 @@ type answer struct {
 	Answer policy.Answer `json:"answer"`
 }
 
-// decoder reads what the agent prints, and answers what it asks.
+// decoder decodes what the agent prints, and answers its questions.
 type decoder struct {
 	judge func(c policy.Call) policy.Answer
 	in    *agent.Input
 	asks  []agent.Ask
 }
 
-var kinds = []agent.EventKind{
+var eventKinds = []agent.EventKind{
 	agent.EventText, agent.EventReasoning, agent.EventCall, agent.EventReturn, agent.EventUsage, agent.EventLimit, agent.EventRetry,
 	agent.EventError, agent.EventEnd,
 }
 
-// DecodeLine reads a line.
+// DecodeLine decodes a line.
 func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 	var l line
 	if !bytes.HasPrefix(text, []byte("{")) || json.Unmarshal(text, &l) != nil {
@@ -153,8 +153,8 @@ func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 	case l.Kind == kindAlive:
 		return nil, true
 	case l.Kind == kindAsk && l.Call != nil:
-		return []agent.Event{d.leave(l)}, true
-	case !slices.Contains(kinds, l.Kind) || l.Kind == agent.EventError && l.Failure == nil:
+		return []agent.Event{d.answerPermission(l)}, true
+	case !slices.Contains(eventKinds, l.Kind) || l.Kind == agent.EventError && l.Failure == nil:
 		return nil, false
 	}
 	e := agent.Event{
@@ -166,8 +166,8 @@ func (d *decoder) DecodeLine(text []byte) ([]agent.Event, bool) {
 	return []agent.Event{e}, true
 }
 
-// leave asks the judge and tells the agent.
-func (d *decoder) leave(l line) agent.Event {
+// answerPermission asks the judge and answers the agent.
+func (d *decoder) answerPermission(l line) agent.Event {
 	a := d.judge(*l.Call)
 	if a.Ask {
 		argv := l.Call.Argv
@@ -176,9 +176,9 @@ func (d *decoder) leave(l line) agent.Event {
 		}
 		d.asks = append(d.asks, agent.Ask{Argv: argv, Why: a.Words})
 	}
-	_ = json.NewEncoder(d.in).Encode(answer{ID: l.ID, Answer: a}) // An agent that is gone needs no answer.
+	_ = json.NewEncoder(d.in).Encode(answer{ID: l.ID, Answer: a}) // An agent that has ended needs no answer.
 	return agent.Event{Kind: agent.EventPermission, ID: l.ID, Tool: l.Tool, Wanted: *l.Call, Answer: a}
 }
 
-// Finish adds what could not be answered at once.
+// Finish adds what to ask a person.
 func (d *decoder) Finish(r *agent.Result, _ string) { r.Asks = d.asks }

@@ -224,7 +224,7 @@ func TestTheStableBeginningIsCached(t *testing.T) {
 		if err := json.Unmarshal(e.Body, &body); err != nil {
 			t.Fatal(err)
 		}
-		if body.System[0].Text != system || body.System[0].Cache == nil {
+		if body.System[0].Text != systemPrompt || body.System[0].Cache == nil {
 			t.Errorf("call %d: the system prompt is not cached", i)
 		}
 		for n, m := range body.Messages {

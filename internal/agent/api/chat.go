@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-func requestChat(c conversation, key string) (string, http.Header, []byte) {
+func chatRequest(c conversation, key string) (string, http.Header, []byte) {
 	messages := []object{{"role": "system", "content": c.system}}
 	for _, m := range c.messages {
-		messages = append(messages, messagesChat(m)...)
+		messages = append(messages, chatMessages(m)...)
 	}
 	tools := make([]object, 0, len(c.tools))
 	for _, t := range c.tools {
@@ -24,10 +24,10 @@ func requestChat(c conversation, key string) (string, http.Header, []byte) {
 	if c.effort != "" {
 		body["reasoning_effort"] = c.effort
 	}
-	return "/v1/chat/completions", http.Header{"Authorization": {"Bearer " + key}}, encode(body)
+	return "/v1/chat/completions", http.Header{"Authorization": {"Bearer " + key}}, encodeJSON(body)
 }
 
-func messagesChat(m message) []object {
+func chatMessages(m message) []object {
 	if !m.model && len(m.results) == 0 {
 		return []object{{"role": "user", "content": m.text}}
 	}
@@ -42,7 +42,7 @@ func messagesChat(m message) []object {
 	calls := make([]object, 0, len(m.calls))
 	for _, c := range m.calls {
 		calls = append(calls, object{
-			"id": c.id, "type": "function", "function": object{"name": c.tool, "arguments": string(inputOf(c.input))},
+			"id": c.id, "type": "function", "function": object{"name": c.tool, "arguments": string(inputObject(c.input))},
 		})
 	}
 	if len(calls) > 0 {
@@ -51,20 +51,20 @@ func messagesChat(m message) []object {
 	return append(all, said)
 }
 
-type chunkChat struct {
+type chatChunk struct {
 	Error   json.RawMessage `json:"error"`
 	Choices []struct {
 		Delta struct {
 			Content   string     `json:"content"`
 			Refusal   string     `json:"refusal"`
 			Reasoning string     `json:"reasoning_content"` // of local servers
-			Calls     []callChat `json:"tool_calls"`
+			Calls     []chatCall `json:"tool_calls"`
 		} `json:"delta"`
 		Finish string `json:"finish_reason"`
 	} `json:"choices"`
 }
 
-type callChat struct {
+type chatCall struct {
 	Index    int    `json:"index"`
 	ID       string `json:"id"`
 	Function struct {
@@ -73,18 +73,18 @@ type callChat struct {
 	} `json:"function"`
 }
 
-func readChat(r *reply) func([]byte) error {
-	at := map[int]int{} // of a call's own number, in calls
+func chatReader(r *reply) func([]byte) error {
+	at := map[int]int{} // index in calls, by the model's index
 	return func(data []byte) error {
 		if bytes.Equal(data, []byte("[DONE]")) {
 			return errEnd
 		}
-		var c chunkChat
+		var c chatChunk
 		if err := json.Unmarshal(data, &c); err != nil {
 			return err
 		}
 		if len(c.Error) > 0 && string(c.Error) != "null" {
-			return interrupted(data)
+			return interruptedFailure(data)
 		}
 		r.begun = true
 		for _, choice := range c.Choices {
@@ -95,7 +95,7 @@ func readChat(r *reply) func([]byte) error {
 				r.stop = stopRefusal
 			}
 			for _, part := range d.Calls {
-				r.callChat(at, part)
+				r.addChatCall(at, part)
 			}
 			r.finishChat(choice.Finish)
 		}
@@ -103,9 +103,9 @@ func readChat(r *reply) func([]byte) error {
 	}
 }
 
-// callChat takes a part of a call. Some local servers give every call the number
-// 0 and send it whole: one with another id is another one.
-func (r *reply) callChat(at map[int]int, part callChat) {
+// addChatCall adds a part of a call. Some local servers send complete calls that
+// all have the index 0: another ID means another call.
+func (r *reply) addChatCall(at map[int]int, part chatCall) {
 	i, known := at[part.Index]
 	if !known || part.ID != "" && r.calls[i].id != part.ID {
 		i = len(r.calls)

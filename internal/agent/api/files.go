@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	mostLines   = 1000
-	longestLine = 2000
-	mostNames   = 500
-	// largestEdit is the largest file that can be edited, in bytes.
-	largestEdit = 8 << 20
+	maxLines     = 1000
+	maxLineBytes = 2000
+	maxNames     = 500
+	// maxEditBytes is the size of the largest file that can be edited.
+	maxEditBytes = 8 << 20
 )
 
 type readInput struct {
@@ -44,9 +44,9 @@ type writeInput struct {
 	Content string `json:"content"`
 }
 
-// inside is a path relative to the tree, with forward slashes. It is false for
-// one that lies outside by its name.
-func (p *place) inside(name string) (string, bool) {
+// relative returns a path relative to the tree, with forward slashes. It returns
+// false for a name outside of the tree.
+func (p *place) relative(name string) (string, bool) {
 	if filepath.IsAbs(name) {
 		rel, err := filepath.Rel(p.dir, name)
 		if err != nil {
@@ -58,11 +58,11 @@ func (p *place) inside(name string) (string, bool) {
 	return filepath.ToSlash(name), filepath.IsLocal(name)
 }
 
-// open opens a file or a folder to read: below the tree as it is, anywhere else
-// with leave for the place that it really lies at.
-func (p *place) open(id, tool, name string) (*os.File, error) {
-	if rel, ok := p.inside(name); ok {
-		// Stat first: to open a pipe would wait for a writer.
+// openToRead opens a file or a directory: inside of the tree without a question,
+// elsewhere with permission for the path that it resolves to.
+func (p *place) openToRead(id, tool, name string) (*os.File, error) {
+	if rel, ok := p.relative(name); ok {
+		// Stat first, since opening a pipe would wait for a writer.
 		if info, err := p.root.Stat(rel); err == nil && (info.Mode().IsRegular() || info.IsDir()) {
 			return p.root.Open(rel)
 		} else if err == nil {
@@ -79,7 +79,7 @@ func (p *place) open(id, tool, name string) (*os.File, error) {
 	if err != nil {
 		real = full
 	}
-	if err := p.may(id, policy.Call{Kind: policy.CallRead, Tool: tool, Paths: []string{real}}); err != nil {
+	if err := p.askPermission(id, policy.Call{Kind: policy.CallRead, Tool: tool, Paths: []string{real}}); err != nil {
 		return nil, err
 	}
 	if info, err := os.Stat(real); err != nil || !info.Mode().IsRegular() && !info.IsDir() {
@@ -88,8 +88,8 @@ func (p *place) open(id, tool, name string) (*os.File, error) {
 	return os.Open(real)
 }
 
-func read(_ context.Context, p *place, id string, in readInput) (string, error) {
-	f, err := p.open(id, "read", in.Path)
+func readTool(_ context.Context, p *place, id string, in readInput) (string, error) {
+	f, err := p.openToRead(id, "read", in.Path)
 	if err != nil {
 		return "", err
 	}
@@ -98,15 +98,15 @@ func read(_ context.Context, p *place, id string, in readInput) (string, error) 
 		return "", fmt.Errorf("read %s: it is a folder, use list", in.Path)
 	}
 	first, limit := max(in.Offset, 1), in.Limit
-	if limit <= 0 || limit > mostLines {
-		limit = mostLines
+	if limit <= 0 || limit > maxLines {
+		limit = maxLines
 	}
 	var out strings.Builder
 	lines := bufio.NewReader(f)
-	for n := 1; out.Len() <= mostOutput; n++ {
-		text, err := lineOf(lines)
+	for n := 1; out.Len() <= maxOutputBytes; n++ {
+		text, err := readLine(lines)
 		if errors.Is(err, io.EOF) {
-			return whole(out.String(), in.Path, n-1), nil
+			return orNoLines(out.String(), in.Path, n-1), nil
 		}
 		switch {
 		case err != nil:
@@ -123,21 +123,21 @@ func read(_ context.Context, p *place, id string, in readInput) (string, error) 
 	return out.String() + "[there is more: use offset and limit]\n", nil
 }
 
-// whole is what was read, or words that say that there was nothing.
-func whole(text, name string, lines int) string {
+// orNoLines returns the text that was read, or a message if it is empty.
+func orNoLines(text, name string, lines int) string {
 	if text == "" {
 		return fmt.Sprintf("%s has %d lines, and none of them is among those asked for", name, lines)
 	}
 	return text
 }
 
-// lineOf reads a line, without what is too much of it. The error is io.EOF if
-// there is none.
-func lineOf(r *bufio.Reader) (string, error) {
+// readLine reads a line and drops the part that is too long. The error is io.EOF
+// at the end.
+func readLine(r *bufio.Reader) (string, error) {
 	var b strings.Builder
 	for {
 		part, err := r.ReadSlice('\n')
-		b.Write(part[:min(len(part), max(0, longestLine-b.Len()))])
+		b.Write(part[:min(len(part), max(0, maxLineBytes-b.Len()))])
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
@@ -148,13 +148,13 @@ func lineOf(r *bufio.Reader) (string, error) {
 	}
 }
 
-func list(_ context.Context, p *place, id string, in listInput) (string, error) {
-	f, err := p.open(id, "list", in.Path)
+func listTool(_ context.Context, p *place, id string, in listInput) (string, error) {
+	f, err := p.openToRead(id, "list", in.Path)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = f.Close() }()
-	entries, err := f.ReadDir(mostNames + 1)
+	entries, err := f.ReadDir(maxNames + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("list %s: %w", in.Path, err)
 	}
@@ -166,34 +166,35 @@ func list(_ context.Context, p *place, id string, in listInput) (string, error) 
 		}
 		names = append(names, name)
 	}
-	return listing(names), nil
+	return formatNames(names), nil
 }
 
-// target is a path that may be changed, as a policy is to see it.
-func (p *place) target(id, tool, name string) (string, error) {
-	rel, ok := p.inside(name)
+// pathToChange returns the path of a file to change, in the form that a policy
+// judges, if permission is given.
+func (p *place) pathToChange(id, tool, name string) (string, error) {
+	rel, ok := p.relative(name)
 	if !ok || rel == "." {
 		return "", fmt.Errorf("%s %s: it is not in the tree; only files below %s can be changed", tool, name, p.dir)
 	}
-	// The policy judges the name; a link could make it mean another file.
+	// The policy judges the name, and a link could make it mean another file.
 	for dir := rel; dir != "."; dir = path.Dir(dir) {
 		if info, err := p.root.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			return "", fmt.Errorf("%s %s: %s is a link; name the file that it leads to", tool, name, dir)
 		}
 	}
-	return rel, p.may(id, policy.Call{Kind: policy.CallEdit, Tool: tool, Paths: []string{rel}})
+	return rel, p.askPermission(id, policy.Call{Kind: policy.CallEdit, Tool: tool, Paths: []string{rel}})
 }
 
-func edit(_ context.Context, p *place, id string, in editInput) (string, error) {
+func editTool(_ context.Context, p *place, id string, in editInput) (string, error) {
 	if in.Old == "" || in.Old == in.New {
 		return "", fmt.Errorf("edit %s: the old text is empty, or the same as the new one", in.Path)
 	}
-	rel, err := p.target(id, "edit", in.Path)
+	rel, err := p.pathToChange(id, "edit", in.Path)
 	if err != nil {
 		return "", err
 	}
 	info, err := p.root.Lstat(rel)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > largestEdit {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxEditBytes {
 		return "", fmt.Errorf("edit %s: there is no such file, or it is too large", in.Path)
 	}
 	text, err := p.root.ReadFile(rel)
@@ -214,8 +215,8 @@ func edit(_ context.Context, p *place, id string, in editInput) (string, error) 
 	return "edited " + rel, nil
 }
 
-func write(_ context.Context, p *place, id string, in writeInput) (string, error) {
-	rel, err := p.target(id, "write", in.Path)
+func writeTool(_ context.Context, p *place, id string, in writeInput) (string, error) {
+	rel, err := p.pathToChange(id, "write", in.Path)
 	if err != nil {
 		return "", err
 	}

@@ -38,20 +38,20 @@ func fuzzStream(f *testing.F, provider string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u := r.usage(q)
+		u := r.callUsage(q)
 		if u.Zero() || min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.CacheWrite1h) < 0 || u.CacheWrite1h > u.CacheWrite || u.Source == "" {
 			t.Errorf("usage is %+v", u)
 		}
 		for _, c := range r.calls {
-			if len(shown(c.input)) == 0 || !bytes.HasPrefix(bytes.TrimSpace(inputOf(c.input)), []byte("{")) {
-				t.Errorf("the input %q is told as %s", c.input, shown(c.input))
+			if len(inputJSON(c.input)) == 0 || !bytes.HasPrefix(bytes.TrimSpace(inputObject(c.input)), []byte("{")) {
+				t.Errorf("the input %q is told as %s", c.input, inputJSON(c.input))
 			}
 		}
 		if r.done && !r.begun {
 			t.Error("it is done, and never began")
 		}
 		// What was received goes back to the vendor in the next request.
-		shapeOf(provider).request(conversation{messages: []message{{model: true, text: string(r.text), calls: r.calls}}}, "")
+		shapeOf(provider).buildRequest(conversation{messages: []message{{model: true, text: string(r.text), calls: r.calls}}}, "")
 	})
 }
 
@@ -72,8 +72,8 @@ func FuzzExplain(f *testing.F) {
 	}
 	now := time.Unix(1_800_000_000, 0)
 	f.Fuzz(func(t *testing.T, status int, body, after string) {
-		got := explain(status, http.Header{"Retry-After": {after}}, []byte(body), now)
-		if got.Class == "" || got.Text == "" || got.after < 0 || bytes.ContainsAny([]byte(got.Text), "\n\r") {
+		got := responseFailure(status, http.Header{"Retry-After": {after}}, []byte(body), now)
+		if got.Class == "" || got.Text == "" || got.retryAfter < 0 || bytes.ContainsAny([]byte(got.Text), "\n\r") {
 			t.Errorf("the failure is %+v", got)
 		}
 		if !got.Reset.IsZero() && (got.Reset.Before(now) || got.Class != loop.FailureRateLimit) {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-func requestGemini(c conversation, key string) (string, http.Header, []byte) {
+func geminiRequest(c conversation, key string) (string, http.Header, []byte) {
 	contents := make([]object, 0, len(c.messages))
 	for _, m := range c.messages {
 		role := "user"
 		if m.model {
 			role = "model"
 		}
-		contents = append(contents, object{"role": role, "parts": partsGemini(m)})
+		contents = append(contents, object{"role": role, "parts": geminiParts(m)})
 	}
 	tools := make([]object, 0, len(c.tools))
 	for _, t := range c.tools {
@@ -30,16 +30,16 @@ func requestGemini(c conversation, key string) (string, http.Header, []byte) {
 		body["generationConfig"] = object{"thinkingConfig": object{"thinkingLevel": strings.ToUpper(c.effort)}}
 	}
 	path := "/v1beta/models/" + url.PathEscape(c.model) + ":streamGenerateContent?alt=sse"
-	return path, http.Header{"X-Goog-Api-Key": {key}}, encode(body)
+	return path, http.Header{"X-Goog-Api-Key": {key}}, encodeJSON(body)
 }
 
-func partsGemini(m message) []object {
+func geminiParts(m message) []object {
 	var parts []object
 	if m.text != "" {
 		parts = append(parts, object{"text": m.text})
 	}
 	for _, c := range m.calls {
-		part := object{"functionCall": object{"name": c.tool, "args": inputOf(c.input)}}
+		part := object{"functionCall": object{"name": c.tool, "args": inputObject(c.input)}}
 		if c.sign != "" {
 			part["thoughtSignature"] = c.sign
 		}
@@ -55,11 +55,11 @@ func partsGemini(m message) []object {
 	return parts
 }
 
-type chunkGemini struct {
+type geminiChunk struct {
 	Error      json.RawMessage `json:"error"`
 	Candidates []struct {
 		Content struct {
-			Parts []partGemini `json:"parts"`
+			Parts []geminiPart `json:"parts"`
 		} `json:"content"`
 		Finish string `json:"finishReason"`
 	} `json:"candidates"`
@@ -68,7 +68,7 @@ type chunkGemini struct {
 	} `json:"promptFeedback"`
 }
 
-type partGemini struct {
+type geminiPart struct {
 	Text    string `json:"text"`
 	Thought bool   `json:"thought"`
 	Sign    string `json:"thoughtSignature"`
@@ -78,14 +78,14 @@ type partGemini struct {
 	} `json:"functionCall"`
 }
 
-func readGemini(r *reply) func([]byte) error {
+func geminiReader(r *reply) func([]byte) error {
 	return func(data []byte) error {
-		var c chunkGemini
+		var c geminiChunk
 		if err := json.Unmarshal(data, &c); err != nil {
 			return err
 		}
 		if len(c.Error) > 0 && string(c.Error) != "null" {
-			return interrupted(data)
+			return interruptedFailure(data)
 		}
 		r.begun = true
 		if c.Feedback.Block != "" {
@@ -94,7 +94,7 @@ func readGemini(r *reply) func([]byte) error {
 		}
 		for _, candidate := range c.Candidates {
 			for _, p := range candidate.Content.Parts {
-				r.partGemini(p)
+				r.addGeminiPart(p)
 			}
 			r.finishGemini(candidate.Finish)
 		}
@@ -102,7 +102,7 @@ func readGemini(r *reply) func([]byte) error {
 	}
 }
 
-func (r *reply) partGemini(p partGemini) {
+func (r *reply) addGeminiPart(p geminiPart) {
 	switch {
 	case p.Call != nil:
 		input := cmp.Or(string(p.Call.Args), "{}")
@@ -123,7 +123,7 @@ func (r *reply) finishGemini(reason string) {
 		r.stop = stopMax
 	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL":
 		r.stop = stopBroken
-	default: // SAFETY, RECITATION, PROHIBITED_CONTENT and those to come: the vendor withholds the answer.
+	default: // SAFETY, RECITATION, PROHIBITED_CONTENT and future reasons: the vendor withholds the answer.
 		r.stop = stopRefusal
 	}
 	r.done = true

@@ -15,28 +15,27 @@ import (
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
-// Main is the agent: it reads its task from stdin, works in the folder and with
-// the environment of the process, and tells on stdout what it does. It returns
-// the exit status: 0 for every turn that it told the end of, however it went,
-// and 2 if there was no task that can be read.
+// Main is the agent: it reads its task from stdin, works in the directory and
+// with the environment of the process, and reports on stdout. It returns the exit
+// status: 0 for every turn whose end it reported, even a failed one, and 2 if it
+// got no readable task.
 func Main(ctx context.Context, stdin io.Reader, stdout io.Writer) int {
 	w := &wire{in: bufio.NewReader(stdin), out: json.NewEncoder(stdout)}
 	var t task
-	if err := w.read(&t); err != nil {
+	if err := w.readLine(&t); err != nil {
 		fmt.Fprintf(os.Stderr, "read the task: %v\n", err)
 		return loop.ExitUsage
 	}
-	if f := work(ctx, t, w); f != nil {
-		w.tell(line{Kind: agent.EventError, Failure: f})
+	if f := doTask(ctx, t, w); f != nil {
+		w.printLine(line{Kind: agent.EventError, Failure: f})
 	}
-	w.tell(line{Kind: agent.EventEnd})
+	w.printLine(line{Kind: agent.EventEnd})
 	return loop.ExitOK
 }
 
-// work does the task. Its failure is nil if it was done as far as the model can
-// say.
-func work(ctx context.Context, t task, w *wire) *loop.Failure {
-	if err := t.check(); err != nil {
+// doTask does the task. It returns nil if the model considers it done.
+func doTask(ctx context.Context, t task, w *wire) *loop.Failure {
+	if err := t.validate(); err != nil {
 		return &loop.Failure{Class: loop.FailureRequest, Text: err.Error()}
 	}
 	root, err := os.OpenRoot(t.Dir)
@@ -44,23 +43,23 @@ func work(ctx context.Context, t task, w *wire) *loop.Failure {
 		return &loop.Failure{Class: loop.FailureCrash, Text: fmt.Sprintf("open the tree: %v", err)}
 	}
 	defer func() { _ = root.Close() }()
-	p := &place{root: root, dir: t.Dir, report: os.Getenv("PAWL_REPORT"), env: os.Environ(), leave: w.ask}
+	p := &place{root: root, dir: t.Dir, report: os.Getenv("PAWL_REPORT"), env: os.Environ(), permit: w.askPermission}
 	m := newModel(t, w, clock.System{})
 	talk := &talk{
-		model: m, place: p, wire: w, most: cmp.Or(t.Turns, mostTurns),
-		c: conversation{model: t.Model, effort: t.Effort, system: system, tools: p.tools(), messages: []message{{text: t.Prompt}}},
+		model: m, place: p, wire: w, maxCalls: cmp.Or(t.Turns, maxTurns),
+		c: conversation{model: t.Model, effort: t.Effort, system: systemPrompt, tools: p.availableTools(), messages: []message{{text: t.Prompt}}},
 	}
-	return talk.run(ctx)
+	return talk.runTurn(ctx)
 }
 
-// wire is how the agent talks with its driver.
+// wire is the agent's connection to its driver.
 type wire struct {
 	in  *bufio.Reader
 	out *json.Encoder
 }
 
-// read reads a line of JSON.
-func (w *wire) read(v any) error {
+// readLine reads a line of JSON.
+func (w *wire) readLine(v any) error {
 	text, err := w.in.ReadBytes('\n')
 	if err != nil {
 		return err
@@ -68,15 +67,16 @@ func (w *wire) read(v any) error {
 	return json.Unmarshal(text, v)
 }
 
-// tell prints a line. If the driver is gone, so is the agent in a moment.
-func (w *wire) tell(l line) { _ = w.out.Encode(l) }
+// printLine prints a line. Errors are ignored, since without its driver the agent
+// is about to end.
+func (w *wire) printLine(l line) { _ = w.out.Encode(l) }
 
-// ask waits for leave. Without a driver there is none.
-func (w *wire) ask(id string, c policy.Call) policy.Answer {
-	w.tell(line{Kind: kindAsk, ID: id, Tool: c.Tool, Call: &c})
+// askPermission waits for permission. Without a driver there is none.
+func (w *wire) askPermission(id string, c policy.Call) policy.Answer {
+	w.printLine(line{Kind: kindAsk, ID: id, Tool: c.Tool, Call: &c})
 	for {
 		var a answer
-		if err := w.read(&a); err != nil {
+		if err := w.readLine(&a); err != nil {
 			return policy.Answer{Rule: "no_answer", Words: "nobody is there to allow it"}
 		}
 		if a.ID == id {

@@ -41,7 +41,7 @@ func TestTheAgentPrintsWhatWasRecorded(t *testing.T) {
 			_, url := serve(t, turns...)
 			r := request(t, provider, url)
 			var printed bytes.Buffer
-			input := string(encode(task{Prompt: "Repair it.", Model: "model-1", Provider: provider, URL: url, Dir: r.Dir, Backoff: 1})) + "\n" + answers(name)
+			input := string(encodeJSON(task{Prompt: "Repair it.", Model: "model-1", Provider: provider, URL: url, Dir: r.Dir, Backoff: 1})) + "\n" + answers(name)
 			if status := Main(t.Context(), strings.NewReader(input), &printed); status != 0 {
 				t.Fatalf("status %d", status)
 			}
@@ -69,7 +69,7 @@ func stream(t *testing.T, provider, name string, turns []fakemodel.Turn) {
 	t.Helper()
 	_, url := serve(t, turns...)
 	p := &place{}
-	path, header, body := shapeOf(provider).request(conversation{model: "model-1", tools: p.tools(), messages: []message{{text: "x"}}}, "k")
+	path, header, body := shapeOf(provider).buildRequest(conversation{model: "model-1", tools: p.availableTools(), messages: []message{{text: "x"}}}, "k")
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

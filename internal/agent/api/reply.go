@@ -7,29 +7,29 @@ import (
 	"github.com/pawl-run/pawl/internal/modelapi"
 )
 
-// reply is an answer of the model, as far as it was received.
+// reply is the model's answer as far as it was received.
 type reply struct {
 	text    []byte
 	thought []byte
 	calls   []call
-	stop    stop
+	stop    stopReason
 	tally   modelapi.Tally
-	begun   bool // something of it was received
-	done    bool // all of it was
+	begun   bool // a part was received
+	done    bool // all of it was received
 }
 
-// stop is why an answer ended.
-type stop int
+// stopReason is why an answer ended.
+type stopReason int
 
 const (
-	stopEnd stop = iota
+	stopEnd stopReason = iota
 	stopMax
 	stopRefusal
 	stopBroken // the model made a call that cannot be read
 )
 
-// usage is what a call used, as was reported or else as is estimated: never zero.
-func (r reply) usage(q *modelapi.Request) loop.Usage {
+// callUsage returns what a call used, as reported or else estimated; never zero.
+func (r reply) callUsage(q *modelapi.Request) loop.Usage {
 	u, _ := r.tally.Usage(q)
 	if u.Source == loop.UsageMetered {
 		u.Source = loop.UsageReported
@@ -37,17 +37,17 @@ func (r reply) usage(q *modelapi.Request) loop.Usage {
 	return u
 }
 
-// shown is the input of a call for those who watch: JSON, whatever the model
-// wrote.
-func shown(input string) json.RawMessage {
+// inputJSON returns the input of a call as valid JSON for events, whatever the
+// model wrote.
+func inputJSON(input string) json.RawMessage {
 	if json.Valid([]byte(input)) {
 		return json.RawMessage(input)
 	}
-	return encode(input)
+	return encodeJSON(input)
 }
 
-// encode is for values that are made here.
-func encode(v any) []byte {
+// encodeJSON encodes values that are made here, which never fails.
+func encodeJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic("encode for a model: " + err.Error())

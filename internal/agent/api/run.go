@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	usualTime = 2 * time.Minute
-	mostTime  = 5 * time.Minute
-	// graceTime is what a command gets between TERM and KILL.
-	graceTime = 2 * time.Second
+	defaultRunTime = 2 * time.Minute
+	maxRunTime     = 5 * time.Minute
+	// killGrace is the time between TERM and KILL.
+	killGrace = 2 * time.Second
 )
 
 type runInput struct {
@@ -22,21 +22,21 @@ type runInput struct {
 	Seconds int    `json:"timeout_seconds"`
 }
 
-func run(ctx context.Context, p *place, id string, in runInput) (string, error) {
+func runCommandTool(ctx context.Context, p *place, id string, in runInput) (string, error) {
 	if strings.TrimSpace(in.Command) == "" {
 		return "", fmt.Errorf("run: the command is empty")
 	}
-	if err := p.may(id, policy.Call{Kind: policy.CallRun, Tool: "run", Command: in.Command}); err != nil {
+	if err := p.askPermission(id, policy.Call{Kind: policy.CallRun, Tool: "run", Command: in.Command}); err != nil {
 		return "", err
 	}
-	limit := usualTime
+	limit := defaultRunTime
 	if in.Seconds > 0 {
-		limit = min(time.Duration(min(in.Seconds, 1<<20))*time.Second, mostTime)
+		limit = min(time.Duration(min(in.Seconds, 1<<20))*time.Second, maxRunTime)
 	}
-	out := proc.NewRing(mostOutput/3, mostOutput/2)
-	// The sandbox around this program holds what a command leaves behind.
+	out := proc.NewRing(maxOutputBytes/3, maxOutputBytes/2)
+	// The sandbox around this program ends processes that a command leaves behind.
 	res, err := proc.Plain{}.Run(ctx, proc.Spec{
-		Argv: []string{"/bin/sh", "-c", in.Command}, Dir: p.dir, Env: p.env, Stdout: out, Stderr: out, Timeout: limit, Grace: graceTime,
+		Argv: []string{"/bin/sh", "-c", in.Command}, Dir: p.dir, Env: p.env, Stdout: out, Stderr: out, Timeout: limit, Grace: killGrace,
 	})
 	if err != nil {
 		return "", fmt.Errorf("run: %w", err)

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	mostMatches  = 100
-	longestMatch = 300
-	// largestSearched is the largest file that is searched, in bytes.
-	largestSearched = 4 << 20
+	maxMatches    = 100
+	maxMatchBytes = 300
+	// maxSearchedBytes is the size of the largest file that is searched.
+	maxSearchedBytes = 4 << 20
 )
 
 type searchInput struct {
@@ -31,7 +31,7 @@ type searchInput struct {
 
 var errEnough = errors.New("enough was found")
 
-func search(ctx context.Context, p *place, _ string, in searchInput) (string, error) {
+func searchTool(ctx context.Context, p *place, _ string, in searchInput) (string, error) {
 	re, err := regexp.Compile(in.Pattern)
 	if err != nil {
 		return "", fmt.Errorf("read the pattern: %w", err)
@@ -39,7 +39,7 @@ func search(ctx context.Context, p *place, _ string, in searchInput) (string, er
 	if !doublestar.ValidatePattern(in.Glob) {
 		return "", fmt.Errorf("read the glob: %q is invalid", in.Glob)
 	}
-	top, ok := p.inside(cmp.Or(in.Path, "."))
+	top, ok := p.relative(cmp.Or(in.Path, "."))
 	if !ok {
 		return "", fmt.Errorf("search %s: it is not in the tree; read files outside of it one by one", in.Path)
 	}
@@ -55,11 +55,11 @@ func search(ctx context.Context, p *place, _ string, in searchInput) (string, er
 			return nil //nolint:nilerr // What cannot be read is not searched.
 		case e.IsDir() && e.Name() == ".git":
 			return fs.SkipDir
-		case !e.Type().IsRegular() || in.Glob != "" && !fits(in.Glob, name):
+		case !e.Type().IsRegular() || in.Glob != "" && !matchesGlob(in.Glob, name):
 			return nil
 		}
-		found += matches(p.root.FS(), name, re, mostMatches-found, &out)
-		if found >= mostMatches {
+		found += printMatches(p.root.FS(), name, re, maxMatches-found, &out)
+		if found >= maxMatches {
 			return errEnough
 		}
 		return nil
@@ -75,20 +75,20 @@ func search(ctx context.Context, p *place, _ string, in searchInput) (string, er
 	return out.String(), nil
 }
 
-// fits reports whether a path matches a glob, one without a slash by its last
-// part.
-func fits(glob, name string) bool {
+// matchesGlob reports whether a path matches a glob. A glob without a slash
+// matches the last element.
+func matchesGlob(glob, name string) bool {
 	if !strings.Contains(glob, "/") {
 		name = path.Base(name)
 	}
 	return doublestar.MatchUnvalidated(glob, name)
 }
 
-// matches prints the lines of a file that match, at most so many, and returns
-// how many there were. Files that are no text have none.
-func matches(tree fs.FS, name string, re *regexp.Regexp, most int, out *strings.Builder) int {
+// printMatches prints at most most matching lines of a file, and returns their
+// number. It skips files that are not text.
+func printMatches(tree fs.FS, name string, re *regexp.Regexp, most int, out *strings.Builder) int {
 	info, err := fs.Stat(tree, name)
-	if err != nil || info.Size() > largestSearched {
+	if err != nil || info.Size() > maxSearchedBytes {
 		return 0
 	}
 	text, err := fs.ReadFile(tree, name)
@@ -97,22 +97,22 @@ func matches(tree fs.FS, name string, re *regexp.Regexp, most int, out *strings.
 	}
 	n := 0
 	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, largestSearched+1)
+	lines.Buffer(nil, maxSearchedBytes+1)
 	for at := 1; lines.Scan() && n < most; at++ {
 		if re.Match(lines.Bytes()) {
 			line := lines.Text()
-			fmt.Fprintf(out, "%s:%d:%s\n", name, at, strings.ToValidUTF8(line[:min(len(line), longestMatch)], "\uFFFD"))
+			fmt.Fprintf(out, "%s:%d:%s\n", name, at, strings.ToValidUTF8(line[:min(len(line), maxMatchBytes)], "\uFFFD"))
 			n++
 		}
 	}
 	return n
 }
 
-// listing is names in order, not too many of them.
-func listing(names []string) string {
-	more := len(names) > mostNames
+// formatNames returns sorted names, limited in number.
+func formatNames(names []string) string {
+	more := len(names) > maxNames
 	slices.Sort(names)
-	names = names[:min(len(names), mostNames)]
+	names = names[:min(len(names), maxNames)]
 	text := strings.Join(names, "\n")
 	switch {
 	case more:

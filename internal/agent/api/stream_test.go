@@ -61,7 +61,7 @@ data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name"
 
 func TestASignatureGoesBackWithItsCall(t *testing.T) {
 	c := conversation{model: "m", messages: []message{{model: true, calls: []call{{tool: "read", input: "{}", sign: "c2ln"}}}}}
-	_, _, body := requestGemini(c, "k")
+	_, _, body := geminiRequest(c, "k")
 	if !strings.Contains(string(body), `"thoughtSignature":"c2ln"`) {
 		t.Errorf("the request is %s", body)
 	}
@@ -78,7 +78,7 @@ func TestAModelThatFallsSilentIsLeft(t *testing.T) {
 			}
 		}
 		f := turn.Result.Failure
-		if f == nil || f.Class != loop.FailureServer || f.Text != errSilent.Error() || retries != mostRetries || len(s.Log()) == 0 {
+		if f == nil || f.Class != loop.FailureServer || f.Text != errSilent.Error() || retries != maxRetries || len(s.Log()) == 0 {
 			t.Errorf("%s: after %d retries the failure is %+v", kind, retries, f)
 		}
 	}
@@ -118,9 +118,9 @@ func TestAVendorsDelayIsReadInAllItsForms(t *testing.T) {
 		"no number":          {header: "NaN"},
 		"an absurd number":   {header: "1e300"},
 	} {
-		f := explain(http.StatusTooManyRequests, http.Header{"Retry-After": {c.header}}, []byte(c.body), now)
-		if f.after != c.want || f.Class != loop.FailureRateLimit {
-			t.Errorf("%s: %s %v, want %v", name, f.Class, f.after, c.want)
+		f := responseFailure(http.StatusTooManyRequests, http.Header{"Retry-After": {c.header}}, []byte(c.body), now)
+		if f.retryAfter != c.want || f.Class != loop.FailureRateLimit {
+			t.Errorf("%s: %s %v, want %v", name, f.Class, f.retryAfter, c.want)
 		}
 	}
 }

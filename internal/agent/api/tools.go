@@ -13,52 +13,52 @@ import (
 	"github.com/pawl-run/pawl/internal/report"
 )
 
-// place is where the agent works. Its tools touch files through root alone,
-// which no path and no link leaves.
+// place is where the agent works. Its tools access files only through root, which
+// no path and no link can leave.
 type place struct {
 	root   *os.Root
 	dir    string
-	report string   // file to write the report to; empty: none is wanted
-	env    []string // of commands
-	leave  func(id string, c policy.Call) policy.Answer
+	report string   // file for the report; empty if none is wanted
+	env    []string // for commands
+	permit func(id string, c policy.Call) policy.Answer
 }
 
-// tool is what the model can use.
+// tool is a tool that the model can call.
 type tool struct {
 	name, about string
 	schema      string // of its input
 	do          func(ctx context.Context, p *place, id string, input json.RawMessage) (string, error)
 }
 
-// tools are those that the place has.
-func (p *place) tools() []tool {
+// availableTools returns the tools of the place.
+func (p *place) availableTools() []tool {
 	all := []tool{
 		{"read", "Read a text file, or a part of it. Each line is printed after its number and a tab, which are not part of the file.", `{
 			"type":"object","properties":{
 			"path":{"type":"string","description":"relative to the top of the tree"},
 			"offset":{"type":"integer","description":"number of the first line, from 1"},
 			"limit":{"type":"integer","description":"how many lines; 1000 if left out"}},
-			"required":["path"]}`, with(read)},
+			"required":["path"]}`, decodingInput(readTool)},
 		{"list", "List a folder. Folders end with a slash.", `{
 			"type":"object","properties":{"path":{"type":"string","description":"relative to the top of the tree; . is the top"}},
-			"required":["path"]}`, with(list)},
+			"required":["path"]}`, decodingInput(listTool)},
 		{"search", "Find lines that match a regular expression (RE2) in the text files of the tree. Git's own files are left out.", `{
 			"type":"object","properties":{
 			"pattern":{"type":"string"},
 			"path":{"type":"string","description":"only below this folder, or in this file"},
 			"glob":{"type":"string","description":"only files whose path matches, such as **/*.go"}},
-			"required":["pattern"]}`, with(search)},
+			"required":["pattern"]}`, decodingInput(searchTool)},
 		{"edit", "Put a new text in place of an old one in a file. The old text must be exactly as it stands there, and occur once.", `{
 			"type":"object","properties":{"path":{"type":"string"},"old":{"type":"string"},"new":{"type":"string"}},
-			"required":["path","old","new"]}`, with(edit)},
+			"required":["path","old","new"]}`, decodingInput(editTool)},
 		{"write", "Write a whole file, with the folders above it. What was in it is gone.", `{
 			"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},
-			"required":["path","content"]}`, with(write)},
+			"required":["path","content"]}`, decodingInput(writeTool)},
 		{"run", "Run a command with sh at the top of the tree. You get its output, both streams together, and its exit status.", `{
 			"type":"object","properties":{
 			"command":{"type":"string"},
 			"timeout_seconds":{"type":"integer","description":"120 if left out, 300 at most"}},
-			"required":["command"]}`, with(run)},
+			"required":["command"]}`, decodingInput(runCommandTool)},
 	}
 	if p.report == "" {
 		return all
@@ -84,8 +84,8 @@ func (p *place) tools() []tool {
 		"required":["outcome","summary"]}`, sendReport})
 }
 
-// with reads the input of a tool.
-func with[T any](do func(context.Context, *place, string, T) (string, error)) func(context.Context, *place, string, json.RawMessage) (string, error) {
+// decodingInput wraps a tool so that it gets its decoded input.
+func decodingInput[T any](do func(context.Context, *place, string, T) (string, error)) func(context.Context, *place, string, json.RawMessage) (string, error) {
 	return func(ctx context.Context, p *place, id string, input json.RawMessage) (string, error) {
 		var in T
 		d := json.NewDecoder(bytes.NewReader(input))
@@ -97,29 +97,30 @@ func with[T any](do func(context.Context, *place, string, T) (string, error)) fu
 	}
 }
 
-// use does what a call says. The error is for the model.
-func (p *place) use(ctx context.Context, id string, c call) (string, error) {
+// runTool runs the tool of a call. The error is for the model.
+func (p *place) runTool(ctx context.Context, id string, c call) (string, error) {
 	var names []string
-	for _, t := range p.tools() {
+	for _, t := range p.availableTools() {
 		if t.name == c.tool {
 			text, err := t.do(ctx, p, id, json.RawMessage(c.input))
-			return capped(text), err
+			return capOutput(text), err
 		}
 		names = append(names, t.name)
 	}
 	return "", fmt.Errorf("there is no tool %q, use one of: %s", c.tool, strings.Join(names, ", "))
 }
 
-// may is nil if the call is allowed.
-func (p *place) may(id string, c policy.Call) error {
-	a := p.leave(id, c)
+// askPermission returns nil if the call is allowed.
+func (p *place) askPermission(id string, c policy.Call) error {
+	a := p.permit(id, c)
 	if a.Allow {
 		return nil
 	}
 	return fmt.Errorf("denied (%s): %s", a.Rule, a.Words)
 }
 
-// sendReport keeps the fields that are unknown here: newer readers may want them.
+// sendReport writes the report. It keeps unknown fields, which newer readers may
+// need.
 func sendReport(_ context.Context, p *place, _ string, input json.RawMessage) (string, error) {
 	if _, err := report.Parse(input); err != nil {
 		return "", err
@@ -133,13 +134,13 @@ func sendReport(_ context.Context, p *place, _ string, input json.RawMessage) (s
 	return "reported", nil
 }
 
-// mostOutput is how much of a tool's output the model gets, in bytes.
-const mostOutput = 30_000
+// maxOutputBytes is how much of a tool's output the model gets.
+const maxOutputBytes = 30_000
 
-// capped is a text that is not too long, and says so where it was.
-func capped(text string) string {
-	if len(text) <= mostOutput {
+// capOutput shortens a text that is too long, and says so in it.
+func capOutput(text string) string {
+	if len(text) <= maxOutputBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:mostOutput], "") + fmt.Sprintf("\n[%d bytes left out]", len(text)-mostOutput)
+	return strings.ToValidUTF8(text[:maxOutputBytes], "") + fmt.Sprintf("\n[%d bytes left out]", len(text)-maxOutputBytes)
 }

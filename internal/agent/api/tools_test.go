@@ -25,7 +25,7 @@ func tree(t *testing.T) (*place, *[]policy.Call) {
 	}
 	t.Cleanup(func() { _ = root.Close() })
 	asked := new([]policy.Call)
-	return &place{root: root, dir: dir, env: os.Environ(), leave: func(_ string, c policy.Call) policy.Answer {
+	return &place{root: root, dir: dir, env: os.Environ(), permit: func(_ string, c policy.Call) policy.Answer {
 		*asked = append(*asked, c)
 		return policy.Answer{Allow: true}
 	}}, asked
@@ -33,7 +33,7 @@ func tree(t *testing.T) (*place, *[]policy.Call) {
 
 func (p *place) try(t *testing.T, tool, input string) string {
 	t.Helper()
-	text, err := p.use(t.Context(), "1", call{tool: tool, input: input})
+	text, err := p.runTool(t.Context(), "1", call{tool: tool, input: input})
 	if err != nil {
 		return "error: " + err.Error()
 	}
@@ -168,7 +168,7 @@ func TestWhateverAPathIsNothingOutsideChanges(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		text, err := p.use(t.Context(), "1", call{tool: "write", input: string(input)})
+		text, err := p.runTool(t.Context(), "1", call{tool: "write", input: string(input)})
 		if (text == "") == (err == nil) {
 			rt.Fatalf("write %q: %q, %v", name, text, err)
 		}
@@ -185,7 +185,7 @@ func TestOutputIsCapped(t *testing.T) {
 	for tool, input := range map[string]string{
 		"read": `{"path":"many"}`, "search": `{"pattern":"line"}`, "run": `{"command":"cat many"}`,
 	} {
-		if got := p.try(t, tool, input); len(got) > mostOutput+200 || !strings.Contains(got, "more") && !strings.Contains(got, "dropped") {
+		if got := p.try(t, tool, input); len(got) > maxOutputBytes+200 || !strings.Contains(got, "more") && !strings.Contains(got, "dropped") {
 			t.Errorf("%s gives %d bytes: …%s", tool, len(got), got[len(got)-100:])
 		}
 	}
@@ -194,7 +194,7 @@ func TestOutputIsCapped(t *testing.T) {
 func TestSchemasAreJSON(t *testing.T) {
 	p, _ := tree(t)
 	p.report = filepath.Join(p.dir, "report.json")
-	for _, tool := range p.tools() {
+	for _, tool := range p.availableTools() {
 		var schema struct {
 			Type       string
 			Properties map[string]any
@@ -233,7 +233,7 @@ func TestEffortIsAskedForInTheWordsOfEachVendor(t *testing.T) {
 		anthropic: `"output_config":{"effort":"high"}`, openai: `"reasoning_effort":"high"`, gemini: `"thinkingLevel":"HIGH"`,
 	} {
 		for effort, has := range map[string]bool{"high": true, "": false} {
-			_, _, body := shapeOf(provider).request(conversation{model: "m", effort: effort}, "k")
+			_, _, body := shapeOf(provider).buildRequest(conversation{model: "m", effort: effort}, "k")
 			if strings.Contains(string(body), want) != has || !has && strings.Contains(string(body), "ffort") {
 				t.Errorf("%s with effort %q: %s", provider, effort, body)
 			}

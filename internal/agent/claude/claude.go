@@ -1,10 +1,9 @@
-// Package claude drives Claude Code: one turn of it is one process that is
-// talked with in lines of JSON, so that it asks before every edit and every
-// command.
+// Package claude drives Claude Code: each turn is one process that exchanges
+// lines of JSON with pawl, so that it asks before every edit and every command.
 //
-// It reads none of the user's own settings, hooks or servers, and never
-// switches the program's questions off. What it reports of tokens is the
-// difference of counters that the program keeps for a whole conversation.
+// It reads none of the user's own settings, hooks or servers, and never disables
+// the program's questions. The tokens that it reports are the difference of
+// counters that the program keeps for a whole conversation.
 package claude
 
 import (
@@ -21,28 +20,30 @@ import (
 // Name is the driver's entry in the roster.
 const Name = "claude"
 
-// askSettings make the program ask for what it would otherwise do unasked.
+// askSettings make the program ask for what it would otherwise do without a
+// question.
 const askSettings = `{"permissions":{"ask":["Bash","WebFetch"]}}`
 
-// offeredTools are those that work without a person and within one turn. Names that a
-// version does not know are no error. WebFetch runs in the program, and so in the
-// sandbox.
+// offeredTools are the tools that work without a person and within one turn. A
+// version ignores names that it does not know. WebFetch runs in the program, and
+// so in the sandbox.
 const offeredTools = "Bash,Edit,MultiEdit,Write,NotebookEdit,Read,Glob,Grep,LS,Task,TodoWrite,WebFetch"
 
-// searchTool is the tool that runs at the vendor. The definition allows it or does not:
-// there is nothing to ask for each time.
+// searchTool is the tool that runs at the vendor. The definition either allows it
+// or not, so the program does not ask for each call.
 const searchTool = "WebSearch"
 
-// homeVariables keep the program from everything but its model. Mentions of files
-// in a prompt would be read without a question; tasks in the background would
-// outlive the turn; a memory of its own would go past the protocol's.
+// homeVariables keep the program from contacting anything but its model. They
+// also disable mentions of files in a prompt, which would be read without a
+// question, background tasks, which would outlive the turn, and the program's own
+// memory, which would bypass the protocol's.
 var homeVariables = []string{
 	"CLAUDE_CODE_MAX_RETRIES=2", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
 	"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_FILE_MENTIONS=1", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1",
 	"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1", "CLAUDE_CODE_DISABLE_CLAUDE_MDS=1",
 }
 
-// Driver runs Claude Code. The zero value is ready.
+// Driver runs Claude Code. The zero value is ready to use.
 type Driver struct{}
 
 // Profile says what the program needs.
@@ -58,14 +59,15 @@ func (Driver) Profile() agent.Profile {
 	}
 }
 
-// Turn takes one turn, and blocks until everything that it started is gone. A
-// conversation that the program no longer has is begun anew. The error is nil
-// for any program that started.
+// Turn takes one turn, and blocks until everything that it started has ended. If
+// the program no longer has the conversation, it starts a new one. The error is
+// nil for any program that started.
 func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	return agent.TurnOrRestart(ctx, r, runTurn)
 }
 
-// runTurn reports whether the conversation to continue was lost.
+// runTurn takes one turn. It reports whether the conversation to continue was
+// lost.
 func runTurn(ctx context.Context, r agent.Request, judge func(policy.Call) policy.Answer) (agent.Result, bool, error) {
 	in := new(agent.Input)
 	if err := sendLine(in, promptLine(r.Prompt)); err != nil {
@@ -111,8 +113,8 @@ func environment(r agent.Request) []string {
 	return env
 }
 
-// promptLine is the line by which the agent is told what to do. One that begins
-// with a slash would be a command to the program.
+// promptLine returns the line with the prompt. It avoids a slash at the
+// beginning, which the program takes for a command.
 func promptLine(text string) any {
 	if strings.HasPrefix(text, "/") {
 		text = "\n" + text

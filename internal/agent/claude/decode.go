@@ -14,29 +14,29 @@ import (
 
 type text = agent.Text
 
-// sessionID is what an id of a conversation can look like: never an option.
+// sessionID matches valid IDs of conversations, which never look like an option.
 var sessionID = lazyregexp.New(`^[0-9A-Za-z][0-9A-Za-z-]{0,63}$`)
 
-// exitTerminated is how the program ends by itself after SIGTERM.
+// exitTerminated is the program's exit status after SIGTERM.
 const exitTerminated = 128 + 15
 
-// decoder reads the lines of one turn.
+// decoder decodes the lines of one turn.
 type decoder struct {
 	in    *agent.Input
 	judge func(policy.Call) policy.Answer
 	keep  bool
 
-	before    *loop.Session     // the conversation that goes on
-	id        string            // of this conversation
+	before    *loop.Session     // the conversation to continue
+	id        string            // of the current conversation
 	stopped   bool              // it was interrupted
-	lost      bool              // there is no such conversation
-	finalText string            // what the agent said last, by the program's own account
-	calls     map[string]string // tools by the ids of their uses
+	lost      bool              // the conversation to continue does not exist
+	finalText string            // the last text of the agent, according to the result
+	calls     map[string]string // tools by the IDs of their calls
 	asks      []agent.Ask
-	ended     int      // results so far: a program that tries again has several
-	failed    bool     // the last of them was a failure
-	apiError  apiError // the last answer that was none
-	synthetic bool     // what was said last are the program's own words, in the place of its model's
+	ended     int      // results so far: a program that retries has several
+	failed    bool     // the last result was a failure
+	apiError  apiError // of the last message
+	synthetic bool     // the last message is the program's own, in place of the model's
 	limit     limitInfo
 	counts    counts
 }
@@ -50,7 +50,7 @@ func newDecoder(before *loop.Session, keep bool, in *agent.Input, judge func(pol
 	return d
 }
 
-// DecodeLine reads one line.
+// DecodeLine decodes one line.
 func (d *decoder) DecodeLine(line []byte) ([]agent.Event, bool) {
 	var head struct {
 		Type    text `json:"type"`
@@ -84,7 +84,7 @@ func (d *decoder) DecodeLine(line []byte) ([]agent.Event, bool) {
 	return nil, true
 }
 
-// messageEvents is something that was said: by the agent, or to it by a tool.
+// messageEvents reports a message of the agent, or results of tools.
 func (d *decoder) messageEvents(line []byte) []agent.Event {
 	var m struct {
 		Type    text `json:"type"`
@@ -105,11 +105,11 @@ func (d *decoder) messageEvents(line []byte) []agent.Event {
 			d.counts.model = string(m.Message.Model)
 		}
 		if d.apiError.Class != "" {
-			return nil // The program's words for a failure, which the result repeats.
+			return nil // The program's message about a failure, which the result repeats.
 		}
 	}
 	var blocks []json.RawMessage
-	_ = json.Unmarshal(m.Message.Content, &blocks) // A text is told by no one but the program itself.
+	_ = json.Unmarshal(m.Message.Content, &blocks) // Only the program itself sends a plain string.
 	var events []agent.Event
 	for _, b := range blocks {
 		if e, ok := d.blockEvent(b, string(m.Parent), m.Type == "assistant"); ok {
@@ -119,7 +119,8 @@ func (d *decoder) messageEvents(line []byte) []agent.Event {
 	return events
 }
 
-// blockEvent is one part of a message. What a sub-agent says is not a word of the agent.
+// blockEvent reports one part of a message. The text of a sub-agent is not text
+// of the agent.
 func (d *decoder) blockEvent(raw json.RawMessage, parent string, said bool) (agent.Event, bool) {
 	var b struct {
 		Type     text            `json:"type"`
@@ -157,7 +158,7 @@ func (d *decoder) blockEvent(raw json.RawMessage, parent string, said bool) (age
 	return agent.Event{}, false
 }
 
-// nestedID is the id of a tool's use by a sub-agent, whose own ids may repeat.
+// nestedID returns the ID of a sub-agent's call, whose own IDs may repeat.
 func nestedID(parent, id string) string {
 	if parent == "" {
 		return id
@@ -165,7 +166,8 @@ func nestedID(parent, id string) string {
 	return parent + "/" + id
 }
 
-// contentText is the text of what a tool gave back: a text, or parts of one.
+// contentText returns the text of a tool's result: a string, or parts with
+// strings.
 func contentText(raw json.RawMessage) string {
 	var whole text
 	if _ = whole.UnmarshalJSON(raw); whole != "" {
@@ -174,7 +176,7 @@ func contentText(raw json.RawMessage) string {
 	var parts []struct {
 		Text text `json:"text"`
 	}
-	_ = json.Unmarshal(raw, &parts) // A picture has no text.
+	_ = json.Unmarshal(raw, &parts) // An image has no text.
 	var all strings.Builder
 	for _, p := range parts {
 		all.WriteString(string(p.Text))
@@ -189,7 +191,7 @@ func retryEvents(line []byte) []agent.Event {
 		Status  int  `json:"error_status"`
 		Error   text `json:"error"`
 	}
-	_ = json.Unmarshal(line, &m) // Numbers that are none are zero.
+	_ = json.Unmarshal(line, &m) // Invalid numbers stay zero.
 	words := fmt.Sprintf("attempt %d of %d: %s", m.Attempt, m.Most, m.Error)
 	if m.Status != 0 {
 		words += fmt.Sprintf(" (%d)", m.Status)
@@ -197,12 +199,12 @@ func retryEvents(line []byte) []agent.Event {
 	return []agent.Event{{Kind: agent.EventRetry, Text: words}}
 }
 
-// Finish fills in what was only known in the end.
+// Finish adds what is known only at the end.
 func (d *decoder) Finish(r *agent.Result, _ string) {
 	d.counts.completeUsage(r)
 	r.Asks = d.asks
 	if d.ended > 1 && !d.failed {
-		r.Failure, r.Message = nil, d.finalText // It tried again by itself, and that went well.
+		r.Failure, r.Message = nil, d.finalText // It retried, and that succeeded.
 	}
 	if d.counts.final == nil && r.Ended == proc.Exited && (d.stopped || r.Exit == exitTerminated) {
 		r.Failure = &loop.Failure{Class: loop.FailureKilled, Text: "it was asked to end, and not by pawl"}

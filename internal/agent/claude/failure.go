@@ -11,13 +11,13 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// apiError is what an answer says that is none.
+// apiError is the error in a message that stands for a failed call.
 type apiError struct {
 	Class  text       `json:"error"`
 	Status loop.Count `json:"api_error_status"`
 }
 
-// limitInfo is how the account stands with its limits.
+// limitInfo is the state of the account's limits.
 type limitInfo struct {
 	Status text       `json:"status"`
 	Resets loop.Count `json:"resetsAt"` // Unix seconds
@@ -31,7 +31,7 @@ func (l limitInfo) resetTime() time.Time {
 	return time.Unix(l.Resets.N, 0).UTC()
 }
 
-// limitEvents tells of a limit that is near or reached.
+// limitEvents reports a limit that is near or reached.
 func (d *decoder) limitEvents(line []byte) []agent.Event {
 	var m struct {
 		Info limitInfo `json:"rate_limit_info"`
@@ -47,7 +47,7 @@ func (d *decoder) limitEvents(line []byte) []agent.Event {
 	return []agent.Event{{Kind: agent.EventLimit, Reset: m.Info.resetTime(), Text: words}}
 }
 
-// result is what the program says of a turn that is over.
+// result is the program's report at the end of a turn.
 type result struct {
 	Subtype  text                `json:"subtype"`
 	Bad      bool                `json:"is_error"`
@@ -61,7 +61,8 @@ type result struct {
 	Usage    tokens              `json:"usage"` // of this turn
 }
 
-// takeResult reads the end of the turn. What cannot be read is no end.
+// takeResult reads the end of the turn. A line that cannot be read does not end
+// it.
 func (d *decoder) takeResult(line []byte) []agent.Event {
 	var res result
 	if json.Unmarshal(line, &res) != nil {
@@ -83,14 +84,14 @@ func (d *decoder) takeResult(line []byte) []agent.Event {
 	return append(events, agent.Event{Kind: agent.EventEnd})
 }
 
-// isSessionGone reports whether the program does not have the conversation that was to
-// go on. Nothing was done then.
+// isSessionGone reports whether the conversation to continue does not exist.
+// Nothing was done then.
 func (d *decoder) isSessionGone(res result) bool {
 	return d.before != nil && res.Subtype == "error_during_execution" && res.Turns.N == 0 && len(res.Errors) > 0 &&
 		strings.Contains(string(res.Errors[0]), "No conversation found")
 }
 
-// failureOf is why the turn came to nothing, or nil.
+// failureOf returns why the turn failed; nil if it did not.
 func (d *decoder) failureOf(res result) *loop.Failure {
 	f := &loop.Failure{Status: int(cmp.Or(res.Status.N, d.apiError.Status.N)), Typed: true}
 	if f.Status < 100 || f.Status > 599 {
@@ -121,9 +122,9 @@ func (d *decoder) failureOf(res result) *loop.Failure {
 	return f
 }
 
-// classify goes from the field that says most to the one that says least. It
-// reports whether it was read from a field with this meaning. Words count where
-// the program speaks of errors: what a model says does not count.
+// classify uses the fields from the most specific to the least. Typed means that
+// the class is from a field with this meaning. Only the text of errors counts,
+// never that of a model.
 func (d *decoder) classify(res result, status int) (class loop.FailureClass, typed bool) {
 	words := agent.LimitClass(string(res.Text))
 	switch {
@@ -142,7 +143,7 @@ func (d *decoder) classify(res result, status int) (class loop.FailureClass, typ
 	case status != 0:
 		return loop.FailureOfStatus(status), true
 	case res.Terminal == "api_error":
-		return loop.FailureServer, true // No answer at all.
+		return loop.FailureServer, true // The API did not answer.
 	}
 	return loop.FailureCrash, true
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
-// longDetail is how much of a call that nothing else describes is shown.
+// longDetail is how many characters describe a call that has no other
+// description.
 const longDetail = 200
 
-// answerControl answers what the program asks. It waits for each answer, so there is
-// one for every question that can be read.
+// answerControl answers a request of the program. Every readable request gets an
+// answer, since the program waits for it.
 func (d *decoder) answerControl(line []byte) []agent.Event {
 	var q struct {
 		ID      text `json:"request_id"`
@@ -44,12 +45,12 @@ func (d *decoder) answerControl(line []byte) []agent.Event {
 	}}
 }
 
-// sendAnswer tells the program. It may have gone meanwhile, which its end shows.
+// sendAnswer sends an answer. If the program has ended, that shows elsewhere.
 func (d *decoder) sendAnswer(response any) {
 	_ = sendLine(d.in, map[string]any{"type": "control_response", "response": response})
 }
 
-// decisionJSON is the answer in the program's words.
+// decisionJSON returns the answer in the program's form.
 func decisionJSON(a policy.Answer, input json.RawMessage) any {
 	if !a.Allow {
 		return map[string]any{"behavior": "deny", "message": cmp.Or(a.Words, "this is not allowed here")}
@@ -60,7 +61,7 @@ func decisionJSON(a policy.Answer, input json.RawMessage) any {
 	return map[string]any{"behavior": "allow", "updatedInput": input}
 }
 
-// askFor is what a human is asked about. The program runs its commands in bash.
+// askFor returns what to ask a person. The program runs commands in bash.
 func askFor(c policy.Call) agent.Ask {
 	ask := agent.Ask{Why: strings.TrimSpace(c.Tool + " " + cmp.Or(c.Detail, c.Command, c.Host, strings.Join(c.Paths, " ")))}
 	if c.Kind == policy.CallRun {
@@ -69,7 +70,7 @@ func askFor(c policy.Call) agent.Ask {
 	return ask
 }
 
-// callOf says in pawl's words what a tool is about to do.
+// callOf describes for the policy what a tool is about to do.
 func callOf(tool string, input json.RawMessage) policy.Call {
 	var in struct {
 		Command     text `json:"command"`
@@ -80,7 +81,7 @@ func callOf(tool string, input json.RawMessage) policy.Call {
 		URL         text `json:"url"`
 		Query       text `json:"query"`
 	}
-	_ = json.Unmarshal(input, &in) // What cannot be read is empty, and no policy allows the unknown.
+	_ = json.Unmarshal(input, &in) // Unreadable parts are empty, and no policy allows an unknown call.
 	c := policy.Call{Tool: tool, Kind: policy.CallOther, Detail: agent.OneLine(string(in.Description), longDetail)}
 	switch tool {
 	case "Bash":

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// serverArguments name MCP servers, and allow all their tools.
+// serverArguments names the MCP servers and allows all of their tools.
 func serverArguments(servers []loop.Server) []string {
 	if len(servers) == 0 {
 		return nil
@@ -24,6 +24,6 @@ func serverArguments(servers []loop.Server) []string {
 		}
 		allowed += "mcp__" + s.Name
 	}
-	text, _ := json.Marshal(map[string]any{"mcpServers": all}) // It is made of texts, which can always be written.
+	text, _ := json.Marshal(map[string]any{"mcpServers": all}) // Encoding strings never fails.
 	return []string{"--mcp-config=" + string(text), "--allowedTools=" + allowed}
 }

@@ -9,32 +9,32 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// bytesPerToken is the rule of thumb for an answer that was cut.
+// bytesPerToken is a rule of thumb for an answer that was cut.
 const bytesPerToken = 4
 
-// counts keeps the tokens of one turn. Calls that came to their end are told as
-// they do; what counts in the end are the program's own counters, which go on
-// over all turns of a conversation and hold calls that were never shown.
+// counts keeps the tokens of one turn. Calls are reported as they end. The final
+// numbers are the program's own counters, which continue over all turns of a
+// conversation and include calls that were never shown.
 type counts struct {
 	before   []loop.ModelUsage    // counters when the turn began
-	final    []loop.ModelUsage    // and at the last result; nil: there was none
-	bad      bool                 // the last result had numbers that are no counts
-	live     map[string]*liveCall // on their way, by the sub-agent that makes them
-	asked    bool                 // the model was asked, and has not begun to answer
-	last     liveCall             // the last that came to its end
+	final    []loop.ModelUsage    // counters at the last result; nil if there was none
+	bad      bool                 // the last result had invalid numbers
+	live     map[string]*liveCall // calls in progress, by the sub-agent that makes them
+	asked    bool                 // the model was called and has not begun to answer
+	last     liveCall             // the last call that ended
 	reported loop.Usage
 	model    string     // that answered last
-	whole    loop.Usage // of the turn, by a result that has no counters; zero: there is none
+	whole    loop.Usage // of the turn, from a result without counters; zero if there is none
 }
 
-// liveCall is a call of the model that goes on.
+// liveCall is a call of the model in progress.
 type liveCall struct {
 	loop.Usage
 	model string
 	bytes int64 // of the answer so far
 }
 
-// tokens are counts as the vendor names them.
+// tokens are counts with the vendor's names.
 type tokens struct {
 	Input      loop.Count `json:"input_tokens"`
 	Output     loop.Count `json:"output_tokens"`
@@ -45,8 +45,7 @@ type tokens struct {
 	} `json:"cache_creation"`
 }
 
-// raise sets what is reported over what was known. A number that is not a count
-// says nothing.
+// raise raises the counts of u to the reported ones. Invalid numbers are ignored.
 func (t tokens) raise(u *loop.Usage) {
 	u.Input, u.Output = max(u.Input, t.Input.N), max(u.Output, t.Output.N)
 	u.CacheRead, u.CacheWrite = max(u.CacheRead, t.CacheRead.N), max(u.CacheWrite, t.CacheWrite.N)
@@ -57,7 +56,8 @@ func (t tokens) isBad() bool {
 	return t.Input.Bad || t.Output.Bad || t.CacheRead.Bad || t.CacheWrite.Bad || t.Kept.Hour.Bad
 }
 
-// takePartial follows a call on its way. Only its end says how much was put out.
+// takePartial follows a call in progress. Only its end says how many tokens were
+// output.
 func (c *counts) takePartial(line []byte) []agent.Event {
 	var m struct {
 		Parent text `json:"parent_tool_use_id"`
@@ -113,8 +113,8 @@ func (c counters) isBad() bool {
 	return c.Input.Bad || c.Output.Bad || c.CacheRead.Bad || c.CacheWrite.Bad || c.CacheWrite1.Bad
 }
 
-// takeResult takes the counters of a result, and tells of what was not seen live. A
-// result without counters has at least the usage of its turn.
+// takeResult takes the counters of a result, and reports what no call had
+// reported. A result without counters has at least the usage of its turn.
 func (c *counts) takeResult(all map[string]counters, usage tokens) []agent.Event {
 	c.whole = loop.Usage{}
 	if usage.raise(&c.whole); len(all) == 0 && !c.whole.Zero() && !usage.isBad() {
@@ -149,7 +149,7 @@ func (c *counts) takeResult(all map[string]counters, usage tokens) []agent.Event
 	return []agent.Event{e}
 }
 
-// turnUsage is what the counters grew by in this turn.
+// turnUsage returns by how much the counters grew in this turn.
 func (c *counts) turnUsage() (models []loop.ModelUsage, sum loop.Usage) {
 	for _, m := range c.final {
 		i := slices.IndexFunc(c.before, func(b loop.ModelUsage) bool { return b.Model == m.Model })
@@ -165,7 +165,8 @@ func (c *counts) turnUsage() (models []loop.ModelUsage, sum loop.Usage) {
 	return models, sum
 }
 
-// sessionTotals are the counters to take the next difference from.
+// sessionTotals returns the counters from which the next turn's usage is
+// computed.
 func (c *counts) sessionTotals() []loop.ModelUsage {
 	if c.final == nil || c.bad {
 		return c.before
@@ -179,9 +180,9 @@ func (c *counts) sessionTotals() []loop.ModelUsage {
 	return all
 }
 
-// completeUsage sets what the turn used. Without a result that is what was seen and an
-// estimate of the calls that were cut: one that was not answered at all is taken
-// to be as long as the one before.
+// completeUsage sets what the turn used. Without a result, that is what calls
+// reported and an estimate of the calls that were cut: a call without any answer
+// is estimated to be as long as the one before.
 func (c *counts) completeUsage(r *agent.Result) {
 	if c.final != nil && !c.bad {
 		r.Models, r.Usage = c.turnUsage()

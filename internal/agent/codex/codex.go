@@ -1,11 +1,11 @@
-// Package codex drives Codex: one turn of it is one app-server that is talked
-// with in JSON-RPC on its standard streams, so that it asks before every
-// command and every change of a file. An older Codex that has no app-server takes
-// no turn.
+// Package codex drives Codex: each turn is one app-server that exchanges JSON-RPC
+// with pawl on its standard streams, so that it asks before every command and
+// every change of a file. Old versions of Codex without an app-server are not
+// supported.
 //
-// It switches the program's own sandbox off, because pawl's is around it, and
-// lets nothing of the user's own configuration in. It never takes an answer for
-// more than the one command that was asked about.
+// It disables the program's own sandbox, because pawl's surrounds it, and lets in
+// nothing of the user's own configuration. It grants permissions for one command
+// only.
 package codex
 
 import (
@@ -22,19 +22,20 @@ import (
 // Name is the driver's entry in the roster.
 const Name = "codex"
 
-// providerName is what the configuration calls an Endpoint.
+// providerName is the Endpoint's name in the configuration.
 const providerName = "pawl"
 
-// keyVariable is where the program finds the key of an Endpoint.
+// keyVariable is the variable with the key of an Endpoint.
 const keyVariable = "PAWL_MODEL_KEY"
 
-// exitNotFound is the shell's exit status for a program that is not there.
+// exitNotFound is the shell's exit status for a program that does not exist.
 const exitNotFound = 127
 
-// baseSettings keep the program from everything but its model: with all of these
-// off it was seen to contact nothing else. With instant_interrupt, words for the
-// agent would cut a call of its model, which is paid for and never counted. The
-// host of code mode stays on: newer models have no other way to act.
+// baseSettings keep the program from contacting anything but its model: with all
+// of these disabled, no other traffic was seen. With instant_interrupt, messages
+// for the agent would cut a call of the model, which is paid for but never
+// counted. The host of code mode stays enabled, because newer models have no
+// other way to act.
 const baseSettings = `check_for_update_on_startup = false
 project_doc_max_bytes = 0
 
@@ -67,7 +68,7 @@ unbounded_connection_retries = false
 workspace_dependencies = false
 `
 
-// Driver runs Codex. The zero value is ready.
+// Driver runs Codex. The zero value is ready to use.
 type Driver struct{}
 
 // Profile says what the program needs.
@@ -83,9 +84,9 @@ func (Driver) Profile() agent.Profile {
 	}
 }
 
-// Turn takes one turn, and blocks until everything that it started is gone. A
-// conversation that the program no longer has is begun anew. The error is nil
-// for any program that started.
+// Turn takes one turn, and blocks until everything that it started has ended. If
+// the program no longer has the conversation, it starts a new one. The error is
+// nil for any program that started.
 func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	if err := r.Home.Write(".codex/config.toml", []byte(configuration(r))); err != nil {
 		return agent.Result{}, fmt.Errorf("write the configuration of codex: %w", err)
@@ -93,7 +94,8 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	return agent.TurnOrRestart(ctx, r, runTurn)
 }
 
-// runTurn reports whether the conversation to continue was lost.
+// runTurn takes one turn. It reports whether the conversation to continue was
+// lost.
 func runTurn(ctx context.Context, r agent.Request, judge func(policy.Call) policy.Answer) (agent.Result, bool, error) {
 	in := new(agent.Input)
 	d := newDecoder(r, in, judge)
@@ -110,9 +112,9 @@ func environment(r agent.Request) []string {
 	return env
 }
 
-// configuration is the file that the program reads. The tree is said not to be
-// trusted: else the program would take servers, hooks and rules for what needs
-// no question from it. Strings of TOML can be written as those of JSON.
+// configuration returns the program's configuration file. It marks the tree as
+// untrusted: otherwise the program would load servers, hooks and rules from it
+// without a question. Strings of TOML may be written like those of JSON.
 func configuration(r agent.Request) string {
 	models := r.Models
 	search := "disabled"
@@ -120,7 +122,7 @@ func configuration(r agent.Request) string {
 		search = "live"
 	}
 	quote := func(v any) string {
-		text, _ := json.Marshal(v) // Texts and lists of them can always be written.
+		text, _ := json.Marshal(v) // Encoding strings and lists of them never fails.
 		return string(text)
 	}
 	var text strings.Builder
@@ -153,7 +155,7 @@ stream_max_retries = 2
 `, providerName, text.String(), quote(models.URL+"/v1"), keyVariable)
 }
 
-// sessionOf is what a later turn goes on with.
+// sessionOf returns the session with which a later turn continues.
 func sessionOf(before *loop.Session, id, model string, total loop.Usage) *loop.Session {
 	s := &loop.Session{ID: id, Totals: []loop.ModelUsage{{Model: model, Usage: total}}, Turns: 1}
 	if before != nil && before.ID == id {

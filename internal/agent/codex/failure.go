@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// near is how much of a limit is used up when people want to know, in per cent.
+	// limitNear is the used percentage of a limit from which on it is reported.
 	limitNear, limitFull = 90, 100
 )
 
-// turnError is why a turn came to nothing, in the program's words.
+// turnError is the program's report of why a turn failed.
 type turnError struct {
 	Message text            `json:"message"`
 	Details text            `json:"additionalDetails"`
@@ -34,15 +34,15 @@ var classByInfo = map[string]loop.FailureClass{
 	"sandboxError": loop.FailureCrash,
 }
 
-// toFailure goes from the field that says most to the words.
+// toFailure uses the fields from the most specific to the message.
 func (e turnError) toFailure(l limits) *loop.Failure {
 	f := &loop.Failure{Text: agent.OneLine(string(e.Message), agent.LongText)}
 	var name text
-	_ = name.UnmarshalJSON(e.Info) // It can be an object instead.
+	_ = name.UnmarshalJSON(e.Info) // It may be an object instead.
 	var kinds map[string]struct {
 		Status loop.Count `json:"httpStatusCode"`
 	}
-	_ = json.Unmarshal(e.Info, &kinds) // And a string otherwise.
+	_ = json.Unmarshal(e.Info, &kinds) // It may be a string instead.
 	f.Class = classByInfo[string(name)]
 	for _, kind := range kinds {
 		if f.Class == "" && kind.Status.N >= 100 && kind.Status.N <= 599 {
@@ -57,7 +57,7 @@ func (e turnError) toFailure(l limits) *loop.Failure {
 		f.Class, f.Status = classifyText(string(e.Message))
 	}
 	if f.Class == loop.FailureRateLimit && strings.HasPrefix(string(e.Message), "Quota exceeded") {
-		f.Class = loop.FailureQuota // The same name stands for both.
+		f.Class = loop.FailureQuota // The program uses the same name for both.
 	}
 	if f.Class == loop.FailureRateLimit {
 		f.Reset = l.resetTime()
@@ -82,8 +82,8 @@ var (
 	}
 )
 
-// classifyText reads an error of which nothing but its words is known. The words come
-// from the program's channel for errors alone.
+// classifyText classifies an error by its message only. Messages come only from
+// the program's channel for errors.
 func classifyText(message string) (loop.FailureClass, int) {
 	if m := httpStatus.FindStringSubmatch(message); m != nil {
 		status, _ := strconv.Atoi(m[1])
@@ -95,12 +95,12 @@ func classifyText(message string) (loop.FailureClass, int) {
 		}
 	}
 	if strings.HasPrefix(message, `{"error"`) {
-		return loop.FailureRequest, 0 // The vendor's own answer, as it came.
+		return loop.FailureRequest, 0 // The vendor's own response, unchanged.
 	}
 	return loop.FailureCrash, 0
 }
 
-// limits are how the account stands.
+// limits are the state of the account's limits.
 type limits struct {
 	Primary   *window `json:"primary"`
 	Secondary *window `json:"secondary"`
@@ -114,7 +114,7 @@ type window struct {
 	Minutes loop.Count `json:"windowDurationMins"`
 }
 
-// takeUpdate takes what is known now, and tells when a limit is near.
+// takeUpdate takes the new state, and reports a limit that is near.
 func (l *limits) takeUpdate(now limits) []agent.Event {
 	now.reported = l.reported
 	*l = now
@@ -131,7 +131,8 @@ func (l *limits) takeUpdate(now limits) []agent.Event {
 	return []agent.Event{{Kind: agent.EventLimit, Text: words, Reset: l.resetTime()}}
 }
 
-// resetTime is when the last limit is lifted that is reached, or zero.
+// resetTime returns when the last reached limit is lifted; zero if none is
+// reached.
 func (l limits) resetTime() time.Time {
 	var last time.Time
 	for _, w := range []*window{l.Primary, l.Secondary} {

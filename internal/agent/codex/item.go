@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 )
 
-// item is one thing of a turn: words, a command, a change of files.
+// item is one thing in a turn: a text, a command, a change of files.
 type item struct {
 	ID      text            `json:"id"`
 	Type    text            `json:"type"`
@@ -35,19 +35,19 @@ type change struct {
 	} `json:"kind"`
 }
 
-// silentItems are the items that are nothing that the agent does or says.
+// silentItems are items that are neither an action nor a text of the agent.
 var silentItems = map[text]bool{
 	"userMessage": true, "hookPrompt": true, "enteredReviewMode": true, "exitedReviewMode": true, "contextCompaction": true, "": true,
 }
 
-// items follows what happens in a turn.
+// items follows the items of a turn.
 type items struct {
-	open  map[string]item // tools at work
-	seen  map[string]bool // tools that were told of
-	count int             // things that were said or done
+	open  map[string]item // tools in progress
+	seen  map[string]bool // tools whose call was reported
+	count int             // texts and actions so far
 }
 
-// startEvents tells of a tool that is used.
+// startEvents reports a tool's call.
 func (s *items) startEvents(it item) []agent.Event {
 	if silentItems[it.Type] || it.Type == "agentMessage" || it.Type == "reasoning" || it.Type == "plan" || s.seen[string(it.ID)] {
 		return nil
@@ -59,8 +59,8 @@ func (s *items) startEvents(it item) []agent.Event {
 	return []agent.Event{{Kind: agent.EventCall, ID: string(it.ID), Tool: it.toolName(), Input: it.inputJSON()}}
 }
 
-// endEvents tells of words, and of what tools gave back. What another agent says
-// that this one started is not a word of its own.
+// endEvents reports texts, and results of tools. The text of another agent, which
+// this one started, is not its own text.
 func (s *items) endEvents(it item, own bool) []agent.Event {
 	if silentItems[it.Type] {
 		return nil
@@ -86,7 +86,7 @@ func (s *items) endEvents(it item, own bool) []agent.Event {
 	}
 	events := s.startEvents(it)
 	if _, open := s.open[string(it.ID)]; !open {
-		return nil // It was told of already.
+		return nil // It was reported already.
 	}
 	delete(s.open, string(it.ID))
 	return append(events, agent.Event{
@@ -113,11 +113,11 @@ func (it item) inputJSON() json.RawMessage {
 	case it.Args != nil:
 		return it.Args
 	}
-	raw, _ := json.Marshal(in) // Strings can always be written.
+	raw, _ := json.Marshal(in) // Encoding strings never fails.
 	return raw
 }
 
-// changedPaths are the files that a patch writes, moves or removes.
+// changedPaths returns the files that a patch writes, moves or removes.
 func (it item) changedPaths() []string {
 	var all []string
 	for _, c := range it.Changes {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
-// answerQuestion answers what the program asks. It waits for each answer.
+// answerQuestion answers a request of the program, which waits for the answer.
 func (d *decoder) answerQuestion(m message) []agent.Event {
 	var q struct {
 		Thread  text `json:"threadId"`
@@ -20,7 +20,7 @@ func (d *decoder) answerQuestion(m message) []agent.Event {
 		Reason  text `json:"reason"`
 		Root    text `json:"grantRoot"`
 	}
-	_ = json.Unmarshal(m.Params, &q) // What is missing is empty, and no policy allows the unknown.
+	_ = json.Unmarshal(m.Params, &q) // Missing parts are empty, and no policy allows an unknown call.
 	call := policy.Call{Detail: agent.OneLine(string(q.Reason), agent.LongText)}
 	var argv []string
 	switch m.Method {
@@ -34,7 +34,7 @@ func (d *decoder) answerQuestion(m message) []agent.Event {
 			call.Paths = append(call.Paths, string(q.Root))
 		}
 	case "item/permissions/requestApproval":
-		// The program's sandbox is off, so there is nothing more to be had.
+		// The program's sandbox is disabled, so there is nothing more to grant.
 		d.sendReply(m.ID, map[string]any{"permissions": map[string]any{}, "scope": "turn"})
 		return nil
 	default:
@@ -51,9 +51,9 @@ func (d *decoder) answerQuestion(m message) []agent.Event {
 	return []agent.Event{{Kind: agent.EventPermission, ID: string(q.Item), Tool: call.Tool, Wanted: call, Answer: answer}}
 }
 
-// sendDecision answers for this one action. A no has no room for a reason, so the words
-// are told first, and the no only once they were taken: then the agent reads both
-// at once, and not the words in a call of its own.
+// sendDecision answers for this one action. A denial cannot contain a reason, so
+// the reason is sent first as a message, and the denial after the program has
+// accepted the message. Then the agent reads both in one call of its model.
 func (d *decoder) sendDecision(id json.RawMessage, thread, turn string, a policy.Answer) {
 	switch {
 	case a.Allow:
@@ -69,7 +69,8 @@ func (d *decoder) sendDecision(id json.RawMessage, thread, turn string, a policy
 	}
 }
 
-// declineAfterWords is that the program has taken the words before a no, or will not.
+// declineAfterWords sends the denial that waited for the program's answer to its
+// reason.
 func (d *decoder) declineAfterWords(id int) {
 	if question, waits := d.declines[id]; waits {
 		delete(d.declines, id)
@@ -85,7 +86,7 @@ func (d *decoder) sendReply(id json.RawMessage, result any) {
 	d.sendLine(map[string]any{"id": id, "result": result})
 }
 
-// scriptOf is the line that a shell is started for, or else the whole command.
+// scriptOf returns the script that a shell runs, or else the whole command.
 func scriptOf(command string, argv []string) string {
 	if len(argv) != 3 || argv[1] != "-lc" && argv[1] != "-c" {
 		return command
@@ -97,9 +98,8 @@ func scriptOf(command string, argv []string) string {
 	return command
 }
 
-// splitWords takes a command line apart into the words that it was joined from. Nil
-// means that it is none: a quote is open, or there is something that only a
-// shell could read.
+// splitWords splits a command line into the words that it was joined from. It
+// returns nil if a quote is open, or if only a shell could interpret it.
 func splitWords(command string) []string {
 	var all []string
 	var word strings.Builder
@@ -144,7 +144,7 @@ func splitWords(command string) []string {
 	return all
 }
 
-// readQuoted reads up to the closing quote, and returns how many bytes that were.
+// readQuoted reads up to the closing quote, and returns how many bytes it read.
 func readQuoted(word *strings.Builder, rest string) (int, bool) {
 	for i := 0; i < len(rest); i++ {
 		switch c := rest[i]; {

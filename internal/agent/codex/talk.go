@@ -12,8 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// What pawl asks of the program, by the ids of its requests. Those of words for
-// the agent are larger.
+// The IDs of pawl's requests. Messages for the agent have larger IDs.
 const (
 	askInitialize = 1 + iota
 	askThread
@@ -21,36 +20,36 @@ const (
 	askWords
 )
 
-// unknownMethod is JSON-RPC's code for a method that is not there.
+// unknownMethod is JSON-RPC's code for an unknown method.
 const unknownMethod = -32601
 
-// needsAppServer says what to do about a program that is too old.
+// needsAppServer says what to do if the program is too old.
 const needsAppServer = "pawl needs one with an app-server: npm install -g @openai/codex"
 
-// threadID is what an id of a conversation can look like.
+// threadID matches valid IDs of conversations.
 var threadID = lazyregexp.New(`^[0-9A-Za-z][0-9A-Za-z-]{0,63}$`)
 
 type text = agent.Text
 
-// decoder is pawl's side of the talk of one turn.
+// decoder is pawl's side of one turn.
 type decoder struct {
 	r     agent.Request
 	in    *agent.Input
 	judge func(policy.Call) policy.Answer
 
-	ready    bool   // the program can be talked with
-	lost     bool   // it does not have the conversation to go on with
+	ready    bool   // the program has answered
+	lost     bool   // the conversation to continue does not exist
 	ended    bool   // the turn is over
-	thread   string // the conversation
+	thread   string // ID of the conversation
 	turn     string
 	model    string
-	sent     int                     // the id of the last request
-	declines map[int]json.RawMessage // questions that are answered once the words before the answer were taken, by the ids of those
+	sent     int                     // ID of the last request
+	declines map[int]json.RawMessage // requests to deny after their reason was accepted, by the ID of the reason's message
 	items    items
 	counts   counts
 	limits   limits
-	failed   *loop.Failure // the last error that the program does not try to overcome
-	retried  *loop.Failure // what it tries to overcome now
+	failed   *loop.Failure // the last error that the program does not retry
+	retried  *loop.Failure // what the program is retrying now
 	asks     []agent.Ask
 }
 
@@ -64,7 +63,7 @@ func newDecoder(r agent.Request, in *agent.Input, judge func(policy.Call) policy
 	return d
 }
 
-// sendThreadRequests asks for a conversation, a fresh one or that to go on with.
+// sendThreadRequests asks for a new conversation, or for the one to continue.
 func (d *decoder) sendThreadRequests() {
 	d.sendRequest(askInitialize, "initialize", map[string]any{"clientInfo": map[string]any{"name": "pawl", "title": "pawl", "version": "1"}})
 	d.sendLine(map[string]any{"method": "initialized"})
@@ -73,7 +72,7 @@ func (d *decoder) sendThreadRequests() {
 		thread["model"] = d.r.Model
 	}
 	if d.r.Models.URL != "" {
-		thread["modelProvider"] = providerName // Whatever becomes of the configuration, it is this one or none.
+		thread["modelProvider"] = providerName // Whatever else is configured, no other provider is used.
 	}
 	if d.r.Session == nil {
 		thread["ephemeral"] = !d.r.Keep
@@ -88,11 +87,11 @@ func (d *decoder) sendRequest(id int, method string, params any) {
 	d.sendLine(map[string]any{"id": id, "method": method, "params": params})
 }
 
-// sendLine queues a line. The program may have gone meanwhile, which its end shows.
+// sendLine queues a line. If the program has ended, that shows elsewhere.
 func (d *decoder) sendLine(what any) {
 	line, err := json.Marshal(what)
 	if err != nil {
-		return // Nothing that is said here cannot be written.
+		return // Everything that is sent here can be encoded.
 	}
 	_, _ = d.in.Write(append(line, '\n'))
 }
@@ -109,7 +108,7 @@ type message struct {
 	} `json:"error"`
 }
 
-// DecodeLine reads one line.
+// DecodeLine decodes one line.
 func (d *decoder) DecodeLine(line []byte) ([]agent.Event, bool) {
 	var m message
 	if json.Unmarshal(line, &m) != nil {
@@ -126,10 +125,10 @@ func (d *decoder) DecodeLine(line []byte) ([]agent.Event, bool) {
 	return nil, false
 }
 
-// takeAnswer is the program's answer to what it was asked.
+// takeAnswer handles the program's answer to a request.
 func (d *decoder) takeAnswer(m message) []agent.Event {
 	var id int
-	_ = json.Unmarshal(m.ID, &id) // An invalid id belongs to no request.
+	_ = json.Unmarshal(m.ID, &id) // An invalid ID belongs to no request.
 	d.declineAfterWords(id)
 	if m.Error != nil {
 		return d.takeError(id, m.Error.Code, string(m.Error.Message))
@@ -143,7 +142,7 @@ func (d *decoder) takeAnswer(m message) []agent.Event {
 		} `json:"turn"`
 		Model text `json:"model"`
 	}
-	_ = json.Unmarshal(m.Result, &res) // What is missing is empty.
+	_ = json.Unmarshal(m.Result, &res) // Missing parts are empty.
 	switch {
 	case id == askThread && threadID.MatchString(string(res.Thread.ID)):
 		d.ready, d.thread = true, string(res.Thread.ID)
@@ -159,11 +158,11 @@ func (d *decoder) takeAnswer(m message) []agent.Event {
 	return nil
 }
 
-// textInput are a text for the agent.
+// textInput returns a text as input for the agent.
 func textInput(s string) any { return []any{map[string]any{"type": "text", "text": s}} }
 
-// takeError is an answer that is an error. What the program says to words for the
-// agent does not matter.
+// takeError handles an error as the answer. Errors of messages for the agent do
+// not matter.
 func (d *decoder) takeError(id, code int, why string) []agent.Event {
 	switch {
 	case id >= askWords || id == 0 || d.ended:
@@ -172,14 +171,14 @@ func (d *decoder) takeError(id, code int, why string) []agent.Event {
 		why = "this codex cannot be talked with; " + needsAppServer
 	case id == askThread && d.r.Session != nil:
 		d.lost, d.ready = true, true
-		_ = d.in.Close() // The program ends when nothing more comes.
+		_ = d.in.Close() // The program exits when its input ends.
 		return []agent.Event{{Kind: agent.EventRetry, Text: fmt.Sprintf("the conversation %s is gone, a fresh one begins: %s", d.r.Session.ID, agent.OneLine(why, agent.LongText))}}
 	}
 	d.ready = true
 	return d.endTurn(&loop.Failure{Class: loop.FailureRequest, Text: agent.OneLine(why, agent.LongText), Typed: true})
 }
 
-// endTurn is how the turn ends.
+// endTurn ends the turn, with a failure unless f is nil.
 func (d *decoder) endTurn(f *loop.Failure) []agent.Event {
 	d.ended = true
 	if f == nil && d.counts.bad {
@@ -191,7 +190,7 @@ func (d *decoder) endTurn(f *loop.Failure) []agent.Event {
 	return []agent.Event{{Kind: agent.EventError, Failure: f}, {Kind: agent.EventEnd}}
 }
 
-// params are those of all that the program tells.
+// params are the parameters of all notifications.
 type params struct {
 	Thread text      `json:"threadId"`
 	TurnID text      `json:"turnId"`
@@ -211,10 +210,10 @@ type params struct {
 	} `json:"turn"`
 }
 
-// takeNotification is what the program tells by itself.
+// takeNotification handles a notification.
 func (d *decoder) takeNotification(m message) []agent.Event {
 	var p params
-	_ = json.Unmarshal(m.Params, &p) // What cannot be read is empty.
+	_ = json.Unmarshal(m.Params, &p) // Unreadable parts are empty.
 	own := string(p.Thread) == d.thread
 	if p.Item.Type != "" || p.Delta != "" {
 		d.retried = nil
@@ -261,7 +260,7 @@ func (d *decoder) takeTurnError(p params, own bool) []agent.Event {
 func (d *decoder) completeTurn(p params) []agent.Event {
 	switch {
 	case p.Turn.Status == "completed" && d.items.count == 0:
-		// A refusal has no event of its own: the turn just holds nothing at all.
+		// A refusal has no event of its own: the turn is just empty.
 		return d.endTurn(&loop.Failure{Class: loop.FailureRefusal, Text: "it ended without a word, as it does when its model declines"})
 	case p.Turn.Status == "completed":
 		return d.endTurn(nil)
@@ -275,7 +274,7 @@ func (d *decoder) completeTurn(p params) []agent.Event {
 	return d.endTurn(&loop.Failure{Class: loop.FailureCrash, Text: "its turn ended as " + agent.OneLine(string(p.Turn.Status), agent.LongText)})
 }
 
-// Finish fills in what was only known in the end.
+// Finish adds what is known only at the end.
 func (d *decoder) Finish(r *agent.Result, stderr string) {
 	r.Asks = d.asks
 	switch {

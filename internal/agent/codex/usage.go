@@ -5,8 +5,8 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// tokens are counts as the program names them. Input holds what was read from a
-// cache or written to one, output what was reasoned.
+// tokens are counts with the program's names. Input includes cached tokens,
+// output includes reasoning.
 type tokens struct {
 	Input      loop.Count `json:"inputTokens"`
 	Cached     loop.Count `json:"cachedInputTokens"`
@@ -23,17 +23,17 @@ func (t tokens) toUsage() loop.Usage {
 	}
 }
 
-// counts keeps the counters of conversations: that of the turn, and those that
-// it starts.
+// counts keeps the counters of the turn's conversation and of those that it
+// starts.
 type counts struct {
 	last    map[string]loop.Usage
-	call    loop.Usage // the last call of the model
-	written int64      // bytes of the answer on its way
-	bad     bool       // something was reported that is not a count
+	call    loop.Usage // of the model's last call
+	written int64      // bytes of the answer in progress
+	bad     bool       // an invalid count was reported
 }
 
-// takeUpdate takes counters. Those that were told before the turn began are where
-// it begins.
+// takeUpdate takes new counters. Before means that they were reported before the
+// turn began.
 func (c *counts) takeUpdate(p params, before bool, model string) []agent.Event {
 	thread, total := string(p.Thread), p.Usage.Total
 	if total.isBad() {
@@ -49,9 +49,9 @@ func (c *counts) takeUpdate(p params, before bool, model string) []agent.Event {
 	return []agent.Event{{Kind: agent.EventUsage, Model: model, Usage: used}}
 }
 
-// completeUsage says how exact what was told of is. A turn that was cut has used more:
-// the call on its way, or that which asked for the tool at work, is told of only
-// later. It is taken to be as long as the one before.
+// completeUsage marks how exact the usage is. A turn that was cut has used more:
+// the call in progress is not reported any more. It is estimated to be as long as
+// the one before.
 func (c *counts) completeUsage(r *agent.Result, exact, calling bool, model string) {
 	source := loop.UsageReported
 	if !exact {
