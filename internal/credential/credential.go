@@ -1,18 +1,18 @@
-// Package credential finds what an agent identifies itself with, and lends
-// logins. A key stays outside of the sandbox and is put into requests on their
-// way, so that every token is metered. A subscription's login is copied into the
-// home of the program, to one run at a time; if the program renews it, the
-// renewed one comes back to the user's file when the run has ended.
+// Package credential finds the key or login of an agent, and lends logins to runs.
+// A key stays outside of the sandbox and is added to requests on their way, so that
+// every token is metered. The login of a subscription is copied into the home of the
+// program, for one run at a time; if the program renews it, the renewed login is
+// written back to the user's file when the run has ended.
 //
-// It never asks a network, so it never knows whether a vendor would accept what
-// it found. It never shows a key, never sends a vendor's key to another host
-// than the vendor's or this machine, never lends the logins of MCP servers, and
-// never writes anything into the user's file but a login of the same form and
-// the same account, after a run that was not refused and in which a host that
-// renews tokens answered, or one that a person asks for. Whatever it replaces or
-// does not use is kept. It cannot look into the program's connections: whoever
-// lends a login lets the agent read it, and an agent that asks the right host
-// may still leave a token of its own in its place.
+// It never uses the network, so it does not know whether a vendor would accept what
+// it found. It never shows a key, never sends a vendor's key to a host other than
+// the vendor's or this machine, and never lends the logins of MCP servers. It writes
+// only two kinds of login into the user's file: one of the same form and account,
+// after a run that was not refused and in which a host that renews tokens answered,
+// and one that a person asks for. It keeps a copy of whatever it replaces or does
+// not use. It cannot look into the program's connections: an agent can read a login
+// that it is lent, and one that asks the right host may still leave a token of its
+// own in the login's place.
 package credential
 
 import (
@@ -29,7 +29,7 @@ import (
 // Scheme is how a key is put into a request.
 type Scheme string
 
-// The schemes. Keyless is for a model on this machine that wants none.
+// The schemes. Keyless is for a model on this machine that needs no key.
 const (
 	Keyless    Scheme = ""
 	Bearer     Scheme = "bearer"         // Authorization: Bearer KEY
@@ -37,26 +37,26 @@ const (
 	XGoogleKey Scheme = "x-goog-api-key" // x-goog-api-key: KEY
 )
 
-// Credential is what one agent identifies itself with. It prints without its
-// key. The zero Credential is none: the program is on its own, and not metered.
+// Credential is the key or login of one agent. It prints without the key. The zero
+// Credential means that pawl gives the program nothing and does not meter it.
 type Credential struct {
 	Auth     loop.Auth
 	Account  string   // the same for every run with it: "anthropic:1f2e3d4c", from the key's digest, or "claude:login"
-	Provider string   // whose shape of requests a key goes with: anthropic openai gemini; empty for a login
-	Base     *url.URL // where the provider is; nil for a login
-	BaseFrom string   // the variable of the environment that names Base; empty: the definition, the roster, or the vendor's own
+	Provider string   // the vendor whose request format is used: anthropic openai gemini; empty for a login
+	Base     *url.URL // the address of the provider; nil for a login
+	BaseFrom string   // the environment variable that names Base; empty: the definition, the roster, or the vendor's own
 	Scheme   Scheme
 	From     string   // the variable, or the file as people write it
-	Agent    string   // of a login: the driver whose it is
+	Agent    string   // of a login: its driver
 	Renews   []string // of a login: hosts that give its program a new token
-	File     string   // of a login: where it really lies
-	Name     string   // of a login: where it belongs below the program's home
+	File     string   // of a login: its path with symbolic links resolved
+	Name     string   // of a login: its path below the program's home
 
-	key *string // behind a pointer, which no way of printing follows
+	key *string // a pointer, which no way of printing follows
 }
 
-// Key is the key of an injected credential, or the token of a lent one that is no
-// file. It is empty for any other.
+// Key returns the key of an injected credential, or the token of a lent one that
+// comes from a variable. It is empty for any other.
 func (c Credential) Key() string {
 	if c.key == nil {
 		return ""
@@ -64,8 +64,8 @@ func (c Credential) Key() string {
 	return *c.key
 }
 
-// Secrets are what must not be written anywhere: the key or token, if there is
-// one. The secrets of a login in a file are those of its Loan.
+// Secrets returns what must not be written anywhere: the key or token, if there is
+// one. The secrets of a login in a file are returned by its Loan.
 func (c Credential) Secrets() []redact.Secret {
 	if c.Key() == "" {
 		return nil
@@ -84,16 +84,16 @@ func (c Credential) String() string {
 	return fmt.Sprintf("%s %s from %s", c.Auth, c.Account, c.From)
 }
 
-// GoString is String.
+// GoString returns String, so that %#v does not show the key.
 func (c Credential) GoString() string { return c.String() }
 
-// Format writes String, whatever the verb.
+// Format writes String for every verb.
 func (c Credential) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
-// LogValue is String.
+// LogValue returns String.
 func (c Credential) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// MarshalJSON says where the credential comes from, never what it is.
+// MarshalJSON encodes where the credential comes from, never the key.
 func (c Credential) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Auth    loop.Auth `json:"auth,omitempty"`
@@ -102,7 +102,7 @@ func (c Credential) MarshalJSON() ([]byte, error) {
 	}{c.Auth, c.Account, c.From})
 }
 
-// DescribeAuth says in one sentence what a way of getting at a model is worth.
+// DescribeAuth says in one sentence what auth guarantees.
 func DescribeAuth(auth loop.Auth) string {
 	switch auth {
 	case loop.AuthInject:

@@ -16,33 +16,33 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// Want is who needs a credential, and where it may come from.
+// Want says which agent needs a credential, and where it may come from.
 type Want struct {
 	Profile  agent.Profile // of the driver
-	Provider string        // of the definition or the roster; empty: the driver's usual one
+	Provider string        // of the definition or the roster; empty: any that the driver can reach
 	BaseURL  string        // of the definition or the roster; empty: the vendor's own
 	Auth     loop.Auth     // empty: inject before lend
 	Environ  []string      // the runtime's own
-	Home     string        // of the user; empty: there is none
-	SignIn   string        // what a person does to sign in, for advice; empty: what the program's name says
+	Home     string        // of the user; empty: the user has none
+	SignIn   string        // how a person signs in, for advice; empty: "sign in with" and the program's name
 	Now      time.Time
 }
 
-// Find returns what the agent is to identify itself with.
+// Find returns the key or login for the agent.
 //
 // A key comes from the runtime's environment: ANTHROPIC_API_KEY, then
 // ANTHROPIC_AUTH_TOKEN; OPENAI_API_KEY, then CODEX_API_KEY; GEMINI_API_KEY, then
 // GOOGLE_API_KEY. With a base_url that is not the vendor's it is PAWL_API_KEY,
 // then NAME_API_KEY for a provider NAME that pawl does not know; only a server
-// on this machine also gets the vendor's, and needs none.
+// on this machine may also get the vendor's key, and needs no key.
 //
-// A gateway in the same environment (ANTHROPIC_BASE_URL, OPENAI_BASE_URL,
-// OPENAI_API_BASE, GOOGLE_GEMINI_BASE_URL) takes the place of a base_url that
-// nobody wrote. The vendor's key beside it goes to that gateway and nowhere
-// else; no other key does, and no login is lent while it is set.
+// If there is no base_url, a gateway in the same environment (ANTHROPIC_BASE_URL,
+// OPENAI_BASE_URL, OPENAI_API_BASE, GOOGLE_GEMINI_BASE_URL) is used. The vendor's key
+// in that environment goes only to that gateway, and no other key does. No login is
+// lent while a gateway is set.
 //
-// A driver that has neither models to be metered nor a login gets the zero
-// Credential, if nothing else is asked for. What cannot be had is a *loop.Fault
+// A driver with neither metered models nor a login gets the zero Credential, unless
+// w asks for something else. If there is no credential, the error is a *loop.Fault
 // that says what to do.
 func Find(w Want) (Credential, error) {
 	base, err := BaseURL(w.BaseURL)
@@ -64,11 +64,11 @@ func (w Want) invalidAuth() error {
 	return &loop.Fault{Exit: loop.ExitUsage, What: "auth", Why: fmt.Sprintf("%q is not one of its values", w.Auth), Fix: "write inject or lend"}
 }
 
-// findKeyOrLogin prefers a key. A login is for the vendor only, so a base_url rules it
-// out.
+// findKeyOrLogin returns a key if there is one, and otherwise a login. A login is for
+// the vendor only, so it cannot be used with a base_url.
 func (w Want) findKeyOrLogin(base *url.URL) (Credential, error) {
 	keyed, lent := len(w.Profile.Providers) > 0, len(w.Profile.Login.Files) > 0 && base == nil
-	if !keyed && !lent && w.Provider == "" && base == nil { // A program of which pawl knows nothing.
+	if !keyed && !lent && w.Provider == "" && base == nil { // pawl knows nothing about the program.
 		return Credential{}, nil
 	}
 	c, keyErr := w.findKey(base)
@@ -131,8 +131,9 @@ func (w Want) findKey(base *url.URL) (Credential, error) {
 	return Credential{}, w.missingKey(names, base, missing)
 }
 
-// missingKey says which key is missing. With a base_url, missing.from is the gateway
-// of the environment for which the vendor's keys are meant instead.
+// missingKey returns an error that names the missing key. With a base_url,
+// missing.from is the variable with the gateway for which the vendor's keys are
+// meant instead.
 func (w Want) missingKey(names []string, base *url.URL, missing destination) error {
 	switch {
 	case missing.base == nil:
@@ -161,8 +162,8 @@ func newInjected(v vendor, to destination, k variable, key string) Credential {
 	}
 }
 
-// RequestShape is in whose shape of requests a provider is asked: a provider that pawl
-// does not know, behind a base_url, is taken to speak like OpenAI.
+// RequestShape returns the vendor whose request format a provider uses. A provider
+// that pawl does not know, with a base_url, is assumed to use that of OpenAI.
 func RequestShape(provider, baseURL string) string {
 	if _, known := vendorOf(provider); !known && provider != "" && baseURL != "" {
 		return "openai"
@@ -170,8 +171,8 @@ func RequestShape(provider, baseURL string) string {
 	return provider
 }
 
-// vendorsFor are the vendors whose requests the driver may send, in the order in
-// which keys are looked for.
+// vendorsFor returns the vendors whose requests the driver may send, in the order in
+// which their keys are looked up.
 func (w Want) vendorsFor(base *url.URL) ([]vendor, error) {
 	var can []vendor
 	for _, name := range w.Profile.Providers {
@@ -201,8 +202,8 @@ func (w Want) vendorsFor(base *url.URL) ([]vendor, error) {
 	return can[i : i+1], nil
 }
 
-// usualVendors is for a driver whose provider nobody named: all that it can reach, but
-// one for a base_url, whose host may say whose it is.
+// usualVendors returns the vendors if no provider is named: all that the driver can
+// reach, but with a base_url only the vendor of its host, or else the first.
 func usualVendors(can []vendor, base *url.URL) []vendor {
 	if base == nil {
 		return can
@@ -226,7 +227,7 @@ func noneSet(names []string) string {
 	return "none of " + strings.Join(names, ", ") + " is set"
 }
 
-// isSendable reports whether a text can stand in a header.
+// isSendable reports whether key can be sent in a header.
 func isSendable(key string) bool {
 	return !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
 }

@@ -17,12 +17,11 @@ import (
 	"github.com/pawl-run/pawl/internal/redact"
 )
 
-// form is the login in a file: a JSON object, as encoding/json decodes it with
-// numbers as they are written.
+// form is a decoded login: a JSON object as encoding/json decodes it with UseNumber.
 type form = map[string]any
 
-// parseLogin reads a login. Two members of one name are an error, because programs
-// do not agree on which of them counts.
+// parseLogin parses a login. Two members with the same name are an error, because
+// programs do not agree on which of them counts.
 func parseLogin(data []byte) (form, error) {
 	switch {
 	case len(data) > mostLogin:
@@ -46,7 +45,7 @@ func parseLogin(data []byte) (form, error) {
 	return f, nil
 }
 
-// mostDepth is how deep a login may be nested. Those known are 3 deep.
+// mostDepth is how deep a login may be nested. Known logins are 3 deep.
 const mostDepth = 16
 
 func decodeValue(d *json.Decoder, depth int) (any, error) {
@@ -94,10 +93,10 @@ func decodeObject(d *json.Decoder, depth int) (any, error) {
 	return f, err
 }
 
-// sameForm returns why after cannot be a renewed before, or nil: all members
-// are the same ones, of the same types, and only tokens, their scopes and their
-// times are different. What describes a login, and its times, may also come and
-// go: programs find them out when they renew it.
+// sameForm returns nil if after can be a renewed before, and otherwise why not. Both
+// must have the same members with the same types, and only tokens, their scopes and
+// their times may differ. Members that describe the login, and times, may also be
+// new or missing: programs learn them when they renew it.
 func sameForm(before, after form) error {
 	for _, name := range sortedNames(after) {
 		if _, ok := before[name]; !ok && !mayBeNew(name, after[name]) {
@@ -119,8 +118,9 @@ func sameForm(before, after form) error {
 	return nil
 }
 
-// sameAccount returns why after belongs to somebody else than before, or nil.
-// Tokens that can be read (JWT) say whose they are; most vendors' cannot.
+// sameAccount returns nil unless a token of after names another owner than that of
+// before. Only tokens that can be read (JWT) name their owner; those of most vendors
+// cannot.
 func sameAccount(before, after form) error {
 	now := tokenOwners(after)
 	for name, who := range tokenOwners(before) {
@@ -136,10 +136,11 @@ func sameAccount(before, after form) error {
 	return nil
 }
 
-// ownerClaims are the claims of a token that say whose it is.
+// ownerClaims are the claims of a token that name its owner.
 var ownerClaims = []string{"sub", "email", "userid", "accountid", "organizationid", "chatgptuserid", "chatgptaccountid"}
 
-// tokenOwners are the claims about the owner in each member that is a readable token.
+// tokenOwners returns the claims about the owner, by the name of the member, for each
+// member that is a readable token.
 func tokenOwners(f form) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	walkMembers(f, func(name string, v any) {
@@ -168,6 +169,8 @@ func tokenOwners(f form) map[string]map[string]string {
 	return all
 }
 
+// mayBeNew reports whether a renewed login may have a member that the login before did
+// not have.
 func mayBeNew(name string, v any) bool {
 	switch {
 	case isDescription(name):
@@ -178,16 +181,16 @@ func mayBeNew(name string, v any) bool {
 	return normalizeName(name) == "clientid" && v != nil && isWord(v)
 }
 
-// isDescription reports whether a member says what kind of a login it is, and
-// nothing is done with it but to show it and to choose among models.
+// isDescription reports whether a member describes the kind of login. Programs only
+// show it and choose models by it.
 func isDescription(name string) bool {
 	return slices.Contains([]string{"subscriptiontype", "subscriptiontypesource", "subscriptiontypeverifiedat", "ratelimittier"}, normalizeName(name))
 }
 
-// mostWord is how long a value is that describes something.
+// mostWord is the largest length of a describing value.
 const mostWord = 100
 
-// isWord reports whether a value is nothing, a number or a short word.
+// isWord reports whether a value is null, a number or a short word.
 func isWord(v any) bool {
 	switch v := v.(type) {
 	case nil, json.Number:
@@ -218,8 +221,8 @@ func sameMember(name string, before, after any) error {
 	return checkPlausible(name, after)
 }
 
-// checkPlausible refuses values that no vendor gives: what is empty, holds blanks or
-// line breaks, or is a list of anything but words.
+// checkPlausible refuses values that no vendor issues: an empty text, a text with
+// blanks or line breaks, a number that is not a time, a list of anything but words.
 func checkPlausible(name string, v any) error {
 	switch v := v.(type) {
 	case string:
@@ -245,13 +248,13 @@ func checkPlausible(name string, v any) error {
 	return nil
 }
 
-// normalizeName is a name in lower case without what joins its words.
+// normalizeName returns a name in lower case without "_", "-" and ".".
 func normalizeName(name string) string {
 	return strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(name))
 }
 
-// isRenewable reports whether a vendor gives a member of this name anew. Places to
-// send tokens to are never among them.
+// isRenewable reports whether a vendor may change a member of this name when it
+// renews a login. Addresses to which tokens are sent are never among them.
 func isRenewable(name string) bool {
 	name = normalizeName(name)
 	if containsAny(name, "url", "uri", "host", "endpoint", "client", "type", "id") && name != "idtoken" {
@@ -260,15 +263,15 @@ func isRenewable(name string) bool {
 	return containsAny(name, "token", "access", "refresh", "scope") || isTimeName(name)
 }
 
-// isTimeName reports whether a member says when its login ends, or since when there
-// is a newer one.
+// isTimeName reports whether a member of this name is the time at which its login
+// ends or was last renewed.
 func isTimeName(name string) bool { return containsAny(normalizeName(name), "expir", "lastrefresh") }
 
 func containsAny(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// latestTime is the latest of the times in a login, and zero where it has none. Of two
+// latestTime returns the latest of the times in a login, zero if it has none. Of two
 // logins of one form, the one that was renewed later has the later one.
 func latestTime(f form) time.Time {
 	var latest time.Time
@@ -280,7 +283,8 @@ func latestTime(f form) time.Time {
 	return latest
 }
 
-// parseTime reads seconds or milliseconds since 1970, or RFC 3339.
+// parseTime parses seconds or milliseconds since 1970, or RFC 3339. It returns the
+// zero time for any other value.
 func parseTime(v any) time.Time {
 	switch v := v.(type) {
 	case json.Number:
@@ -300,7 +304,7 @@ func parseTime(v any) time.Time {
 	return time.Time{}
 }
 
-// canRenew reports whether a login has something to get a new token with.
+// canRenew reports whether a login has a refresh token.
 func canRenew(f form) bool {
 	found := false
 	walkMembers(f, func(name string, v any) {
@@ -310,7 +314,7 @@ func canRenew(f form) bool {
 	return found
 }
 
-// secretMembers are the members of a login that must not be written anywhere.
+// secretMembers returns the members of a login that must not be written anywhere.
 func secretMembers(f form) []redact.Secret {
 	var out []redact.Secret
 	walkMembers(f, func(name string, v any) {
@@ -322,7 +326,7 @@ func secretMembers(f form) []redact.Secret {
 	return out
 }
 
-// shortSecret is the least length of what is taken for a secret.
+// shortSecret is the smallest length of a value that counts as a secret.
 const shortSecret = 8
 
 func isSecret(name, text string) bool {
@@ -332,8 +336,8 @@ func isSecret(name, text string) bool {
 	return containsAny(name, "token", "key", "secret", "access", "refresh", "pass", "jwt")
 }
 
-// walkMembers visits the members that are no objects, in order of their names.
-// Elements of a list have the name of the list.
+// walkMembers visits the members that are not objects, in the order of their names.
+// Elements of a list are visited with the name of the list.
 func walkMembers(f form, visit func(name string, v any)) {
 	var at func(name string, v any)
 	at = func(name string, v any) {

@@ -18,18 +18,18 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// KeptLogin is a login that is in no program's file: one that was replaced, or
-// that a program left and pawl did not trust.
+// KeptLogin is a login that is not in use: one that was replaced, or that a program
+// left and pawl did not trust.
 type KeptLogin struct {
 	ID    string    `json:"id"`    // claude-1f2e3d4c
-	Agent string    `json:"agent"` // the driver whose it is
-	From  string    `json:"from"`  // the file where it would go, as people write it
-	Run   string    `json:"run"`   // in which it was replaced or left
+	Agent string    `json:"agent"` // its driver
+	From  string    `json:"from"`  // the user's file for it, as people write it
+	Run   string    `json:"run"`   // the run in which it was replaced or left
 	Why   string    `json:"why"`
 	At    time.Time `json:"at"`
 }
 
-// keptFile is a kept login on the disk.
+// keptFile is the content of the file of a kept login.
 type keptFile struct {
 	KeptLogin
 
@@ -38,12 +38,13 @@ type keptFile struct {
 	Login []byte `json:"login"`
 }
 
-// mostKept is how many logins are kept of one driver. The oldest go first.
+// mostKept is how many logins are kept per driver. The oldest are removed first.
 const mostKept = 8
 
 func (l Lender) keptPath(id string) string { return filepath.Join(l.Dir, id+".kept") }
 
-// keepAside keeps a login for a person to decide about, and returns its id.
+// keepAside stores a login, so that a person can decide what to do with it, and
+// returns its id.
 func (l Lender) keepAside(n note, login []byte, why string) (string, error) {
 	sum := sha256.Sum256(append([]byte(n.File+"\x00"), login...))
 	k := keptFile{
@@ -57,7 +58,7 @@ func (l Lender) keepAside(n note, login []byte, why string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("keep a login: %w", err)
 	}
-	all, _ := l.readKept(n.Agent) // The login is kept; old ones that cannot be listed stay, too.
+	all, _ := l.readKept(n.Agent) // The login is stored; old ones that cannot be listed are not removed.
 	for _, old := range all[min(mostKept, len(all)):] {
 		if old.ID != k.ID {
 			_ = os.Remove(l.keptPath(old.ID))
@@ -66,8 +67,8 @@ func (l Lender) keepAside(n note, login []byte, why string) (string, error) {
 	return k.ID, nil
 }
 
-// readKept are the kept logins of a driver, or of all with an empty name, the newest
-// first.
+// readKept returns the kept logins of a driver, or of all drivers if agent is empty,
+// the newest first.
 func (l Lender) readKept(agent string) ([]keptFile, error) {
 	entries, err := os.ReadDir(l.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -80,7 +81,7 @@ func (l Lender) readKept(agent string) ([]keptFile, error) {
 		info, err := entry.Info()
 		text, unread := os.ReadFile(path)
 		if err != nil || unread != nil || json.Unmarshal(text, &k) != nil || filepath.Base(path) != k.ID+".kept" {
-			continue // Not one of ours, or gone by now.
+			continue // It is another file, or was removed meanwhile.
 		}
 		if k.At = info.ModTime(); agent == "" || k.Agent == agent {
 			all = append(all, k)
@@ -90,7 +91,7 @@ func (l Lender) readKept(agent string) ([]keptFile, error) {
 	return all, nil
 }
 
-// ListKept lists the logins that are kept, the newest first.
+// ListKept returns the kept logins, the newest first.
 func (l Lender) ListKept() ([]KeptLogin, error) {
 	all, err := l.readKept("")
 	list := make([]KeptLogin, 0, len(all))
@@ -100,8 +101,8 @@ func (l Lender) ListKept() ([]KeptLogin, error) {
 	return list, err
 }
 
-// FindKept returns the newest login that is kept of a driver, or the one with an id.
-// None is a *loop.Fault.
+// FindKept returns the newest kept login of the driver name, or the one with the id
+// name. If there is none, the error is a *loop.Fault.
 func (l Lender) FindKept(name string) (KeptLogin, error) {
 	k, err := l.findKeptFile(name)
 	return k.KeptLogin, err
@@ -121,15 +122,15 @@ func (l Lender) findKeptFile(name string) (keptFile, error) {
 	}
 }
 
-// Swapped is an exchange of logins.
+// Swapped is the result of SwapLogin.
 type Swapped struct {
-	Taken KeptLogin `json:"taken"` // the one that is in the user's file now
-	Kept  string    `json:"kept"`  // the id of the one that was there; empty: there was none
-	Chain string    `json:"-"`     // the audit chain of the loop whose run left it
+	Taken KeptLogin `json:"taken"` // the login that is in the user's file now
+	Kept  string    `json:"kept"`  // the id of the login that was there; empty: there was none
+	Chain string    `json:"-"`     // the audit chain of the loop whose run left Taken
 }
 
-// SwapLogin puts a kept login into the user's file, and keeps what was there. A login
-// that a run has is a *loop.HeldError.
+// SwapLogin writes a kept login into the user's file, and keeps what was there. If a
+// run has the login, the error is a *loop.HeldError.
 func (l Lender) SwapLogin(ctx context.Context, name, why string) (Swapped, error) {
 	k, err := l.findKeptFile(name)
 	if err != nil {

@@ -29,22 +29,22 @@ var (
 
 // Lender lends logins to one run.
 type Lender struct {
-	Dir    string      // of pawl's home; claims, notes and logins that were put aside lie here
+	Dir    string      // in pawl's home, for claims, notes and kept logins
 	Holder loop.Holder // this process
 	Run    string      // the id of the run
 	Chain  string      // the audit chain of its loop
-	// Reopen finds the home of a run that died with a login, so that what its
-	// program renewed is not lost. Its error is that the home is gone. Nil: such a
-	// login is lost.
+	// Reopen returns the home of a run that died with a login, so that a login that
+	// its program renewed is not lost. It returns an error if the home is gone. If
+	// Reopen is nil, such a login is lost.
 	Reopen func(run string) (agent.Home, error)
 }
 
-// Loan is a login that a run has, in the home of a program while a turn lasts.
-// Nobody else gets it until the run has ended, or a turn has ended in which the
-// program did not renew it.
+// Loan is a login that is lent to a run. During a turn it is in the home of a program.
+// Nobody else gets it until the run has ended, or until a turn has ended and no turn
+// has renewed it.
 type Loan struct {
-	// Before is what came back from a run that died with this login. The zero
-	// Returned is that there was none.
+	// Before is what became of the login in an earlier run that died with it. It is
+	// zero if there was no such run.
 	Before Returned
 
 	lender Lender
@@ -54,7 +54,7 @@ type Loan struct {
 	note   note
 }
 
-// note is what a loan leaves behind if its process dies.
+// note is the record of a loan on the disk, in case its process dies.
 type note struct {
 	Run   string `json:"run"`
 	Chain string `json:"chain"`
@@ -62,18 +62,18 @@ type note struct {
 	From  string `json:"from"`
 	File  string `json:"file"`
 	Name  string `json:"name"`
-	Host  []byte `json:"host"` // what lay in File
+	Host  []byte `json:"host"` // the content of File when it was lent
 	Copy  []byte `json:"copy"` // what was lent in the last turn
 
-	Renewed  []byte `json:"renewed,omitempty"` // what a turn of the run left in its place; nil: none did
+	Renewed  []byte `json:"renewed,omitempty"` // the login that a turn of the run left in its place; nil: none did
 	Answered bool   `json:"answered"`          // a host that renews tokens answered in such a turn
-	Deserved bool   `json:"deserved"`          // the run is over, and the user's file may get it
+	Deserved bool   `json:"deserved"`          // the run is over, and Renewed may be written to File
 }
 
-// Lend copies a login into the home of a program. Somebody else's loan of it is
-// a *loop.HeldError that names them: it does not wait. Any other error is a
+// Lend copies a login into the home of a program. If somebody else has it, the error
+// is a *loop.HeldError that names them; Lend does not wait. Any other error is a
 // *loop.Fault. The caller ends the turn of the loan when the last process of the
-// program is gone, and before the home is removed.
+// program is dead, and before it removes the home.
 func (l Lender) Lend(ctx context.Context, c Credential, into agent.Home) (*Loan, error) {
 	if c.Auth != loop.AuthLend || c.File == "" {
 		return nil, lendFault(c, errors.New("it is not a login"), "write auth: lend")
@@ -94,13 +94,13 @@ func lendFault(c Credential, err error, fix string) error {
 	return &loop.Fault{Exit: loop.ExitMissing, What: "lend " + c.From, Why: err.Error(), Fix: fix, Err: err}
 }
 
-// pathFor is a file of pawl's about a login.
+// pathFor returns the path of pawl's own file about the login in file.
 func (l Lender) pathFor(file, suffix string) string {
 	sum := sha256.Sum256([]byte(file))
 	return filepath.Join(l.Dir, hex.EncodeToString(sum[:8])+suffix)
 }
 
-// claimLogin claims the login, and writes into the claim who has it.
+// claimLogin claims the login, and writes its holder into the claim.
 func (l Lender) claimLogin(c Credential) (*os.File, error) {
 	path := l.pathFor(c.File, ".lock")
 	claim, err := flock.Try(path)
@@ -127,7 +127,7 @@ func (l Lender) claimLogin(c Credential) (*os.File, error) {
 	return claim, nil
 }
 
-// readHolder is who has a claim. It is zero for the moment in which they write it.
+// readHolder returns the holder of a claim. It is zero while the holder writes it.
 func readHolder(path string) (h loop.Holder) {
 	if text, err := readRegular(path); err == nil {
 		_ = json.Unmarshal(text, &h)
@@ -135,8 +135,8 @@ func readHolder(path string) (h loop.Holder) {
 	return h
 }
 
-// fetchAndCopy fetches what a run that died left, and copies the login. The note is
-// there before the copy, so that there is no copy that nobody knows of.
+// fetchAndCopy settles the login of an earlier run that died, and copies the login.
+// The note is written before the copy, so that every copy is on record.
 func (l *Loan) fetchAndCopy(ctx context.Context) error {
 	var err error
 	if l.Before, err = l.lender.fetchNote(ctx, l.from.File, ""); err != nil {
@@ -151,8 +151,8 @@ func (l *Loan) fetchAndCopy(ctx context.Context) error {
 	return l.copyIn(ctx)
 }
 
-// LendAgain puts the login that an earlier turn of the run renewed into the home of
-// the next one. The error is a *loop.Fault.
+// LendAgain copies the login that an earlier turn of the run renewed into the home of
+// the next turn. The error is a *loop.Fault.
 func (l *Loan) LendAgain(ctx context.Context, into agent.Home) error {
 	l.into, l.Before = into, Returned{}
 	l.note.Copy = l.note.Renewed
@@ -175,9 +175,9 @@ func (l *Loan) copyIn(ctx context.Context) error {
 	return afterCopy.Hit(ctx)
 }
 
-// FetchLeft keeps what a run that died made of the logins that it was lent, for
-// whoever removes its home. A login that another run has by now was fetched by
-// that one.
+// FetchLeft saves what became of the logins of a run that died. It is called before
+// the run's home is removed. It skips a login that another run has by now, because
+// that run has saved it.
 func (l Lender) FetchLeft(ctx context.Context, run string) (back []Returned, err error) {
 	notes, err := dirglob.Find(l.Dir, "*.lent")
 	if err != nil {
@@ -203,8 +203,8 @@ func (l Lender) FetchLeft(ctx context.Context, run string) (back []Returned, err
 	return back, err
 }
 
-// fetchNote keeps what a run that died with this login made of it. With
-// the id of a run it leaves alone what any other left.
+// fetchNote saves what became of the login of a run that died, by its note. If run is
+// not empty, it ignores the notes of other runs.
 func (l Lender) fetchNote(ctx context.Context, file, run string) (r Returned, err error) {
 	text, err := os.ReadFile(l.pathFor(file, ".lent"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -241,8 +241,8 @@ func (l Lender) removeNote(file string) error {
 	return nil
 }
 
-// Secrets are what must not be written anywhere as long as anything of the run
-// is: those that were lent, and those that the program's file holds by now.
+// Secrets returns what must not be written anywhere while the run writes: the secrets
+// that were lent, and those that are in the program's file by now.
 func (l *Loan) Secrets() []redact.Secret {
 	out := append(secretsIn(l.note.Host), secretsIn(l.note.Renewed)...)
 	if l.into == nil {
@@ -254,7 +254,7 @@ func (l *Loan) Secrets() []redact.Secret {
 	return out
 }
 
-// keyLine is a member of what is not JSON: NAME=value, NAME: value.
+// keyLine matches a member of a file that is not JSON: NAME=value, NAME: value.
 var keyLine = lazyregexp.New(`(?m)^[ \t]*(?:export[ \t]+)?["']?([A-Za-z_][\w.-]*)["']?[ \t]*[=:][ \t]*["']?([^\s"'#]+)`)
 
 func secretsIn(data []byte) []redact.Secret {
@@ -270,14 +270,14 @@ func secretsIn(data []byte) []redact.Secret {
 	return out
 }
 
-// isWithheld reports whether a member of a login is none of the program's vendor:
-// what the user has for MCP servers is for those alone.
+// isWithheld reports whether a member of a login is not lent: logins for MCP servers
+// are not for the program's vendor.
 func isWithheld(name string) bool { return strings.HasPrefix(normalizeName(name), "mcp") }
 
-// lendablePart is what of a file is lent: all, byte for byte, unless something is
-// withheld.
+// lendablePart returns the part of a file that is lent: the file itself, unless
+// something in it is withheld.
 func lendablePart(host []byte) []byte {
-	f, _ := parseLogin(host) // Of what is not JSON nothing is withheld.
+	f, _ := parseLogin(host) // From a file that is not JSON nothing is withheld.
 	all := len(f)
 	for name := range f {
 		if isWithheld(name) {
@@ -294,9 +294,9 @@ func lendablePart(host []byte) []byte {
 	return text
 }
 
-// mergeWithheld is a renewed login with what was withheld of the file.
+// mergeWithheld returns a renewed login with what was withheld from the file.
 func mergeWithheld(host, renewed []byte) ([]byte, error) {
-	before, _ := parseLogin(host) // Of what is not JSON nothing was withheld.
+	before, _ := parseLogin(host) // From a file that is not JSON nothing was withheld.
 	after, err := parseLogin(renewed)
 	if err != nil {
 		return nil, err

@@ -19,10 +19,10 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// mostLogin is how large the file of a login may be. Those known are 1 to 10 KiB.
+// mostLogin is the largest size of a login's file. Known ones have 1 to 10 KiB.
 const mostLogin = 64 << 10
 
-// movableFolders are folders below the home that a variable may put somewhere else.
+// movableFolders are folders below the home that a variable may move.
 var movableFolders = []struct{ folder, variable string }{
 	{".claude/", "CLAUDE_CONFIG_DIR"},
 	{".codex/", "CODEX_HOME"},
@@ -30,8 +30,8 @@ var movableFolders = []struct{ folder, variable string }{
 	{".config/", "XDG_CONFIG_HOME"},
 }
 
-// findLogin finds the login that the driver's program keeps on this machine: a token
-// in the environment, which any number of runs may have at a time, or a file.
+// findLogin finds the login that the driver's program has on this machine: a token in
+// the environment, which any number of runs may use at a time, or a file.
 func (w Want) findLogin(base *url.URL) (Credential, error) {
 	if err := w.checkLendable(base); err != nil {
 		return Credential{}, err
@@ -78,7 +78,7 @@ func (w Want) findLogin(base *url.URL) (Credential, error) {
 	return Credential{}, w.missingFault(why, w.signIn())
 }
 
-// keychainNote is why a program may have a login all the same.
+// keychainNote says why a program may have a login that is not in a file.
 func keychainNote() string {
 	if runtime.GOOS == "darwin" {
 		return ", and one in the keychain cannot be lent"
@@ -96,9 +96,9 @@ func (w Want) checkLendable(base *url.URL) error {
 	return nil
 }
 
-// checkNoGateway refuses to lend a login where the environment leads the program's
-// libraries to a gateway: the login is for the vendor, and whoever set the
-// gateway does not expect the vendor to be asked.
+// checkNoGateway refuses to lend a login if the environment names a gateway for the
+// program's libraries: the login is for the vendor, and whoever set the gateway does
+// not expect that the vendor is used.
 func (w Want) checkNoGateway() error {
 	for _, v := range vendors {
 		if !slices.Contains(w.Profile.Providers, v.name) || w.Provider != "" && w.Provider != v.name {
@@ -117,7 +117,8 @@ func (w Want) checkNoGateway() error {
 	return nil
 }
 
-// whyUnusable says why a login is none, as far as its form is known.
+// whyUnusable says why data is not a usable login, as far as its form is known. It
+// returns "" if nothing is wrong with it.
 func (w Want) whyUnusable(data []byte) string {
 	login, err := parseLogin(data)
 	if err != nil {
@@ -136,7 +137,8 @@ func (w Want) whyUnusable(data []byte) string {
 	return ""
 }
 
-// loginPath is where a file of a login lies on this machine.
+// loginPath returns the path of a login's file on this machine, "" if the user has no
+// home.
 func (w Want) loginPath(name string) string {
 	for _, e := range movableFolders {
 		below, ok := strings.CutPrefix(name, e.folder)
@@ -150,7 +152,7 @@ func (w Want) loginPath(name string) string {
 	return filepath.Join(w.Home, filepath.FromSlash(name))
 }
 
-// shortPath writes a path below the home of the user as people do.
+// shortPath writes a path below the user's home as ~/path.
 func (w Want) shortPath(path string) string {
 	if rel, err := filepath.Rel(w.Home, path); w.Home != "" && err == nil && filepath.IsLocal(rel) {
 		return "~/" + filepath.ToSlash(rel)
@@ -162,8 +164,8 @@ func (w Want) signIn() string {
 	return cmp.Or(w.SignIn, "sign in with "+cmp.Or(w.Profile.Program, w.Profile.Name))
 }
 
-// readLogin reads a login of the user, and says where it really lies: the user
-// may have a link there, to a folder that is shared between machines.
+// readLogin reads a login of the user, and returns its path with symbolic links
+// resolved: it may be in a folder that is shared between machines.
 func readLogin(path string) (file string, data []byte, err error) {
 	file, err = filepath.EvalSymlinks(path)
 	if err != nil {
@@ -173,7 +175,7 @@ func readLogin(path string) (file string, data []byte, err error) {
 	return file, data, err
 }
 
-// readRegular reads a small file that is not a link.
+// readRegular reads a small regular file. It does not follow a link.
 func readRegular(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -197,7 +199,7 @@ func readRegular(path string) ([]byte, error) {
 	return data, err
 }
 
-// errorText is an error of a file without its path, which is named already.
+// errorText returns the text of a file error without the path.
 func errorText(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err.Error()

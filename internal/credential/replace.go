@@ -10,12 +10,12 @@ import (
 	"github.com/pawl-run/pawl/internal/durable"
 )
 
-// replaceFile gives a file a new content at once, or leaves it as it is. It keeps
-// mode and owner; a new file is for its owner only. The last word before the
-// file is replaced has ready, if there is one.
+// replaceFile replaces the content of a file atomically. It keeps mode and owner; a
+// new file is for its owner only. Ready, if not nil, is called just before the file
+// is replaced, and can prevent that by an error.
 //
-// The name of what is written first is always the same, so that one that a
-// killed process left is used up by the next.
+// The temporary file always has the same name, so that one that a killed process
+// left is removed by the next call.
 func replaceFile(path string, content []byte, ready func() error) error {
 	dir, name := filepath.Split(path)
 	temp := filepath.Join(dir, "."+name+".pawl")
@@ -43,7 +43,7 @@ func replaceFile(path string, content []byte, ready func() error) error {
 	return durable.SyncFolder(filepath.Clean(dir))
 }
 
-// writeLike makes a file of the mode and the owner of another.
+// writeLike creates a file with the mode and the owner of like, if not nil.
 func writeLike(path string, content []byte, like fs.FileInfo) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// setOwner gives a file to the owner of another. Whoever is not root owns both, or
-// fails.
+// setOwner gives f the owner and group of like, if they differ. Only root may change
+// the owner.
 func setOwner(f *os.File, like fs.FileInfo) error {
 	want, ok := like.Sys().(*syscall.Stat_t)
 	if !ok {

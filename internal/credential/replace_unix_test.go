@@ -55,10 +55,10 @@ func TestAFileIsGivenToAnOwnerWhoIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := setOwner(f, nobodys{info}); err != nil {
-		t.Errorf("own = %v of a file whose owner is not known", err)
+		t.Errorf("setOwner = %v of a file whose owner is not known", err)
 	}
 	f.Close()
 	if err := setOwner(f, info); !errors.Is(err, fs.ErrClosed) {
-		t.Errorf("own = %v of a file that is closed", err)
+		t.Errorf("setOwner = %v of a file that is closed", err)
 	}
 }

@@ -21,38 +21,38 @@ var (
 	afterBack  = fault.New("credential.back.after")
 )
 
-// Back is what became of a login that was lent.
+// Back says what became of a login that was lent.
 type Back string
 
 // The ends of a loan.
 const (
 	Unchanged Back = "unchanged" // the program did not renew it
-	Pending   Back = "pending"   // the program left another one; it is settled when the run ends
-	Renewed   Back = "renewed"   // the user's file holds what the program renewed
-	Kept      Back = "kept"      // the user's file stays, and the program's login is kept beside it
-	Refused   Back = "refused"   // the user's file stays: the program's is not a renewed login
+	Pending   Back = "pending"   // the program left another one; Settle decides when the run ends
+	Renewed   Back = "renewed"   // the user's file has the renewed login
+	Kept      Back = "kept"      // the user's file is unchanged, and the program's login is kept
+	Refused   Back = "refused"   // the user's file is unchanged: what the program left is not a renewed login
 )
 
 // Returned is how a loan ended, for the run's record.
 type Returned struct {
 	Back  Back
-	Why   string // empty: nobody has to know
-	Agent string // whose login it is: the driver's name
+	Why   string // empty: there is nothing to explain
+	Agent string // the name of the login's driver
 	From  string // the user's file, as people write it
-	Aside string // the id of the login that was not used or was replaced, among those that List lists; empty: there is none
+	Aside string // the id of the login that was kept (see ListKept); empty: none was
 }
 
 func (n note) newReturned(b Back, why, aside string) Returned {
 	return Returned{Back: b, Why: why, Agent: n.Agent, From: n.From, Aside: aside}
 }
 
-// EndTurn takes the login out of the home of a program whose last process is
-// gone. answered says that a host that renews tokens has answered it. With
-// Pending the loan goes on until Settle; with anything else it has ended. A
-// second EndTurn does nothing.
+// EndTurn reads the login from the home of a program whose last process is dead.
+// Answered means that a host that renews tokens has answered the program. If the
+// result is Pending, the loan lasts until Settle; otherwise it has ended. A second
+// EndTurn does nothing.
 //
-// Its error means that the login could not be kept; the program's home is to be
-// left alone then, because only there it is.
+// An error means that the login could not be saved. The program's home must then not
+// be removed, because it has the only copy.
 func (l *Loan) EndTurn(answered bool) (Returned, error) {
 	if l.claim == nil || l.into == nil {
 		return Returned{Back: Unchanged}, nil
@@ -88,12 +88,12 @@ func whyUnanswered(renews []string) string {
 	return "no answer of " + strings.Join(renews, " or ") + ", which renews it, was seen"
 }
 
-// HasRenewed reports whether a turn has left another login, about which Settle
-// decides.
+// HasRenewed reports whether a turn has left another login, so that Settle must be
+// called.
 func (l *Loan) HasRenewed() bool { return l.claim != nil && l.note.Renewed != nil }
 
-// Close lets others have the login. What Settle did not store is left to whoever
-// finds the run dead. It may be called more than once.
+// Close ends the claim to the login. A login that Settle did not store stays in the
+// note, for FetchLeft or the next Lend. Close may be called more than once.
 func (l *Loan) Close() {
 	if l.claim != nil {
 		l.claim.Close()
@@ -101,14 +101,14 @@ func (l *Loan) Close() {
 	}
 }
 
-// Settle decides about a login that turns of the run have renewed, once the run
-// is over: the user's file gets it, unless refused says why the run does not
-// deserve that, or no host that renews tokens answered. Of two logins that were
-// renewed at the same time, the later one wins. The one that loses is kept in
-// any case. A file that the user has removed stays so.
+// Settle decides, once the run is over, what to do with a login that its turns have
+// renewed. It is written to the user's file, unless refused says why not, or no host
+// that renews tokens answered. If both the user and the run have renewed the login,
+// the later one is used. The login that is not used is always kept. A file that the
+// user has removed is not written again.
 //
-// It leaves the note of the loan, so that a run that dies before its end is on
-// record is settled again; Forget removes it.
+// Settle does not remove the note of the loan, so that a run that dies before its end
+// is on record is settled again; Forget does.
 func (l *Loan) Settle(ctx context.Context, refused string) (Returned, error) {
 	why := refused
 	switch {
@@ -127,7 +127,7 @@ func (l *Loan) Settle(ctx context.Context, refused string) (Returned, error) {
 	return r, l.giveBackFault(err)
 }
 
-// Forget ends the loan for good.
+// Forget ends the loan and removes its note.
 func (l *Loan) Forget() error {
 	defer l.Close()
 	return l.giveBackFault(l.lender.removeNote(l.note.File))
@@ -143,7 +143,7 @@ func (l *Loan) giveBackFault(err error) error {
 	}
 }
 
-// takeBack reads what a program made of its login, and notes it if that could be a
+// takeBack reads the login in a program's home, and sets n.Renewed if it can be a
 // renewed one.
 func (l Lender) takeBack(n *note, home agent.Home) (Returned, error) {
 	ours, err := home.Read(n.Name)
@@ -162,9 +162,9 @@ func (l Lender) takeBack(n *note, home agent.Home) (Returned, error) {
 	return n.newReturned(Pending, "", ""), nil
 }
 
-// settleLeft settles what a run that died made of its login. Unless the run had come to
-// its end, nobody knows whether it would have been refused, and the user's file
-// is not touched.
+// settleLeft settles the login of a run that died. Unless the run had come to its end,
+// it is unknown whether the login would have been refused, so that the user's file is
+// not changed.
 func (l Lender) settleLeft(ctx context.Context, n note) (Returned, error) {
 	if n.Deserved {
 		if host, err := readRegular(n.File); err == nil && bytes.Equal(lendablePart(host), n.Renewed) {
@@ -186,8 +186,7 @@ func (l Lender) settleLeft(ctx context.Context, n note) (Returned, error) {
 	return l.keepLogin(n, n.Renewed, "run "+n.Run+" died before it was known whether it would be refused")
 }
 
-// settleNote gives the user's file what turns have renewed, unless why says what is
-// against that.
+// settleNote writes the renewed login to the user's file, unless why says why not.
 func (l Lender) settleNote(ctx context.Context, n note, why string) (Returned, error) {
 	ours := n.Renewed
 	switch {
@@ -208,9 +207,9 @@ func (l Lender) settleNote(ctx context.Context, n note, why string) (Returned, e
 	return l.settleConflict(ctx, n, host, ours)
 }
 
-// settleConflict is for a login that was renewed on both sides. Whoever renews a login
-// later was accepted by the vendor later, and vendors that let an old token be
-// used twice void the earlier of the two.
+// settleConflict decides about a login that both the user and the program renewed.
+// The one that was renewed later is used: vendors that accept an old token twice
+// invalidate the earlier result.
 func (l Lender) settleConflict(ctx context.Context, n note, host, ours []byte) (Returned, error) {
 	now := lendablePart(host)
 	if bytes.Equal(now, ours) {
@@ -238,8 +237,8 @@ func (l Lender) keepLogin(n note, ours []byte, why string) (Returned, error) {
 	return n.newReturned(Kept, why, aside), err
 }
 
-// keepSuspect keeps a login that has an unexpected form, because a newer version of
-// the program may have written it. What is not JSON is not a login.
+// keepSuspect keeps a login of an unexpected form, which a newer version of the
+// program may have written. A file that is not JSON is not a login.
 func (l Lender) keepSuspect(n note, ours []byte, why string) (string, error) {
 	if f, err := parseLogin(ours); err == nil && len(secretMembers(f)) > 0 {
 		return l.keepAside(n, ours, why)
@@ -247,8 +246,8 @@ func (l Lender) keepSuspect(n note, ours []byte, why string) (string, error) {
 	return "", nil
 }
 
-// storeRenewed replaces the user's file, unless it was changed since it was read. What it
-// held is kept.
+// storeRenewed writes the renewed login to the user's file, unless that has changed
+// since it was read, and keeps what was in it.
 func (l Lender) storeRenewed(ctx context.Context, n note, host, ours []byte, why string) (Returned, error) {
 	text, err := mergeWithheld(host, ours)
 	if err != nil {
@@ -261,7 +260,7 @@ func (l Lender) storeRenewed(ctx context.Context, n note, host, ours []byte, why
 	return n.newReturned(Renewed, why, aside), overwriteFile(ctx, n.File, host, text)
 }
 
-// overwriteFile gives a user's file a new content, unless it is not what it was.
+// overwriteFile replaces the content of a user's file, if it is still was.
 func overwriteFile(ctx context.Context, path string, was, text []byte) error {
 	if err := beforeBack.Hit(ctx); err != nil {
 		return err
@@ -278,11 +277,12 @@ func overwriteFile(ctx context.Context, path string, was, text []byte) error {
 	return afterBack.Hit(ctx)
 }
 
-// mostNews is how much later than the one before a renewed login may end. A time
-// beyond that is made up, so that it wins against every other.
+// mostNews is how much later than the login before a renewed one may end. A later
+// time is not a vendor's: it would win against every other login.
 const mostNews = 400 * 24 * time.Hour
 
-// checkRenewed returns why after cannot be what a vendor makes of before, or nil.
+// checkRenewed returns nil if after can be the result of renewing before, and
+// otherwise why not.
 func checkRenewed(before, after []byte) error {
 	b, err := parseLogin(before)
 	if err != nil {

@@ -7,9 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// CheckPossible returns a *loop.Fault if a driver can never get at its model in the
-// way that a definition or an entry of the roster asks for, whatever this
-// machine has.
+// CheckPossible returns a *loop.Fault if a driver cannot reach its model in the way
+// that a definition or an entry of the roster asks for, on any machine.
 func CheckPossible(p agent.Profile, provider, baseURL string, auth loop.Auth) error {
 	w := Want{Profile: p, Provider: provider, BaseURL: baseURL, Auth: auth}
 	base, err := BaseURL(baseURL)
@@ -36,7 +35,7 @@ func CheckPossible(p agent.Profile, provider, baseURL string, auth loop.Auth) er
 	return withExit(err, loop.ExitUsage)
 }
 
-// withExit is a fault with another exit status.
+// withExit sets the exit status of err if it is a fault.
 func withExit(err error, exit int) error {
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
 		f.Exit = exit

@@ -11,18 +11,18 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// variable is one that may hold a key.
+// variable is an environment variable that may hold a key.
 type variable struct {
 	name   string
 	scheme Scheme
 }
 
-// vendor is one of those whose shape of requests pawl can forward.
+// vendor is a vendor whose requests pawl can forward.
 type vendor struct {
 	name  string
 	host  string
 	keys  []variable // the first that is set counts
-	bases []string   // variables by which its libraries are led to a gateway; the first that is set counts
+	bases []string   // variables that name a gateway for its libraries; the first that is set counts
 }
 
 var vendors = []vendor{
@@ -31,7 +31,7 @@ var vendors = []vendor{
 	{"gemini", "generativelanguage.googleapis.com", []variable{{"GEMINI_API_KEY", XGoogleKey}, {"GOOGLE_API_KEY", XGoogleKey}}, []string{"GOOGLE_GEMINI_BASE_URL"}},
 }
 
-// ownKey is the variable for a key that goes to whatever base_url names.
+// ownKey is the variable for a key that may be sent to any base_url.
 const ownKey = "PAWL_API_KEY"
 
 func vendorOf(name string) (vendor, bool) {
@@ -48,14 +48,13 @@ func (v vendor) ownsHost(host string) bool {
 	return host == v.host || strings.HasSuffix(host, "."+v.host)
 }
 
-// keyScheme is how the vendor's shape of requests carries a key.
+// keyScheme returns how a key is put into the vendor's requests.
 func (v vendor) keyScheme() Scheme { return v.keys[0].scheme }
 
-// keyVariables are those whose key may go to base, which is nil for the vendor
-// itself. A vendor's key goes to the vendor, to servers on this machine, or to
-// the gateway that stands beside it in the environment, and then nowhere else.
-// So no base_url gathers keys: what names another host has to say which key is
-// meant for it.
+// keyVariables returns the variables whose key may be sent to base, which is nil for
+// the vendor itself. If the environment names a gateway, a vendor's key is sent only
+// there; otherwise to the vendor and to servers on this machine. So a base_url cannot
+// collect keys: for any other host, a key must be set for that purpose.
 func (v vendor) keyVariables(provider string, base *url.URL, gateway destination) []variable {
 	switch {
 	case base == nil:
@@ -73,14 +72,16 @@ func (v vendor) keyVariables(provider string, base *url.URL, gateway destination
 	return keys
 }
 
-// destination is where requests to a model go. The zero place is the vendor's own.
+// destination is where requests to a model are sent. The zero destination is the
+// vendor's own server.
 type destination struct {
 	base *url.URL
-	from string // the variable that says so; empty: the definition or the roster
+	from string // the variable that names it; empty: the definition or the roster
 }
 
-// findGateway is where the environment leads the libraries of a vendor; zero if it
-// names nothing, or the vendor itself. The error is a *loop.Fault.
+// findGateway returns the gateway that the environment names for a vendor's
+// libraries. It returns the zero destination if there is none, or if it is the vendor
+// itself. The error is a *loop.Fault.
 func (v vendor) findGateway(environ []string) (destination, error) {
 	for _, name := range v.bases {
 		text := strings.TrimSpace(proc.LookupVariable(environ, name))
@@ -101,13 +102,13 @@ func (v vendor) findGateway(environ []string) (destination, error) {
 	return destination{}, nil
 }
 
-// sameServer reports whether two addresses are of one server.
+// sameServer reports whether two addresses have the same scheme and host.
 func sameServer(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
 }
 
-// keyVariableFor is where the key of a provider is looked for that pawl does not
-// know: OPENROUTER_API_KEY.
+// keyVariableFor returns the variable with the key of a provider that pawl does not
+// know, such as OPENROUTER_API_KEY for openrouter.
 func keyVariableFor(provider string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -122,9 +123,9 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
 }
 
-// BaseURL reads the base_url of a definition or of the roster. An empty one is
-// nil: the vendor's own. Anything but http:// or https:// with a host and
-// without a name and password is a *loop.Fault.
+// BaseURL parses the base_url of a definition or of the roster. For an empty one,
+// which means the vendor's own, it returns nil. The error for anything but http:// or
+// https:// with a host, and without a name and password, is a *loop.Fault.
 func BaseURL(text string) (*url.URL, error) {
 	if text == "" {
 		return nil, nil
