@@ -379,7 +379,7 @@ func (s *Service) proposalFlags(ctx context.Context, run loop.Run) (flags []stri
 		effects, err := r.Effects(ctx, run.ID)
 		for _, e := range effects {
 			if e.Kind == effect.KindPropose && e.Args[effect.ArgBranch] == run.Branch {
-				flags = effect.Flags(e)
+				flags = effect.ProposalFlags(e)
 			}
 		}
 		return err

@@ -109,11 +109,11 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 			if err != nil {
 				return "", engine.ErrNoCodeHost
 			}
-			repo, err := forge.Parse(address)
+			repo, err := forge.ParseRepository(address)
 			if err != nil {
 				return "", engine.ErrNoCodeHost
 			}
-			_, on, err := gh.Labels(ctx, repo)
+			_, on, err := gh.FindPauseLabel(ctx, repo)
 			return on, err
 		},
 		Pulls: func(ctx context.Context, r *git.Repo, remote string, addresses []string) (map[string]string, error) {
@@ -121,11 +121,11 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 			if err != nil {
 				return nil, err
 			}
-			repo, err := forge.Parse(address)
+			repo, err := forge.ParseRepository(address)
 			if err != nil {
 				return nil, err
 			}
-			return gh.States(ctx, repo, addresses)
+			return gh.PullRequestStates(ctx, repo, addresses)
 		},
 		Self: self(), HolderState: holderState, EndHolder: endHolder, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log, Live: o.Live,
 	})

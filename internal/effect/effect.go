@@ -1,8 +1,8 @@
-// Package effect holds the kinds of effects: what leaves the workspace or
-// moves a branch. Each can be applied, and each can be looked for, so that an
+// Package effect holds the kinds of effects: actions that leave the workspace or
+// move a branch. Each can be applied, and each can be looked for, so that an
 // unknown outcome is reconciled and never repeated blindly.
 //
-// It keeps no rows; the engine writes them before and after.
+// It never writes rows; the engine does, before and after.
 package effect
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Found says what looking for an effect found.
+// Found is the result of looking for an effect.
 type Found struct {
 	Applied bool
-	Begun   bool // it has happened, and is not whole: applying it again finishes it
+	Begun   bool // it happened but is incomplete; applying it again completes it
 	Result  map[string]string
 }
 
@@ -27,7 +27,7 @@ type Found struct {
 // own, for people to judge.
 const KindPropose = "propose"
 
-// Repository is the part of a git repository that proposing needs.
+// Repository is what proposing needs of a git repository.
 type Repository interface {
 	Commit(ctx context.Context, tree string, parents []string, message string, when time.Time) (string, error)
 	UpdateRef(ctx context.Context, ref, to, from string) error
@@ -49,38 +49,38 @@ const (
 	ArgTree    = "tree"
 	ArgParent  = "parent"
 	ArgMessage = "message"
-	ArgFlags   = "flags" // what a human should know before it lands, one per line
-	ArgWhen    = "when"  // RFC 3339; fixed at request time, so that the same request makes the same commit
+	ArgFlags   = "flags" // what a person should know before it lands, one per line
+	ArgWhen    = "when"  // RFC 3339; fixed when the effect is requested, so that applying it twice makes the same commit
 )
 
 // ResultCommit is the key of the commit in the result.
 const ResultCommit = "commit"
 
-// Apply makes the commit and the branch. The commit is the same however often
-// it is made, so only the branch decides whether this happened. Nothing leads to
-// the commit before the branch does, so there is no question between the two.
+// Apply makes the commit and the branch. The same request always makes the same
+// commit, so only the branch shows whether the effect happened. Before the branch
+// exists nothing refers to the commit, so confirm is called only once.
 func (p *Propose) Apply(ctx context.Context, e loop.Effect, confirm func(context.Context) error) (map[string]string, error) {
 	if err := confirm(ctx); err != nil {
 		return nil, err
 	}
-	commit, err := p.commit(ctx, e)
+	commit, err := p.makeCommit(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.repo.UpdateRef(ctx, Ref(e.Args[ArgBranch]), commit, ""); err != nil {
+	if err := p.repo.UpdateRef(ctx, BranchRef(e.Args[ArgBranch]), commit, ""); err != nil {
 		return nil, fmt.Errorf("propose branch %s: %w", e.Args[ArgBranch], err)
 	}
 	return map[string]string{ResultCommit: commit}, nil
 }
 
-// Look reports whether the branch stands at the commit of this effect. A
-// branch of that name elsewhere is an error: it is somebody else's.
+// Look reports whether the branch is at the commit of this effect. A branch of
+// that name at another commit is an error: it belongs to somebody else.
 func (p *Propose) Look(ctx context.Context, e loop.Effect) (Found, error) {
-	at, exists, err := p.repo.Ref(ctx, Ref(e.Args[ArgBranch]))
+	at, exists, err := p.repo.Ref(ctx, BranchRef(e.Args[ArgBranch]))
 	if err != nil || !exists {
 		return Found{}, err
 	}
-	want, err := p.commit(ctx, e)
+	want, err := p.makeCommit(ctx, e)
 	if err != nil {
 		return Found{}, err
 	}
@@ -90,7 +90,7 @@ func (p *Propose) Look(ctx context.Context, e loop.Effect) (Found, error) {
 	return Found{Applied: true, Result: map[string]string{ResultCommit: want}}, nil
 }
 
-func (p *Propose) commit(ctx context.Context, e loop.Effect) (string, error) {
+func (p *Propose) makeCommit(ctx context.Context, e loop.Effect) (string, error) {
 	when, err := time.Parse(time.RFC3339, e.Args[ArgWhen])
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("effect %s has no time", e.Key), err)
@@ -98,5 +98,7 @@ func (p *Propose) commit(ctx context.Context, e loop.Effect) (string, error) {
 	return p.repo.Commit(ctx, e.Args[ArgTree], []string{e.Args[ArgParent]}, e.Args[ArgMessage], when)
 }
 
-// Ref is the full name of a branch.
-func Ref(branch string) string { return "refs/heads/" + strings.TrimPrefix(branch, "refs/heads/") }
+// BranchRef returns the full name of a branch.
+func BranchRef(branch string) string {
+	return "refs/heads/" + strings.TrimPrefix(branch, "refs/heads/")
+}

@@ -291,7 +291,7 @@ func TestRefIsTheFullNameOfABranch(t *testing.T) {
 	for branch, want := range map[string]string{
 		"pawl/fix/1": "refs/heads/pawl/fix/1", "refs/heads/main": "refs/heads/main", "refs/tags/v1": "refs/heads/refs/tags/v1",
 	} {
-		if got := effect.Ref(branch); got != want {
+		if got := effect.BranchRef(branch); got != want {
 			t.Errorf("Ref(%s) = %s, want %s", branch, got, want)
 		}
 	}

@@ -203,11 +203,11 @@ type host struct {
 	asked forge.PullRequest
 }
 
-func (h *host) Find(context.Context, forge.Repository, string) (forge.PR, bool, error) {
+func (h *host) FindPullRequest(context.Context, forge.Repository, string) (forge.PR, bool, error) {
 	return h.pr, h.there, h.err
 }
 
-func (h *host) Open(_ context.Context, p forge.PullRequest) (forge.PR, error) {
+func (h *host) OpenPullRequest(_ context.Context, p forge.PullRequest) (forge.PR, error) {
 	h.asked = p
 	return h.pr, h.err
 }

@@ -10,20 +10,19 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// KindLand is the kind of effect that moves a branch of people's to a tree that
-// was gated.
+// KindLand is the kind of effect that moves a person's branch to a gated tree.
 const KindLand = "land"
 
-// Arguments of a land effect, beside ArgBranch (the proposal), ArgTree (what
-// was gated), ArgMessage and ArgWhen (of a merge commit).
+// Arguments of a land effect, in addition to ArgBranch (the proposal), ArgTree (the
+// gated tree), and ArgMessage and ArgWhen (for a merge commit).
 const (
-	ArgBase   = "base"   // the branch that moves, short name
-	ArgOnto   = "onto"   // the commit that it must stand at
+	ArgBase   = "base"   // the branch to move, short name
+	ArgOnto   = "onto"   // the commit that the branch must be at
 	ArgCommit = "commit" // the commit of the proposal
-	ArgMerge  = "merge"  // "true": with a merge commit, else by a fast-forward
+	ArgMerge  = "merge"  // "true": by a merge commit, else by a fast-forward
 )
 
-// Mover is the part of a git repository that landing needs.
+// Mover is what landing needs of a git repository.
 type Mover interface {
 	Commit(ctx context.Context, tree string, parents []string, message string, when time.Time) (string, error)
 	TreeOf(ctx context.Context, commit string) (string, error)
@@ -33,9 +32,8 @@ type Mover interface {
 	Advance(ctx context.Context, a git.Advance) error
 }
 
-// Land moves a branch by compare-and-swap to a commit whose tree is exactly
-// the one that was gated, and the checkout with it where the branch is checked
-// out.
+// Land moves a branch by compare-and-swap to a commit with exactly the gated
+// tree. If the branch is checked out, it updates the checkout.
 type Land struct {
 	repo Mover
 }
@@ -43,13 +41,13 @@ type Land struct {
 // NewLand returns the kind for one repository.
 func NewLand(repo Mover) *Land { return &Land{repo} }
 
-// errOtherTree means that a commit does not hold the tree that was gated.
+// errOtherTree means that a commit has a tree other than the gated one.
 var errOtherTree = errors.New("the commit does not hold the gated tree")
 
-// Apply lands. Repeating it is harmless: a branch that is there already stays,
-// and a checkout that a dead process left half-way is finished.
+// Apply lands. It may be repeated: a branch that has landed stays, and a checkout
+// that was interrupted is completed.
 func (l *Land) Apply(ctx context.Context, e loop.Effect, confirm func(context.Context) error) (map[string]string, error) {
-	target, err := l.target(ctx, e)
+	target, err := l.landedCommit(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +55,8 @@ func (l *Land) Apply(ctx context.Context, e loop.Effect, confirm func(context.Co
 		if err := confirm(ctx); err != nil || e.Args[ArgMerge] != "true" {
 			return err
 		}
-		// Nothing leads to a merge commit before the branch does: git may have removed it.
-		_, err := l.target(ctx, e)
+		// Nothing refers to the merge commit yet, so git may have removed it.
+		_, err := l.landedCommit(ctx, e)
 		return err
 	}
 	err = l.repo.Advance(ctx, git.Advance{Branch: e.Args[ArgBase], Onto: e.Args[ArgOnto], Commit: target, From: e.Args[ArgBranch], Confirm: confirmed})
@@ -68,14 +66,14 @@ func (l *Land) Apply(ctx context.Context, e loop.Effect, confirm func(context.Co
 	return map[string]string{ResultCommit: target}, nil
 }
 
-// Look reports whether the branch holds the landed commit and the checkout is
-// whole. A branch that has gone on from there has landed too.
+// Look reports whether the branch contains the landed commit and the checkout is
+// complete. A branch that has moved on from there has landed too.
 func (l *Land) Look(ctx context.Context, e loop.Effect) (Found, error) {
-	target, err := l.target(ctx, e)
+	target, err := l.landedCommit(ctx, e)
 	if err != nil {
 		return Found{}, err
 	}
-	tip, exists, err := l.repo.Ref(ctx, Ref(e.Args[ArgBase]))
+	tip, exists, err := l.repo.Ref(ctx, BranchRef(e.Args[ArgBase]))
 	if err != nil || !exists {
 		return Found{}, err
 	}
@@ -95,9 +93,9 @@ func (l *Land) Look(ctx context.Context, e loop.Effect) (Found, error) {
 	return Found{Applied: true, Result: map[string]string{ResultCommit: target}}, nil
 }
 
-// target is the commit that the branch moves to. Whatever the approval was
-// shown, a commit with any other tree than the gated one never lands.
-func (l *Land) target(ctx context.Context, e loop.Effect) (string, error) {
+// landedCommit returns the commit that the branch moves to. Whatever the approval
+// showed, a commit with a tree other than the gated one never lands.
+func (l *Land) landedCommit(ctx context.Context, e loop.Effect) (string, error) {
 	commit := e.Args[ArgCommit]
 	tree, err := l.repo.TreeOf(ctx, commit)
 	if err != nil {

@@ -238,11 +238,11 @@ type fakeHost struct {
 	err   error
 }
 
-func (h *fakeHost) Find(context.Context, forge.Repository, string) (forge.PR, bool, error) {
+func (h *fakeHost) FindPullRequest(context.Context, forge.Repository, string) (forge.PR, bool, error) {
 	return forge.PR{URL: "https://forge.test/1"}, h.there, h.err
 }
 
-func (h *fakeHost) Open(ctx context.Context, p forge.PullRequest) (forge.PR, error) {
+func (h *fakeHost) OpenPullRequest(ctx context.Context, p forge.PullRequest) (forge.PR, error) {
 	h.asked = append(h.asked, p)
 	return forge.PR{URL: "https://forge.test/1"}, errors.Join(p.Confirm(ctx), h.err)
 }

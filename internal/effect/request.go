@@ -9,15 +9,14 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Approved are the effects that an approved landing or pull request consists of, and
-// no others.
-func Approved(a loop.Approval, now time.Time) []loop.EffectRequest {
+// RequestsFor returns the effects of an approved landing or pull request.
+func RequestsFor(a loop.Approval, now time.Time) []loop.EffectRequest {
 	args := map[string]string{
 		ArgBranch: a.Action.Branch, ArgCommit: a.Action.Commit, ArgBase: a.Action.Base, ArgOnto: a.Action.Onto,
 		ArgTree: a.Tree, ArgWhen: now.UTC().Format(time.RFC3339),
 	}
 	if a.Action.Kind == loop.ActionPullRequest {
-		return pullRequest(a, args)
+		return pullRequests(a, args)
 	}
 	if a.Action.Merge {
 		args[ArgMerge] = "true"
@@ -26,9 +25,9 @@ func Approved(a loop.Approval, now time.Time) []loop.EffectRequest {
 	return []loop.EffectRequest{{Kind: KindLand, Key: a.ID + "/land", Args: args}}
 }
 
-// pullRequest are the two steps of an approved pull request. The second
-// builds on the first, and neither is repeated blindly.
-func pullRequest(a loop.Approval, args map[string]string) []loop.EffectRequest {
+// pullRequests returns the two steps of an approved pull request. The second
+// depends on the first, and neither is repeated blindly.
+func pullRequests(a loop.Approval, args map[string]string) []loop.EffectRequest {
 	args[ArgRemote] = a.Action.Remote
 	title, body, _ := strings.Cut(strings.TrimSpace(a.Action.Why), "\n")
 	if title == "" {
@@ -43,9 +42,9 @@ func pullRequest(a loop.Approval, args map[string]string) []loop.EffectRequest {
 	}
 }
 
-// Flags is what a human should know before a proposal lands, as its effect
-// carries it.
-func Flags(e loop.Effect) []string {
+// ProposalFlags returns what a person should know before a proposal lands, from
+// the arguments of its effect.
+func ProposalFlags(e loop.Effect) []string {
 	if e.Args[ArgFlags] == "" {
 		return nil
 	}

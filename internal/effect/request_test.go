@@ -45,7 +45,7 @@ func TestAYesConsistsOfWhatWasAskedForAndNothingElse(t *testing.T) {
 				effect.ArgRemote, "origin", effect.ArgTitle, "pawl/l/1", effect.ArgBody, "Pawl-Approval: ap_1\nPawl-Tree: t")},
 		}},
 	} {
-		if diff := cmp.Diff(c.want, effect.Approved(loop.Approval{ID: "ap_1", Tree: "t", Action: c.action}, now)); diff != "" {
+		if diff := cmp.Diff(c.want, effect.RequestsFor(loop.Approval{ID: "ap_1", Tree: "t", Action: c.action}, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -53,7 +53,7 @@ func TestAYesConsistsOfWhatWasAskedForAndNothingElse(t *testing.T) {
 
 func TestFlagsAreOneToALine(t *testing.T) {
 	for text, want := range map[string][]string{"": nil, "one": {"one"}, "one\ntwo": {"one", "two"}} {
-		if diff := cmp.Diff(want, effect.Flags(loop.Effect{Args: map[string]string{effect.ArgFlags: text}})); diff != "" {
+		if diff := cmp.Diff(want, effect.ProposalFlags(loop.Effect{Args: map[string]string{effect.ArgFlags: text}})); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	}

@@ -54,5 +54,5 @@ func (c *cycle) landUnattended(ctx context.Context, w work, a judgement, propose
 		return nil, err
 	}
 	c.said.Note("it lands without a human: %s (%s)", verdict.Code, verdict.Rule)
-	return effect.Approved(loop.Approval{ID: c.run.ID + "/autoland", Tree: w.candidate.Tree, Action: action}, c.Now()), nil
+	return effect.RequestsFor(loop.Approval{ID: c.run.ID + "/autoland", Tree: w.candidate.Tree, Action: action}, c.Now()), nil
 }

@@ -47,7 +47,7 @@ func (c *cycle) landApproved(ctx context.Context) (ending, bool, error) {
 	}
 	act := a.Action
 	c.run.BaseCommit, c.run.Branch = act.Onto, act.Branch
-	c.outbox.request(effect.Approved(a, c.Now())...) // What the human allowed, and nothing else.
+	c.outbox.request(effect.RequestsFor(a, c.Now())...) // What the human allowed, and nothing else.
 	if act.Kind == loop.ActionPullRequest {
 		return ending{outcome: loop.OutcomeProposed, reason: loop.ReasonApproved, detail: a.By + " said yes"}, true, nil
 	}
@@ -82,7 +82,7 @@ func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
 		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: c.stepOfTree(e.Args[effect.ArgTree]),
 		Action: loop.Action{
 			Kind: kind, Why: c.run.Summary, Branch: e.Args[effect.ArgBranch], Commit: e.Result[effect.ResultCommit],
-			Base: e.Args[effect.ArgBase], Onto: e.Args[effect.ArgParent], Remote: remoteOf(kind), Flags: effect.Flags(e),
+			Base: e.Args[effect.ArgBase], Onto: e.Args[effect.ArgParent], Remote: remoteOf(kind), Flags: effect.ProposalFlags(e),
 		},
 		Tree: e.Args[effect.ArgTree], Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
 	}

@@ -84,7 +84,7 @@ func (ps *proposals) donePulls(ctx context.Context) (pulls []loop.Effect, err er
 // pulledHere reports whether the base has the commit of a pull request here, so that
 // nobody has to be asked.
 func (ps *proposals) pulledHere(ctx context.Context, e loop.Effect) (bool, error) {
-	tip, ok, err := ps.target.Repo.Ref(ctx, effect.Ref(e.Args[effect.ArgBase]))
+	tip, ok, err := ps.target.Repo.Ref(ctx, effect.BranchRef(e.Args[effect.ArgBase]))
 	if err != nil || !ok {
 		return false, err
 	}

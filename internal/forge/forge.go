@@ -1,11 +1,11 @@
-// Package forge asks a code host, through the program gh and the login that its
-// user gave that, for the few things that pawl needs of one: which pull request
-// a branch has, a new pull request, what became of those that it opened, and
-// whether the label that pauses all loops is set.
+// Package forge asks a code host for the few things that pawl needs, through the
+// program gh with its user's login: the pull request of a branch, a new pull
+// request, the state of those that pawl opened, and whether the label that pauses
+// all loops is set.
 //
-// It never merges, closes, comments or edits anything, never handles a token,
-// never goes through a shell, never runs in a repository and believes nothing
-// in an answer but the fields that it asked for.
+// It never merges, closes, comments on or edits anything, never handles a token,
+// never goes through a shell, never runs in a repository, and trusts only the
+// fields of an answer that it asked for.
 package forge
 
 import (
@@ -26,48 +26,47 @@ import (
 )
 
 const (
-	timeout   = time.Minute // of one command
-	maxOutput = 4 << 20     // bytes of an answer
-	maxStderr = 8 << 10
-	exitLogin = 4 // of gh, when it has no login
+	commandTimeout = time.Minute // for one command
+	maxOutput      = 4 << 20     // bytes of an answer
+	maxStderr      = 8 << 10
+	exitLogin      = 4 // exit status of gh without a login
 )
 
-// GH is the program gh. It holds nothing open and may be used by several
-// goroutines.
+// GH runs the program gh. It holds no resources and is safe for concurrent use.
 type GH struct {
 	Exec    proc.Runner
-	Environ []string // the user's own environment, in which gh finds its login
-	Program string   // empty means gh, looked up in the PATH of Environ
+	Environ []string // the user's environment, in which gh finds its login
+	Program string   // empty means gh from the PATH of Environ
 }
 
-// Available returns nil if gh can be started and has a login for the host of
-// the repository, else a *loop.Fault with the fix.
-func (g GH) Available(ctx context.Context, repo Repository) error {
-	if err := repo.check(); err != nil {
+// CheckLogin returns nil if gh can be started and has a login for the
+// repository's host, or else a *loop.Fault with the fix.
+func (g GH) CheckLogin(ctx context.Context, repo Repository) error {
+	if err := repo.validate(); err != nil {
 		return err
 	}
-	_, err := g.run(ctx, nil, "auth", "status", "--hostname="+repo.Host)
-	if err != nil && !missing(err) && ctx.Err() == nil {
-		return noLogin(repo.Host, err)
+	_, err := g.runGH(ctx, nil, "auth", "status", "--hostname="+repo.Host)
+	if err != nil && !isMissing(err) && ctx.Err() == nil {
+		return noLoginError(repo.Host, err)
 	}
 	return err
 }
 
-func missing(err error) bool {
+func isMissing(err error) bool {
 	f, ok := errors.AsType[*loop.Fault](err)
 	return ok && f.Exit == loop.ExitMissing
 }
 
-func noLogin(host string, err error) error {
+func noLoginError(host string, err error) error {
 	return &loop.Fault{
 		Exit: loop.ExitMissing, What: "gh has no login for " + host, Why: err.Error(),
 		Fix: "{1}", Actions: []loop.Command{loop.HostCommand("gh", "auth", "login", "--hostname", host)}, Err: err,
 	}
 }
 
-// ask runs gh and decodes the one JSON value that it prints.
-func (g GH) ask(ctx context.Context, into any, args ...string) error {
-	out, err := g.run(ctx, nil, args...)
+// runDecoding runs gh and decodes the single JSON value that it prints.
+func (g GH) runDecoding(ctx context.Context, into any, args ...string) error {
+	out, err := g.runGH(ctx, nil, args...)
 	if err != nil {
 		return err
 	}
@@ -87,8 +86,8 @@ func (g GH) ask(ctx context.Context, into any, args ...string) error {
 	return nil
 }
 
-// run starts gh outside of every repository, so that none is guessed.
-func (g GH) run(ctx context.Context, stdin io.Reader, args ...string) ([]byte, error) {
+// runGH runs gh outside of every repository, so that it cannot guess one.
+func (g GH) runGH(ctx context.Context, stdin io.Reader, args ...string) ([]byte, error) {
 	program := g.Program
 	if program == "" {
 		program = "gh"
@@ -96,8 +95,8 @@ func (g GH) run(ctx context.Context, stdin io.Reader, args ...string) ([]byte, e
 	out, stderr := &proc.Bounded{Limit: maxOutput}, &proc.Bounded{Limit: maxStderr}
 	defer waiting.For(ctx, program+" "+args[0], nil)()
 	res, err := g.Exec.Run(ctx, proc.Spec{
-		Argv: append([]string{program}, args...), Dir: os.TempDir(), Env: g.environ(),
-		Stdin: stdin, Stdout: out, Stderr: stderr, Timeout: timeout, Grace: 50 * time.Millisecond,
+		Argv: append([]string{program}, args...), Dir: os.TempDir(), Env: g.cleanEnviron(),
+		Stdin: stdin, Stdout: out, Stderr: stderr, Timeout: commandTimeout, Grace: 50 * time.Millisecond,
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -111,13 +110,13 @@ func (g GH) run(ctx context.Context, stdin io.Reader, args ...string) ([]byte, e
 		return nil, fmt.Errorf("gh %s: it did not end by itself (%s)", args[0], res.Ended)
 	case res.Exit == exitLogin:
 		return nil, &loop.Fault{
-			Exit: loop.ExitMissing, What: "gh has no login", Why: said(stderr),
+			Exit: loop.ExitMissing, What: "gh has no login", Why: firstStderrLine(stderr),
 			Fix: "{1}", Actions: []loop.Command{loop.HostCommand("gh", "auth", "login")},
 		}
 	case res.Exit != 0:
 		return nil, &loop.Fault{
 			Exit: loop.ExitError, What: fmt.Sprintf("gh %s ended with status %d", strings.Join(args[:min(2, len(args))], " "), res.Exit),
-			Why: said(stderr), Fix: "see that {1} is content; if it is not, {2}",
+			Why: firstStderrLine(stderr), Fix: "see that {1} is content; if it is not, {2}",
 			Actions: []loop.Command{loop.HostCommand("gh", "auth", "status"), loop.HostCommand("gh", "auth", "login")},
 		}
 	case out.Cut:
@@ -126,9 +125,9 @@ func (g GH) run(ctx context.Context, stdin io.Reader, args ...string) ([]byte, e
 	return out.Bytes(), nil
 }
 
-// environ is the user's environment without what changes what gh prints, or
-// which repository it means.
-func (g GH) environ() []string {
+// cleanEnviron returns the user's environment without variables that change gh's
+// output or the repository that it uses.
+func (g GH) cleanEnviron() []string {
 	env := slices.DeleteFunc(slices.Clone(g.Environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		switch name {
@@ -141,8 +140,9 @@ func (g GH) environ() []string {
 	return append(env, "GH_PROMPT_DISABLED=1", "GH_NO_UPDATE_NOTIFIER=1", "NO_COLOR=1", "LC_ALL=C")
 }
 
-// said is the first line of what a program complained about, without escapes.
-func said(stderr *proc.Bounded) string {
+// firstStderrLine returns the first line of a program's error output, without
+// escapes.
+func firstStderrLine(stderr *proc.Bounded) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
 	line = strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 {

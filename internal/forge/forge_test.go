@@ -110,7 +110,7 @@ func TestFindBelievesOnlyPullRequestsOfTheBranchItself(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			gh := newFakeGH(t, map[string]string{"pr-list": c.answer})
-			pr, ok, err := gh.Find(t.Context(), repo, "pawl/x")
+			pr, ok, err := gh.FindPullRequest(t.Context(), repo, "pawl/x")
 			if err != nil || pr.Number != c.want || ok != (c.want != 0) {
 				t.Errorf("Find = %+v, %v, %v, want number %d", pr, ok, err, c.want)
 			}
@@ -121,14 +121,14 @@ func TestFindBelievesOnlyPullRequestsOfTheBranchItself(t *testing.T) {
 func TestAnswersThatAreNotExactlyJSONAreFaults(t *testing.T) {
 	for _, answer := range []string{"", "{", `{"number":1}`, `[] []`, `[{"number":"1"}]`, "<html>"} {
 		gh := newFakeGH(t, map[string]string{"pr-list": answer})
-		_, _, err := gh.Find(t.Context(), repo, "pawl/x")
+		_, _, err := gh.FindPullRequest(t.Context(), repo, "pawl/x")
 		wantFault(t, err, loop.ExitError, "gh --version")
 	}
 }
 
 func TestOpenLooksFirstAndSendsTheTextAsItIs(t *testing.T) {
 	gh := newFakeGH(t, map[string]string{"pr-list": "[]", "pr-create": "Creating…\nhttps://github.com/pawl-run/pawl/pull/12\n"})
-	pr, err := gh.Open(t.Context(), PullRequest{
+	pr, err := gh.OpenPullRequest(t.Context(), PullRequest{
 		Repo: repo, Base: "main", Head: "pawl/ci/1", Draft: true,
 		Title: "--web $(touch x)\n\x1b[2J`id`", Body: "--body\n$HOME \u202e\x00end\n",
 	})
@@ -140,7 +140,7 @@ func TestOpenLooksFirstAndSendsTheTextAsItIs(t *testing.T) {
 		t.Error(d)
 	}
 	wantCalls := [][]string{
-		{"pr", "list", "--repo=github.com/pawl-run/pawl", "--head=pawl/ci/1", "--state=all", "--limit=100", "--json=" + fields},
+		{"pr", "list", "--repo=github.com/pawl-run/pawl", "--head=pawl/ci/1", "--state=all", "--limit=100", "--json=" + pullFields},
 		{"pr", "create", "--repo=github.com/pawl-run/pawl", "--base=main", "--head=pawl/ci/1", "--title=--web $(touch x) [2J`id`", "--body-file=-", "--draft"},
 	}
 	if d := cmp.Diff(wantCalls, gh.calls(t)); d != "" {
@@ -165,7 +165,7 @@ func TestOpenLooksFirstAndSendsTheTextAsItIs(t *testing.T) {
 func TestOpenOpensNothingWhereThereIsOneInAnyState(t *testing.T) {
 	for _, state := range []string{Open, Closed, Merged} {
 		gh := newFakeGH(t, map[string]string{"pr-list": "[" + pull("7", state, "pawl/x", "false") + "]"})
-		pr, err := gh.Open(t.Context(), PullRequest{Repo: repo, Base: "main", Head: "pawl/x"})
+		pr, err := gh.OpenPullRequest(t.Context(), PullRequest{Repo: repo, Base: "main", Head: "pawl/x"})
 		if err != nil || pr.Number != 7 || pr.State != state || len(gh.calls(t)) != 1 {
 			t.Errorf("Open = %+v, %v after %q, want the one that is there", pr, err, gh.calls(t))
 		}
@@ -179,13 +179,13 @@ func TestOpenThatDiedAfterItsEffectFindsItWhenRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := PullRequest{Repo: repo, Base: "main", Head: "pawl/x"}
-	if _, err := gh.Open(fault.With(t.Context(), plan), p); err == nil {
+	if _, err := gh.OpenPullRequest(fault.With(t.Context(), plan), p); err == nil {
 		t.Fatal("the fault was not seen")
 	}
 	if err := os.WriteFile(filepath.Join(gh.dir, "pr-list"), []byte("["+pull("7", Open, "pawl/x", "false")+"]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if pr, err := gh.Open(t.Context(), p); err != nil || pr.Number != 7 {
+	if pr, err := gh.OpenPullRequest(t.Context(), p); err != nil || pr.Number != 7 {
 		t.Errorf("Open = %+v, %v", pr, err)
 	}
 	creates := 0
@@ -202,7 +202,7 @@ func TestOpenThatDiedAfterItsEffectFindsItWhenRepeated(t *testing.T) {
 func TestOpenSaysSoWhenTheAddressIsNotOfTheRepository(t *testing.T) {
 	for _, out := range []string{"", "done\n", "https://github.com/other/pawl/pull/7\n", "https://github.com/pawl-run/pawl/issues/7\n"} {
 		gh := newFakeGH(t, map[string]string{"pr-list": "[]", "pr-create": out})
-		_, err := gh.Open(t.Context(), PullRequest{Repo: repo, Base: "main", Head: "pawl/x"})
+		_, err := gh.OpenPullRequest(t.Context(), PullRequest{Repo: repo, Base: "main", Head: "pawl/x"})
 		wantFault(t, err, loop.ExitError, "https://github.com/pawl-run/pawl/pulls")
 	}
 }
@@ -210,12 +210,12 @@ func TestOpenSaysSoWhenTheAddressIsNotOfTheRepository(t *testing.T) {
 func TestNamesThatGhCouldTakeForSomethingElseNeverReachIt(t *testing.T) {
 	gh := newFakeGH(t, nil)
 	for _, head := range []string{"", "-x", "owner:branch", "a b", "a..b", "a\nb", "x\x00", strings.Repeat("a", 256)} {
-		if _, _, err := gh.Find(t.Context(), repo, head); err == nil {
+		if _, _, err := gh.FindPullRequest(t.Context(), repo, head); err == nil {
 			t.Errorf("branch %q was accepted", head)
 		}
 	}
 	for _, r := range []Repository{{}, {"-h", "o", "n"}, {"h", "..", "n"}, {"h", "o", "a/b"}, {"h", "-o", "n"}, {"h", "o", "n?x"}} {
-		if _, _, err := gh.Find(t.Context(), r, "b"); err == nil {
+		if _, _, err := gh.FindPullRequest(t.Context(), r, "b"); err == nil {
 			t.Errorf("repository %q was accepted", r)
 		}
 	}
@@ -231,7 +231,7 @@ func TestLabelsHasThreeAnswers(t *testing.T) {
 	}
 	cases := map[string]struct {
 		files map[string]string
-		want  Label
+		want  LabelState
 		on    string
 	}{
 		"nothing carries it":      {map[string]string{"api-graphql": answer(none, none, none)}, LabelNotSet, ""},
@@ -248,7 +248,7 @@ func TestLabelsHasThreeAnswers(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			gh := newFakeGH(t, c.files)
-			got, on, err := gh.Labels(t.Context(), repo)
+			got, on, err := gh.FindPauseLabel(t.Context(), repo)
 			if got != c.want || on != c.on || (err != nil) != (c.want == LabelUnknown) {
 				t.Errorf("Labels = %s, %q, %v, want %s, %q", got, on, err, c.want, c.on)
 			}
@@ -259,7 +259,7 @@ func TestLabelsHasThreeAnswers(t *testing.T) {
 func TestAHostThatNeverAnswersIsUnknownWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
 	gh := newFakeGH(t, map[string]string{"api-graphql.hang": ""})
-	got, _, err := gh.Labels(t.Context(), repo)
+	got, _, err := gh.FindPauseLabel(t.Context(), repo)
 	if got != LabelUnknown || !errors.Is(err, errSlow) {
 		t.Errorf("Labels = %s, %v, want unknown because it took too long", got, err)
 	}
@@ -267,18 +267,18 @@ func TestAHostThatNeverAnswersIsUnknownWithinFiveSeconds(t *testing.T) {
 
 func TestWhatIsWrongWithGhIsSaidWithTheFix(t *testing.T) {
 	gh := newFakeGH(t, map[string]string{"auth-status.exit": "1", "auth-status.err": "You are not logged\x1b[2J in\nmore"})
-	err := gh.Available(t.Context(), repo)
+	err := gh.CheckLogin(t.Context(), repo)
 	wantFault(t, err, loop.ExitMissing, "gh auth login --hostname github.com")
 	if strings.Contains(err.Error(), "\x1b") || strings.Contains(err.Error(), "more") {
 		t.Errorf("the message holds what gh printed as it is: %q", err)
 	}
-	if err := newFakeGH(t, nil).Available(t.Context(), repo); err != nil {
+	if err := newFakeGH(t, nil).CheckLogin(t.Context(), repo); err != nil {
 		t.Errorf("Available = %v, want nil", err)
 	}
 	gh.Program = filepath.Join(gh.dir, "no-such-gh")
-	wantFault(t, gh.Available(t.Context(), repo), loop.ExitMissing, "install gh")
+	wantFault(t, gh.CheckLogin(t.Context(), repo), loop.ExitMissing, "install gh")
 	gh = newFakeGH(t, map[string]string{"pr-list.exit": "4", "pr-list.err": "To get started"})
-	_, _, err = gh.Find(t.Context(), repo, "b")
+	_, _, err = gh.FindPullRequest(t.Context(), repo, "b")
 	wantFault(t, err, loop.ExitMissing, "gh auth login")
 }
 
@@ -299,7 +299,7 @@ func TestParseTakesTheRepositoryOutOfAnAddress(t *testing.T) {
 		"-o@h:x/y":                               "",
 		"":                                       "",
 	} {
-		r, err := Parse(address)
+		r, err := ParseRepository(address)
 		if want == "" {
 			wantFault(t, err, loop.ExitUnreadable, "set-url")
 			if strings.Contains(err.Error(), "secret") {

@@ -9,23 +9,23 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// askFor bounds a question that comes before every run.
-const askFor = 4900 * time.Millisecond
+// askTimeout bounds a question that is asked before every run.
+const askTimeout = 4900 * time.Millisecond
 
 var errSlow = errors.New("the code host did not answer in time")
 
-// Label says whether the label is set.
-type Label string
+// LabelState says whether the label is set.
+type LabelState string
 
-// The answers. What an unknown answer means is the caller's to decide.
+// The states. The caller decides what an unknown state means.
 const (
-	LabelSet     Label = "set"
-	LabelNotSet  Label = "not_set"
-	LabelUnknown Label = "unknown" // it could not be asked
+	LabelSet     LabelState = "set"
+	LabelNotSet  LabelState = "not_set"
+	LabelUnknown LabelState = "unknown" // the host could not be asked
 )
 
-// query asks for everything that can carry the label at once.
-const query = `query($owner: String!, $name: String!, $label: String!) {
+// labelQuery asks for everything that can have the label, in one request.
+const labelQuery = `query($owner: String!, $name: String!, $label: String!) {
   repository(owner: $owner, name: $name) {
     url
     repositoryTopics(first: 100) { nodes { topic { name } } }
@@ -34,7 +34,7 @@ const query = `query($owner: String!, $name: String!, $label: String!) {
   }
 }`
 
-type labelled struct {
+type labelAnswer struct {
 	Data struct {
 		Repository *struct {
 			URL    string `json:"url"`
@@ -60,21 +60,21 @@ type carriers struct {
 	} `json:"nodes"`
 }
 
-// Labels reports whether the repository, or any of its open issues and pull
-// requests, carries loop.PauseLabel, and the address of what does. It takes no
-// longer than five seconds. The error is not nil exactly if the answer is LabelUnknown,
-// and then says why.
-func (g GH) Labels(ctx context.Context, repo Repository) (answer Label, on string, err error) {
-	if err := repo.check(); err != nil {
+// FindPauseLabel reports whether the repository, or any of its open issues and
+// pull requests, has loop.PauseLabel, and the URL of what has it. It takes at
+// most five seconds. The error is not nil exactly if the state is LabelUnknown,
+// and says why.
+func (g GH) FindPauseLabel(ctx context.Context, repo Repository) (answer LabelState, on string, err error) {
+	if err := repo.validate(); err != nil {
 		return LabelUnknown, "", err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, askFor, errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, errSlow)
 	defer cancel()
-	var found labelled
-	err = g.ask(ctx, &found, "api", "graphql", "--hostname="+repo.Host,
-		"--raw-field=query="+query, "--raw-field=owner="+repo.Owner, "--raw-field=name="+repo.Name, "--raw-field=label="+loop.PauseLabel)
+	var found labelAnswer
+	err = g.runDecoding(ctx, &found, "api", "graphql", "--hostname="+repo.Host,
+		"--raw-field=query="+labelQuery, "--raw-field=owner="+repo.Owner, "--raw-field=name="+repo.Name, "--raw-field=label="+loop.PauseLabel)
 	if err == nil {
-		answer, on, err = found.answer()
+		answer, on, err = found.labelState()
 	}
 	if err != nil {
 		return LabelUnknown, "", fmt.Errorf("ask for the label %s on %s: %w", loop.PauseLabel, repo, err)
@@ -82,8 +82,8 @@ func (g GH) Labels(ctx context.Context, repo Repository) (answer Label, on strin
 	return answer, on, nil
 }
 
-// answer is strict: a field that is missing is no "not set".
-func (l labelled) answer() (Label, string, error) {
+// labelState returns LabelUnknown if a field is missing, never LabelNotSet.
+func (l labelAnswer) labelState() (LabelState, string, error) {
 	r := l.Data.Repository
 	if len(l.Errors) > 0 || r == nil || r.Topics == nil || r.Issues == nil || r.Pulls == nil {
 		return LabelUnknown, "", &loop.Fault{

@@ -24,7 +24,7 @@ const (
 	Merged = "MERGED"
 )
 
-// PR is a pull request as the host knows it.
+// PR is a pull request as the host reports it.
 type PR struct {
 	Number int
 	URL    string
@@ -35,7 +35,7 @@ type PR struct {
 	Draft  bool
 }
 
-// PullRequest says what is to be opened.
+// PullRequest says what to open.
 type PullRequest struct {
 	Repo  Repository
 	Base  string // branch, short name
@@ -44,19 +44,19 @@ type PullRequest struct {
 	Body  string // at most MaxBody bytes are sent
 	Draft bool
 
-	// Confirm is asked right before the forge is; its error opens nothing. Nil
-	// confirms.
+	// Confirm is called right before the pull request is opened. If it returns an
+	// error, nothing is opened. May be nil.
 	Confirm func(context.Context) error
 }
 
-// Longest texts in bytes that are sent.
+// Limits of the texts that are sent, in bytes.
 const (
 	MaxTitle = 250
 	MaxBody  = 60 << 10
 )
 
-// answer is what gh prints for --json with the fields below.
-type answer struct {
+// pullAnswer is what gh prints for --json with pullFields.
+type pullAnswer struct {
 	Number            int    `json:"number"`
 	URL               string `json:"url"`
 	State             string `json:"state"`
@@ -67,44 +67,45 @@ type answer struct {
 	IsCrossRepository bool   `json:"isCrossRepository"`
 }
 
-const fields = "number,url,state,baseRefName,headRefName,headRefOid,isDraft,isCrossRepository"
+const pullFields = "number,url,state,baseRefName,headRefName,headRefOid,isDraft,isCrossRepository"
 
-// Find returns the pull request of a branch of the repository itself: the open
-// one, else the newest. It reports whether there is one. Branches of the same
-// name in forks do not count.
-func (g GH) Find(ctx context.Context, repo Repository, head string) (PR, bool, error) {
-	if err := checkAll(repo, head); err != nil {
+// FindPullRequest returns the pull request of a branch of the repository itself:
+// the open one, or else the newest. It reports whether there is one. Branches
+// with the same name in forks do not count.
+func (g GH) FindPullRequest(ctx context.Context, repo Repository, head string) (PR, bool, error) {
+	if err := checkNames(repo, head); err != nil {
 		return PR{}, false, err
 	}
-	var answers []answer
-	err := g.ask(ctx, &answers, "pr", "list", "--repo="+repo.String(), "--head="+head, "--state=all", "--limit=100", "--json="+fields)
+	var answers []pullAnswer
+	err := g.runDecoding(ctx, &answers, "pr", "list", "--repo="+repo.String(), "--head="+head, "--state=all", "--limit=100", "--json="+pullFields)
 	if err != nil {
 		return PR{}, false, fmt.Errorf("find the pull request of %s: %w", head, err)
 	}
 	var best PR
 	for _, a := range answers {
-		pr, ok := a.pr(repo)
+		pr, ok := a.toPR(repo)
 		if !ok || a.IsCrossRepository || pr.Head != head {
 			continue
 		}
-		if best.Number == 0 || pr.before(best) {
+		if best.Number == 0 || pr.isBetterThan(best) {
 			best = pr
 		}
 	}
 	return best, best.Number != 0, nil
 }
 
-// before orders pull requests of one branch: an open one first, then the newest.
-func (p PR) before(other PR) bool {
+// isBetterThan orders the pull requests of one branch: an open one first, then
+// the newest.
+func (p PR) isBetterThan(other PR) bool {
 	if (p.State == Open) != (other.State == Open) {
 		return p.State == Open
 	}
 	return p.Number > other.Number
 }
 
-// pr believes an answer only if its address is of this repository.
-func (a answer) pr(repo Repository) (PR, bool) {
-	number, ok := numberOf(repo, a.URL)
+// toPR returns false if the answer's URL is not one of this repository.
+func (a pullAnswer) toPR(repo Repository) (PR, bool) {
+	number, ok := pullNumber(repo, a.URL)
 	switch a.State {
 	case Open, Closed, Merged:
 	default:
@@ -115,8 +116,8 @@ func (a answer) pr(repo Repository) (PR, bool) {
 	}, ok && number == a.Number
 }
 
-// numberOf takes the number out of the address of a pull request.
-func numberOf(repo Repository, address string) (int, bool) {
+// pullNumber returns the number in the URL of a pull request.
+func pullNumber(repo Repository, address string) (int, bool) {
 	prefix := "https://" + repo.String() + "/pull/"
 	if len(address) <= len(prefix) || !strings.EqualFold(address[:len(prefix)], prefix) {
 		return 0, false
@@ -125,13 +126,13 @@ func numberOf(repo Repository, address string) (int, bool) {
 	return n, err == nil && n > 0
 }
 
-// Open opens a pull request. If the branch has one already, in whatever state,
-// that is returned and nothing is done: what a person closed stays closed.
-func (g GH) Open(ctx context.Context, p PullRequest) (PR, error) {
-	if err := checkAll(p.Repo, p.Base, p.Head); err != nil {
+// OpenPullRequest opens a pull request. If the branch has one already, in any
+// state, it returns that and does nothing: what a person closed stays closed.
+func (g GH) OpenPullRequest(ctx context.Context, p PullRequest) (PR, error) {
+	if err := checkNames(p.Repo, p.Base, p.Head); err != nil {
 		return PR{}, err
 	}
-	pr, found, err := g.Find(ctx, p.Repo, p.Head)
+	pr, found, err := g.FindPullRequest(ctx, p.Repo, p.Head)
 	if err != nil || found {
 		return pr, err
 	}
@@ -140,7 +141,7 @@ func (g GH) Open(ctx context.Context, p PullRequest) (PR, error) {
 	}
 	args := []string{
 		"pr", "create", "--repo=" + p.Repo.String(), "--base=" + p.Base, "--head=" + p.Head,
-		"--title=" + title(p.Title), "--body-file=-",
+		"--title=" + cleanTitle(p.Title), "--body-file=-",
 	}
 	if p.Draft {
 		args = append(args, "--draft")
@@ -150,22 +151,22 @@ func (g GH) Open(ctx context.Context, p PullRequest) (PR, error) {
 			return PR{}, fmt.Errorf("open pull request of %s: %w", p.Head, err)
 		}
 	}
-	out, err := g.run(ctx, strings.NewReader(body(p.Body)), args...)
+	out, err := g.runGH(ctx, strings.NewReader(cleanBody(p.Body)), args...)
 	if err != nil {
 		return PR{}, fmt.Errorf("open pull request of %s: %w", p.Head, err)
 	}
 	if err := afterOpen.Hit(ctx); err != nil {
 		return PR{}, fmt.Errorf("open pull request of %s: %w", p.Head, err)
 	}
-	return p.opened(string(out))
+	return p.parseOpened(string(out))
 }
 
-// opened reads the address that gh prints last.
-func (p PullRequest) opened(out string) (PR, error) {
+// parseOpened reads the URL that gh prints last.
+func (p PullRequest) parseOpened(out string) (PR, error) {
 	words := strings.Fields(out)
 	if len(words) > 0 {
 		address := words[len(words)-1]
-		if n, ok := numberOf(p.Repo, address); ok {
+		if n, ok := pullNumber(p.Repo, address); ok {
 			return PR{Number: n, URL: address, State: Open, Base: p.Base, Head: p.Head, Draft: p.Draft}, nil
 		}
 	}
@@ -177,10 +178,10 @@ func (p PullRequest) opened(out string) (PR, error) {
 
 var branchName = lazyregexp.New(`^[^\s~^:?*\[\\\x00-\x20\x7f-][^\s~^:?*\[\\\x00-\x20\x7f]*$`)
 
-// checkAll refuses names that gh could take for something else: owner:branch,
-// an option.
-func checkAll(repo Repository, branches ...string) error {
-	if err := repo.check(); err != nil {
+// checkNames refuses names that gh could take for something else, such as
+// owner:branch or an option.
+func checkNames(repo Repository, branches ...string) error {
+	if err := repo.validate(); err != nil {
 		return err
 	}
 	for _, b := range branches {
@@ -191,18 +192,19 @@ func checkAll(repo Repository, branches ...string) error {
 	return nil
 }
 
-func title(s string) string {
-	s = strings.Join(strings.Fields(clean(s)), " ")
+func cleanTitle(s string) string {
+	s = strings.Join(strings.Fields(withoutControls(s)), " ")
 	if s == "" {
 		return "(no title)"
 	}
-	return cut(s, MaxTitle)
+	return truncate(s, MaxTitle)
 }
 
-func body(s string) string { return cut(clean(s), MaxBody) }
+func cleanBody(s string) string { return truncate(withoutControls(s), MaxBody) }
 
-// clean drops control characters and those that reverse the reading direction.
-func clean(s string) string {
+// withoutControls drops control characters and those that reverse the reading
+// direction.
+func withoutControls(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c != '\n' && c != '\t' && (unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c)) {
 			return -1
@@ -211,8 +213,8 @@ func clean(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// cut shortens a text to at most limit bytes, at a character.
-func cut(s string, limit int) string {
+// truncate shortens a text to at most limit bytes, between characters.
+func truncate(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}

@@ -9,22 +9,22 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Repository is a repository on a code host. Get it from Parse.
+// Repository is a repository on a code host. ParseRepository returns one.
 type Repository struct{ Host, Owner, Name string }
 
-// String is how gh takes it.
+// String returns the repository as gh takes it.
 func (r Repository) String() string { return r.Host + "/" + r.Owner + "/" + r.Name }
 
 var (
-	scpLike  = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]*@([A-Za-z0-9][A-Za-z0-9.-]*):(.+)$`)
-	hostName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9.-]*$`)
-	segment  = lazyregexp.New(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*$`)
+	scpLike     = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]*@([A-Za-z0-9][A-Za-z0-9.-]*):(.+)$`)
+	hostName    = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9.-]*$`)
+	pathSegment = lazyregexp.New(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*$`)
 )
 
-// Parse takes the repository out of a remote address: https, ssh or
-// user@host:owner/name, with or without .git. Credentials and a port are
-// dropped. Everything else is a *loop.Fault.
-func Parse(address string) (Repository, error) {
+// ParseRepository returns the repository of a remote's URL: https, ssh or
+// user@host:owner/name, with or without .git. It drops credentials and a port.
+// The error for anything else is a *loop.Fault.
+func ParseRepository(address string) (Repository, error) {
 	host, path := "", ""
 	if m := scpLike.FindStringSubmatch(address); m != nil {
 		host, path = m[1], m[2]
@@ -34,24 +34,24 @@ func Parse(address string) (Repository, error) {
 	path = strings.TrimSuffix(strings.Trim(path, "/"), ".git")
 	owner, name, _ := strings.Cut(path, "/")
 	r := Repository{Host: strings.ToLower(host), Owner: owner, Name: name}
-	return r, r.check()
+	return r, r.validate()
 }
 
-// check refuses what gh could take for anything but a repository. The address
-// is not repeated: it can hold a password.
-func (r Repository) check() error {
+// validate refuses what gh could take for something other than a repository. The
+// error does not repeat the URL, which may contain a password.
+func (r Repository) validate() error {
 	for _, part := range []string{r.Owner, r.Name} {
-		if !segment.MatchString(part) || part == "." || part == ".." {
-			return notOne(r)
+		if !pathSegment.MatchString(part) || part == "." || part == ".." {
+			return notARepository(r)
 		}
 	}
 	if !hostName.MatchString(r.Host) {
-		return notOne(r)
+		return notARepository(r)
 	}
 	return nil
 }
 
-func notOne(r Repository) error {
+func notARepository(r Repository) error {
 	return &loop.Fault{
 		Exit: loop.ExitUnreadable, What: fmt.Sprintf("the remote address names no repository that gh knows (host %.100q)", r.Host),
 		Fix: "give the remote an address like https://HOST/OWNER/NAME: {1}", Err: loop.ErrNotFound,

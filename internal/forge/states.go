@@ -8,18 +8,18 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// States says what became of pull requests of a repository, by their addresses:
-// Open, Closed or Merged. It asks once for all of them and takes no longer than
-// five seconds. An address of another repository is an error.
-func (g GH) States(ctx context.Context, repo Repository, addresses []string) (map[string]string, error) {
-	if err := repo.check(); err != nil {
+// PullRequestStates returns the states of pull requests of a repository by their
+// URLs: Open, Closed or Merged. It asks once for all of them and takes at most
+// five seconds. A URL of another repository is an error.
+func (g GH) PullRequestStates(ctx context.Context, repo Repository, addresses []string) (map[string]string, error) {
+	if err := repo.validate(); err != nil {
 		return nil, err
 	}
 	query, err := statesQuery(repo, addresses)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, askFor, errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, errSlow)
 	defer cancel()
 	var found struct {
 		Data struct {
@@ -28,14 +28,14 @@ func (g GH) States(ctx context.Context, repo Repository, addresses []string) (ma
 			} `json:"repository"`
 		} `json:"data"`
 	}
-	err = g.ask(ctx, &found, "api", "graphql", "--hostname="+repo.Host,
+	err = g.runDecoding(ctx, &found, "api", "graphql", "--hostname="+repo.Host,
 		"--raw-field=query="+query, "--raw-field=owner="+repo.Owner, "--raw-field=name="+repo.Name)
 	if err != nil {
 		return nil, fmt.Errorf("ask for pull requests of %s: %w", repo, err)
 	}
 	states := map[string]string{}
 	for i, address := range addresses {
-		pr := found.Data.Repository[alias(i)]
+		pr := found.Data.Repository[pullAlias(i)]
 		if pr == nil || pr.State != Open && pr.State != Closed && pr.State != Merged {
 			return nil, &loop.Fault{
 				Exit: loop.ExitError, What: "the code host does not say what became of " + address,
@@ -48,19 +48,19 @@ func (g GH) States(ctx context.Context, repo Repository, addresses []string) (ma
 }
 
 // statesQuery names each pull request by its number, so that the answer does not
-// depend on how many others there are.
+// depend on the number of others.
 func statesQuery(repo Repository, addresses []string) (string, error) {
 	var b strings.Builder
 	b.WriteString("query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) {")
 	for i, address := range addresses {
-		n, ok := numberOf(repo, address)
+		n, ok := pullNumber(repo, address)
 		if !ok {
 			return "", fmt.Errorf("%.200q is not a pull request of %s", address, repo)
 		}
-		fmt.Fprintf(&b, " %s: pullRequest(number: %d) { state }", alias(i), n)
+		fmt.Fprintf(&b, " %s: pullRequest(number: %d) { state }", pullAlias(i), n)
 	}
 	b.WriteString(" } }")
 	return b.String(), nil
 }
 
-func alias(i int) string { return fmt.Sprintf("p%d", i) }
+func pullAlias(i int) string { return fmt.Sprintf("p%d", i) }

@@ -15,7 +15,7 @@ const pullAddress = "https://github.com/pawl-run/pawl/pull/"
 
 func TestStatesAsksOnceForAllPullRequests(t *testing.T) {
 	gh := newFakeGH(t, map[string]string{"api-graphql": `{"data":{"repository":{"p0":{"state":"OPEN"},"p1":{"state":"MERGED"},"p2":{"state":"CLOSED"}}}}`})
-	got, err := gh.States(t.Context(), repo, []string{pullAddress + "7", pullAddress + "12", pullAddress + "9"})
+	got, err := gh.PullRequestStates(t.Context(), repo, []string{pullAddress + "7", pullAddress + "12", pullAddress + "9"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestWhatBecameOfAPullRequestIsNeverGuessed(t *testing.T) {
 		"errors and status": {"api-graphql.exit": "1", "api-graphql": `{"data":{"repository":{"p0":{"state":"OPEN"}}},"errors":[{"message":"x"}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			states, err := newFakeGH(t, answer).States(t.Context(), repo, []string{pullAddress + "7"})
+			states, err := newFakeGH(t, answer).PullRequestStates(t.Context(), repo, []string{pullAddress + "7"})
 			if err == nil || states != nil {
 				t.Errorf("States = %v, %v, want an error", states, err)
 			}
@@ -55,16 +55,16 @@ func TestWhatBecameOfAPullRequestIsNeverGuessed(t *testing.T) {
 	}
 	gh := newFakeGH(t, nil)
 	for _, address := range []string{"", "https://github.com/other/repo/pull/7", pullAddress, pullAddress + "x", pullAddress + "7) { state } x(number: 1"} {
-		if _, err := gh.States(t.Context(), repo, []string{address}); err == nil {
+		if _, err := gh.PullRequestStates(t.Context(), repo, []string{address}); err == nil {
 			t.Errorf("%q was asked for", address)
 		}
 	}
-	if _, err := gh.States(t.Context(), Repository{}, nil); err == nil {
+	if _, err := gh.PullRequestStates(t.Context(), Repository{}, nil); err == nil {
 		t.Error("no repository was asked")
 	}
 	if calls := gh.calls(t); calls != nil {
 		t.Errorf("gh was started: %q", calls)
 	}
-	_, err := newFakeGH(t, map[string]string{"api-graphql": `{"data":{"repository":{"p0":null}}}`}).States(t.Context(), repo, []string{pullAddress + "7"})
+	_, err := newFakeGH(t, map[string]string{"api-graphql": `{"data":{"repository":{"p0":null}}}`}).PullRequestStates(t.Context(), repo, []string{pullAddress + "7"})
 	wantFault(t, err, loop.ExitError, "gh auth status")
 }

@@ -1,9 +1,10 @@
-// Package gatecheck runs the gates of a definition on the tip of its base, as a run
-// would, so that people see what they say before any agent works.
+// Package gatecheck runs the gates of a definition on the tip of its base, as a
+// run would, so that people see their results before any agent works.
 //
-// A try is not a run. It takes no number and no lease, asks no kill switch, writes
-// to no store and no checkout, and judges nobody's work. Any number of tries and
-// runs may work at once. If the process of a try dies, Sweep removes what it left.
+// A try is not a run. It has no number and no lease, does not check the kill
+// switch, writes to no store and no checkout, and judges nobody's work. Any
+// number of tries and runs may be active at once. If the process of a try dies,
+// Sweep removes what it left behind.
 package gatecheck
 
 import (
@@ -27,11 +28,11 @@ import (
 	"github.com/pawl-run/pawl/internal/workspace/filled"
 )
 
-// Checker is what the tries on this machine have in common.
+// Checker is what all tries on this machine share.
 type Checker struct {
 	runenv.Host
 	NewID   func(prefix string) string
-	Survive func(ctx context.Context, tag string) (int, error) // ends what survived its process, and counts it
+	Survive func(ctx context.Context, tag string) (int, error) // ends processes that survived the try's process, and counts them
 }
 
 // Subject is a loop whose gates are tried.
@@ -42,14 +43,14 @@ type Subject struct {
 	Definition loop.Definition
 }
 
-// Gates runs the gates of a definition as a run would, on the tip of its base
-// instead of an agent's work, and returns what each of them said: also the guard
-// when verify failed. Out gets what they print, as they print it; nil discards
-// it. A definition without gates has no results.
+// Gates runs the gates of a definition on the tip of its base, as a run would on
+// an agent's work, and returns all results; the guard runs even if verify failed.
+// Out gets what the gates print, as they print it; nil discards it. A definition
+// without gates has no results.
 //
-// It blocks until the gates have ended; when ctx ends, the results so far come
-// beside its cause. A base that does not exist is the *loop.Fault that a run
-// would get.
+// It blocks until the gates have ended. If ctx ends, it returns the results so
+// far and the cause. If the base does not exist, the error is the *loop.Fault
+// that a run would get.
 func (t Checker) Gates(ctx context.Context, of Subject, out io.Writer) ([]loop.GateResult, error) {
 	def := of.Definition.WithDefaults()
 	base, err := of.Repo.Base(ctx, def.Base)
@@ -86,8 +87,8 @@ func (t Checker) Gates(ctx context.Context, of Subject, out io.Writer) ([]loop.G
 	return results, nil
 }
 
-// commandLines are the lines of a definition's own agent, for whoever tries its
-// gates without one.
+// commandLines returns the command line of a definition's own agent, if it has
+// one.
 func commandLines(d loop.Definition) []string {
 	if d.AgentCommand == "" {
 		return nil
@@ -95,23 +96,23 @@ func commandLines(d loop.Definition) []string {
 	return []string{d.AgentCommand}
 }
 
-// A try has no row that says whether it is alive. Its lock does: the system releases
-// it when the process ends, however that happens.
+// No row says whether a try is alive, but its lock does: the system releases it when
+// the process ends, for whatever reason.
 
 const (
-	kind       = "try" // of ids
+	kind       = "try" // prefix of IDs
 	lockSuffix = ".lock"
 )
 
 func isTry(id string) bool { return strings.HasPrefix(id, kind+"_") }
 
-// claim is a try that this process carries on, or cleans up.
+// claim is a locked try, which this process runs or cleans up.
 type claim struct {
 	id   string
 	lock *os.File
 }
 
-// claimNew takes a new id, and locks it before anything else bears it.
+// claimNew takes a new ID, and locks it before anything else uses it.
 func (t Checker) claimNew() (claim, error) {
 	for {
 		c, err := t.lockTry(t.NewID(kind))
@@ -121,8 +122,8 @@ func (t Checker) claimNew() (claim, error) {
 	}
 }
 
-// lockTry locks a try, also one without a file. The lock is nil if another
-// process has it.
+// lockTry locks a try, even if its lock file does not exist yet. The lock is nil
+// if another process holds it.
 func (t Checker) lockTry(id string) (claim, error) {
 	lock, err := flock.Try(t.RunDir(id) + lockSuffix)
 	if errors.Is(err, flock.ErrHeld) {
@@ -131,21 +132,24 @@ func (t Checker) lockTry(id string) (claim, error) {
 	return claim{id, lock}, err
 }
 
-// removeOrLog removes what bears the id. What cannot be removed is left to Sweep.
+// removeOrLog removes everything that has the ID. Sweep removes later what cannot
+// be removed now.
 func (t Checker) removeOrLog(ctx context.Context, repo *git.Repo, c claim) {
 	if err := t.removeTry(ctx, repo, c); err != nil {
 		t.Log.WarnContext(ctx, "files of a try stay behind", slog.String("try", c.id), slog.String("error", err.Error()))
 	}
 }
 
-// removeTry lets go of the lock last, so that nobody else clears up meanwhile.
+// removeTry releases the lock last, so that no other process cleans up at the
+// same time.
 func (t Checker) removeTry(ctx context.Context, repo *git.Repo, c claim) error {
 	return errors.Join(
 		t.Drop(ctx, repo, sandbox.None, c.id), sandbox.RemoveTree(t.RunDir(c.id)), os.Remove(c.lock.Name()), c.lock.Close(),
 	)
 }
 
-// Sweep removes what tries left whose process died, and ends what survived it.
+// Sweep removes what tries left behind whose process died, and ends processes
+// that survived.
 func (t Checker) Sweep(ctx context.Context, repo *git.Repo) error {
 	ids, err := t.leftIDs(repo)
 	if err != nil {
@@ -169,8 +173,8 @@ func (t Checker) Sweep(ctx context.Context, repo *git.Repo) error {
 	return nil
 }
 
-// leftIDs lists the ids of all tries that have left anything, live ones
-// included. A power cut may have kept a copy and lost its lock.
+// leftIDs returns the IDs of all tries that left anything, including live ones.
+// After a power cut there may be a copy without its lock.
 func (t Checker) leftIDs(repo *git.Repo) ([]string, error) {
 	names, err := t.Trees(repo, sandbox.None).TreeNames()
 	if err != nil {
