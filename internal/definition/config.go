@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-run/pawl/internal/schedule"
 )
 
-// Config is what the document says for the keys of the format, for
-// readiness.Check and readiness.DoctorRows.
+// Config returns the values of the keys of the format, for readiness.Check and
+// readiness.DoctorRows.
 func (d *Document) Config() readiness.Config {
 	c := readiness.Config{
 		Name: d.scalarValue("name"), Pattern: d.scalarValue("pattern"), Tier: d.scalarValue("tier"), Cadence: d.scalarValue("cadence"),
@@ -26,21 +26,20 @@ func (d *Document) Config() readiness.Config {
 	return c
 }
 
-// Check judges the document without running it. The verdict is about the keys
-// of the format. The second list is everything else, in the order of the file,
-// and does not change the score; the Kind of each finding says what it does
-// change:
+// Check judges the document. The verdict is about the keys of the format. The list has
+// all other findings, in the order of the file. They do not change the score; their Kind
+// says what they change:
 //
 //   - KindOwn: an error in one of pawl's own keys, which is wrong or which this
 //     version refuses, and any key that has two values. The loop is not ready.
-//   - KindUnknown: a key that nobody reads, with what was probably meant. Under
-//     --strict the loop is not ready.
-//   - KindNote: no say in readiness. A repeated key, a key without effect, and
-//     as errors what only a run refuses in the keys of the format, like a scope
-//     of the whole tree.
+//   - KindUnknown: an unknown key, with the key that was probably meant. With --strict
+//     the loop is not ready.
+//   - KindNote: it does not change readiness. A repeated key, a key without effect, and,
+//     as errors, values of keys of the format that only a run refuses, like a scope of
+//     the whole tree.
 //
-// The name of the directory is not compared, and of a list of bad items in scope
-// the verdict has the first.
+// The name of the directory is not compared. If scope has several bad items, the verdict
+// has only the first.
 func (d *Document) Check() (readiness.Verdict, []readiness.Finding) {
 	c := d.convert("")
 	slices.SortStableFunc(c.more, byPlace)
@@ -52,7 +51,7 @@ func (d *Document) scalarValue(key string) readiness.Value {
 	return v
 }
 
-// filledText is the text that a person has written, not a placeholder.
+// filledText returns the text of a value; empty if it is a placeholder.
 func filledText(v readiness.Value) string {
 	if !readiness.IsFilled(v.Text) {
 		return ""
@@ -60,7 +59,7 @@ func filledText(v readiness.Value) string {
 	return v.Text
 }
 
-// kindOf says what a finding outside the check means for readiness.
+// kindOf returns the kind of a finding outside the check.
 func kindOf(severity, key string) readiness.Kind {
 	switch {
 	case !slices.Contains(knownKeys, key):

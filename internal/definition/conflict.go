@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ConflictLines is the numbers of the lines with which git marks a merge that is not
-// resolved, or nil. In Markdown a line of equals signs alone is a heading.
+// ConflictLines returns the numbers of the lines with git's markers of a conflict, or nil.
+// In Markdown, a line of equals signs alone is a heading and not a marker.
 func ConflictLines(text string, markdown bool) []int {
 	var marks []int
 	n, sure := 0, !markdown
@@ -23,7 +23,7 @@ func ConflictLines(text string, markdown bool) []int {
 	return marks
 }
 
-// ConflictWords says where the marks of a merge are.
+// ConflictWords says in which lines the markers of a conflict are.
 func ConflictWords(lines []int) string {
 	const most = 9
 	shown := strings.Trim(fmt.Sprint(lines[:min(len(lines), most)]), "[]")

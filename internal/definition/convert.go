@@ -19,14 +19,14 @@ var (
 	protocols       = valuesOf("protocol")
 )
 
-// Definition converts the document. dirName is the name of the directory that
-// it lies in, which must be the loop's name; empty is not compared. If any
-// finding is an error the definition must not be run. Absent keys leave zero
-// values, for loop.Definition.WithDefaults to fill.
+// Definition converts the document. dirName is the name of its directory, which must be
+// the loop's name; an empty one is not compared. If any finding is an error, the
+// definition must not be run. Absent keys leave zero values, which
+// loop.Definition.WithDefaults fills in.
 //
-// The findings are those of readiness.Check and those that only a run minds;
-// a warning about a value that has an error is left out. They are in
-// the order of the file, those about missing keys first.
+// The findings are those of readiness.Check and those that only a run refuses, in the
+// order of the file, those about missing keys first. A warning about a value with an error
+// is left out.
 func (d *Document) Definition(dirName string) (loop.Definition, []readiness.Finding) {
 	c := d.convert(dirName)
 	all := slices.Concat(c.verdict.Findings, c.more)
@@ -37,8 +37,8 @@ func (d *Document) Definition(dirName string) (loop.Definition, []readiness.Find
 	return c.def, findings
 }
 
-// converter collects the definition and what is wrong with it beside what
-// readiness.Check finds.
+// converter builds the definition, and collects the findings that readiness.Check does
+// not have.
 type converter struct {
 	doc     *Document
 	config  readiness.Config
@@ -84,7 +84,7 @@ func (c *converter) convertIdentity(dirName string) {
 	}
 }
 
-// convertTask reads what the loop does and where.
+// convertTask reads the keys about what the loop does and where.
 func (c *converter) convertTask() {
 	c.def.Goal = filledText(c.config.Goal)
 	c.def.Escalation = filledText(c.config.Escalation)
@@ -112,7 +112,7 @@ func (c *converter) convertTask() {
 	c.def.MCP = c.readMCPServers()
 }
 
-// convertGates reads what is between the agent and the branch.
+// convertGates reads the keys about what is between the agent and the branch.
 func (c *converter) convertGates() {
 	if mode := c.config.PermissionMode.Text; slices.Contains(permissionModes, mode) {
 		c.def.PermissionMode = mode
@@ -158,7 +158,7 @@ func (c *converter) convertLimits() {
 	c.def.OnFailure = c.oneOf("on_failure", failurePolicies)
 }
 
-// convertBudget refuses a budget that cannot be counted.
+// convertBudget refuses a budget that is not a valid number.
 func (c *converter) convertBudget() {
 	text := filledText(c.config.BudgetTokens)
 	if text == "" {
@@ -175,7 +175,7 @@ func (c *converter) convertBudget() {
 	}
 }
 
-// checkMessage is what the check says about a key, without the key in front.
+// checkMessage returns the message of the check about a key, without the key.
 func (c *converter) checkMessage(key string) string {
 	i := slices.IndexFunc(c.verdict.Findings, func(f readiness.Finding) bool { return f.Key == key })
 	return strings.TrimPrefix(c.verdict.Findings[i].Message, key+": ")
@@ -214,8 +214,8 @@ func (c *converter) oneOf(key string, allowed []string) string {
 	return text
 }
 
-// optionalText is the text of a key that may be missing. A placeholder or a list is
-// refused, because the default would be a surprise.
+// optionalText returns the text of a key that may be missing. A placeholder or a list is
+// refused: using the default instead would be a surprise.
 func (c *converter) optionalText(key string) string {
 	v, ok := c.doc.Scalar(key)
 	e := c.doc.findEntry(key)
@@ -230,8 +230,8 @@ func (c *converter) optionalText(key string) string {
 	return ""
 }
 
-// spareText is the text of a key that only higher tiers need. A placeholder is fine
-// there until the loop is promoted.
+// spareText returns the text of a key that only higher tiers need. A placeholder is
+// allowed until the loop is promoted.
 func (c *converter) spareText(key string) string {
 	v, _ := c.doc.Scalar(key)
 	if readiness.HasPlaceholder(v.Text) {
@@ -249,7 +249,7 @@ func (c *converter) reportWarning(key, format string, args ...any) {
 	c.addFinding(readiness.SeverityWarning, key, fmt.Sprintf(format, args...))
 }
 
-// addFinding places a finding at the key's value, or where the file begins.
+// addFinding adds a finding at the key's value, or at the start of the file.
 func (c *converter) addFinding(severity, key, message string) {
 	v := readiness.Value{Line: 1, Column: 1}
 	if found, _ := c.doc.Scalar(key); found.Line > 0 {

@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// readScope reads the globs that the loop may touch. Each must be a bounded part
-// of the tree, however that is written. What the check has said of the first
-// bad item is not said again.
+// readScope reads the globs that the loop may touch. None of them may be the whole tree,
+// however it is written. The finding of the check about the first bad item is not
+// repeated.
 func (c *converter) readScope() []string {
 	checked := false
 	return c.readGlobs("scope", c.config.Scope, func(item readiness.Value) bool {
@@ -31,7 +31,7 @@ func (c *converter) readScope() []string {
 	})
 }
 
-// readOptionalGlobs reads an optional list of globs of any width.
+// readOptionalGlobs reads an optional list of globs, which may be the whole tree.
 func (c *converter) readOptionalGlobs(key string) []string {
 	return c.readGlobs(key, c.readList(key), func(item readiness.Value) bool {
 		switch {
@@ -46,7 +46,7 @@ func (c *converter) readOptionalGlobs(key string) []string {
 	})
 }
 
-// readInstructions reads which files an agent is given: globs, or none by itself.
+// readInstructions reads which files an agent is given: globs, or only the word none.
 func (c *converter) readInstructions() []string {
 	all := c.readOptionalGlobs("instructions")
 	if len(all) > 1 && slices.Contains(all, "none") {
@@ -56,7 +56,7 @@ func (c *converter) readInstructions() []string {
 	return all
 }
 
-// readGlobs keeps the items that allowed says nothing against and that are globs.
+// readGlobs returns the items that are allowed and are globs.
 func (c *converter) readGlobs(key string, items []readiness.Value, allowed func(readiness.Value) bool) []string {
 	if len(items) > maxPatterns {
 		c.reportError(key, "%d patterns, at most %d; write wider ones", len(items), maxPatterns)
@@ -80,7 +80,7 @@ func (c *converter) reportErrorAt(key string, item readiness.Value, problem stri
 	c.reportAt(readiness.SeverityError, key, key+": "+problem, item)
 }
 
-// readEnv reads names of environment variables. Their values are never in a file.
+// readEnv reads names of environment variables. Their values are never in the file.
 func (c *converter) readEnv() []string {
 	var names []string
 	for _, item := range c.readList("env") {
@@ -93,8 +93,8 @@ func (c *converter) readEnv() []string {
 	return names
 }
 
-// readNetworkHosts reads which hosts may be reached; the word none is an empty list.
-// Whether a name exists is for the proxy to say.
+// readNetworkHosts reads which hosts may be reached; the word none is an empty list. It
+// does not look names up.
 func (c *converter) readNetworkHosts() []string {
 	var hosts []string
 	for _, item := range c.readList("network") {
@@ -109,7 +109,8 @@ func (c *converter) readNetworkHosts() []string {
 	return hosts
 }
 
-// readModelTools reads what the model's vendor may do; none is a list of none.
+// readModelTools reads which tools of the model's vendor are allowed; the word none is an
+// empty list.
 func (c *converter) readModelTools() []loop.ModelTool {
 	known := valuesOf("model_tools")
 	var tools []loop.ModelTool
@@ -129,8 +130,8 @@ func (c *converter) readModelTools() []loop.ModelTool {
 	return tools
 }
 
-// readAutoland reads the classes that may land without a human; the word none is
-// an empty list.
+// readAutoland reads the classes that may land without a human; the word none is an empty
+// list.
 func (c *converter) readAutoland() []string {
 	known := valuesOf("autoland")
 	var classes []string
@@ -153,7 +154,7 @@ func variableName(text string) bool {
 	return strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 }
 
-// readList is the items of an optional list; nested keys are refused.
+// readList returns the items of an optional list; nested keys are refused.
 func (c *converter) readList(key string) []readiness.Value {
 	items := c.doc.List(key)
 	if e := c.doc.findEntry(key); e != nil && e.block && len(items) == 0 {
@@ -162,7 +163,8 @@ func (c *converter) readList(key string) []readiness.Value {
 	return items
 }
 
-// reportUnsupported refuses or mentions keys that are defined and have no effect yet.
+// reportUnsupported reports keys that are defined but not supported yet: an error or a
+// warning.
 func (c *converter) reportUnsupported() {
 	for _, key := range NotYet {
 		e := c.doc.findEntry(key)
@@ -179,7 +181,7 @@ func (c *converter) reportUnsupported() {
 	}
 }
 
-// reportUnknownKeys reports keys that nobody reads, with what was probably meant, and
+// reportUnknownKeys reports unknown keys, with the key that was probably meant, and
 // repeated keys.
 func (c *converter) reportUnknownKeys() {
 	for _, key := range c.doc.Keys() {

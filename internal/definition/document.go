@@ -20,18 +20,17 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// Limits of what is read. Beyond them a file is refused, whatever it says.
+// Limits of a file. A file over them is refused.
 const (
 	MaxBytes = 1 << 20 // size of a file
 	maxKeys  = 1000    // top-level keys
 	maxDepth = 64      // collections inside one another
 )
 
-// Document is a definition as it was written: for each top-level key its text
-// or its items, and where they stand. It has not been judged.
+// Document is a definition as written: for each top-level key its text or its items, and
+// their places. It has not been judged.
 type Document struct {
-	// Notice says in one line why the file was not read as the YAML that it
-	// looks like; empty if it was.
+	// Notice says in one line why the file was not read as YAML; empty if it was.
 	Notice string
 
 	entries []entry
@@ -41,7 +40,7 @@ type Document struct {
 // entry is one occurrence of a top-level key.
 type entry struct {
 	key    Key
-	scalar readiness.Value   // where the value begins, even if it has no text
+	scalar readiness.Value   // with the place of the value, even if it has no text
 	items  []readiness.Value // the value as a list
 	block  bool              // a block collection, which has no text
 }
@@ -56,10 +55,9 @@ type Key struct {
 	Differs bool // from the value of that one
 }
 
-// Parse reads a definition; name is used in errors. The error is a *loop.Fault
-// with exit status 4: the file is too large, nested too deeply, has no key at
-// all, is in the middle of a merge, or is not YAML in a way that leaves open what
-// was meant. Anything else that may be wrong is left to Definition.
+// Parse reads a definition; name is used in errors. The error is a *loop.Fault with exit
+// status 4: the file is too large, nested too deeply, has no key, has conflict markers, or
+// is not YAML and ambiguous. Definition reports anything else that is wrong.
 func Parse(name string, data []byte) (*Document, error) {
 	if len(data) > MaxBytes {
 		return nil, unreadableFault(name, fmt.Sprintf("larger than %d bytes", MaxBytes),
@@ -91,7 +89,7 @@ func Parse(name string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
-// indexKeys finds the first occurrence of each key, which counts.
+// indexKeys finds the first occurrence of each key, which is the one that counts.
 func (d *Document) indexKeys(name string) error {
 	if len(d.entries) > maxKeys {
 		return unreadableFault(name, fmt.Sprintf("more than %d keys", maxKeys), "keep the keys that the loop needs")
@@ -114,8 +112,8 @@ func (d *Document) indexKeys(name string) error {
 	return nil
 }
 
-// sameValue reports whether two occurrences of a key say the same. Nested keys
-// are not compared.
+// sameValue reports whether two occurrences of a key have the same value. Nested keys are
+// not compared.
 func (e entry) sameValue(other entry) bool {
 	nested := e.block && len(e.items) == 0
 	return !nested && e.block == other.block && e.scalar.Text == other.scalar.Text &&
@@ -128,9 +126,9 @@ func plainKey(name string) bool {
 	return name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == ""
 }
 
-// Scalar is the text of a key's first occurrence. It reports false if the key
-// is absent, which includes an empty value and a block collection; the Value
-// then still says where the value would stand, or is zero without the key.
+// Scalar returns the text of a key's first occurrence. It reports false if the key is
+// absent, or its value is empty or a block collection. The Value then has the place of the
+// value, or is zero without the key.
 func (d *Document) Scalar(key string) (readiness.Value, bool) {
 	e := d.findEntry(key)
 	if e == nil {
@@ -139,8 +137,8 @@ func (d *Document) Scalar(key string) (readiness.Value, bool) {
 	return e.scalar, e.scalar.Text != ""
 }
 
-// List is the items of a key's first occurrence. A single value is a list of
-// one; an item may be empty. It is nil if there are none.
+// List returns the items of a key's first occurrence. A single value is a list of one. An
+// item may be empty. The list is nil if there are no items.
 func (d *Document) List(key string) []readiness.Value {
 	e := d.findEntry(key)
 	if e == nil {
@@ -149,8 +147,8 @@ func (d *Document) List(key string) []readiness.Value {
 	return e.items
 }
 
-// Keys lists all top-level keys as they stand in the file, unknown and repeated
-// ones included.
+// Keys returns all top-level keys in the order of the file, also unknown and repeated
+// ones.
 func (d *Document) Keys() []Key {
 	keys := make([]Key, len(d.entries))
 	for i, e := range d.entries {
@@ -170,11 +168,11 @@ func (d *Document) findEntry(key string) *entry {
 type source struct {
 	text  string
 	lines []string
-	ascii bool // a column is a byte
+	ascii bool // columns are bytes
 }
 
-// newSource drops a byte-order mark and every carriage return, so that files
-// from other systems read like any other.
+// newSource drops a byte-order mark and every carriage return, so that files from other
+// systems read the same.
 func newSource(data []byte) source {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	text := string(data)
@@ -187,7 +185,8 @@ func newSource(data []byte) source {
 	return source{text: text, lines: strings.Split(text, "\n"), ascii: utf8.RuneCountInString(text) == len(text)}
 }
 
-// restOf is the rest of a line, both counted from 1 and the column in characters.
+// restOf returns the rest of a line from a column. Both count from 1, and columns are
+// characters.
 func (s source) restOf(line, column int) string {
 	if line < 1 || line > len(s.lines) {
 		return ""

@@ -11,15 +11,15 @@ import (
 	"github.com/pawl-run/pawl/internal/shell"
 )
 
-// driver is what one can do with keys that not every driver has.
+// driver says which keys a driver supports.
 type driver struct {
-	efforts []string // levels of reasoning effort, from the least; empty: it has no switch for it
-	servers bool     // its program talks with MCP servers that pawl names
-	why     string   // why it has none of what it lacks
-	prompts []string // words with which its program takes a prompt and asks nobody
+	efforts []string // levels of reasoning effort, lowest first; empty: it has no such option
+	servers bool     // its program uses MCP servers that pawl names
+	why     string   // why it does not support the rest
+	prompts []string // arguments with which its program takes a prompt and asks nobody
 }
 
-// drivers are those that are built in. Every driver that can act is here.
+// drivers are the built-in drivers. Every driver that can act is here.
 var drivers = map[string]driver{
 	"claude":   {efforts: []string{"low", "medium", "high", "xhigh", "max"}, servers: true, prompts: []string{"-p", "--print"}},
 	"codex":    {efforts: []string{"minimal", "low", "medium", "high", "xhigh"}, servers: true, prompts: []string{"exec", "e"}},
@@ -32,8 +32,8 @@ var drivers = map[string]driver{
 	"command":  {why: "pawl does not know the program: configure it there"},
 }
 
-// UnsupportedKey says which key of a definition a driver cannot honour, and what to do;
-// empty: it can honour all. Drivers that are not built in lack nothing.
+// UnsupportedKey returns a key of a definition that a driver does not support, and the fix.
+// It is empty if the driver supports all keys, and for drivers that are not built in.
 func UnsupportedKey(name string, d loop.Definition) (key, why, fix string) {
 	able, known := drivers[name]
 	switch {
@@ -51,8 +51,8 @@ func UnsupportedKey(name string, d loop.Definition) (key, why, fix string) {
 	return "", "", ""
 }
 
-// CommandAdvice is what to write instead of an agent_command that starts the program of
-// a driver; empty: it starts another.
+// CommandAdvice says what to write instead of an agent_command that starts the program of a
+// driver. It is empty if the command starts another program.
 func CommandAdvice(d loop.Definition) string {
 	if d.AgentCommand == "" || d.Agent != "" && d.Agent != "command" {
 		return ""
@@ -64,8 +64,8 @@ func CommandAdvice(d loop.Definition) string {
 	return fmt.Sprintf("use agent: %s instead of agent_command (--agent %s instead of --agent-command); pawl then gives it the prompt and its login", agent, agent)
 }
 
-// headlessAgent is the driver whose program a line starts with a prompt. Programs
-// of the project that have such a name are none of these.
+// headlessAgent returns the driver whose program a line starts with a prompt. A program of
+// the project with the same name does not count.
 func headlessAgent(line string) string {
 	for _, words := range shell.Commands(line) {
 		for behind, ok := shell.Behind(words); ok; behind, ok = shell.Behind(words) {
@@ -92,12 +92,12 @@ func driversWith(has func(driver) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// readEffort reads how hard the model is to think. Which levels there are depends on
-// the driver.
+// readEffort reads the reasoning effort. checkDriver checks whether the driver has the
+// level.
 func (c *converter) readEffort() string { return c.oneOf("effort", valuesOf("effort")) }
 
-// readMCPServers reads MCP servers. A host that one is reached at must be one that the
-// loop may reach: the key opens no door by itself.
+// readMCPServers reads MCP servers. The host of a server must be allowed by network: the
+// key alone does not allow it.
 func (c *converter) readMCPServers() []string {
 	var all []string
 	seen := map[string]bool{}
@@ -133,8 +133,8 @@ func allowsHost(network []string, host, port string) bool {
 	})
 }
 
-// checkDriver refuses keys that the driver cannot honour. An entry of the roster is
-// looked up when the loop runs.
+// checkDriver refuses keys that the driver does not support. An entry of the roster is
+// checked when the loop runs.
 func (c *converter) checkDriver() {
 	name := c.def.Agent
 	if name == "" && c.def.AgentCommand != "" {

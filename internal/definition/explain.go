@@ -9,13 +9,13 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// explainWidth is the widest line that Explain and ExplainAll print, in
-// characters; only an example may be longer.
+// explainWidth is the longest line that ExplainKey and ExplainAll print, in characters;
+// only an example may be longer.
 const explainWidth = 100
 
-// ExplainKey says in plain text, without colours, what there is to know about a
-// key. It ends with a newline. The error for an unknown key is a *loop.Fault
-// with exit status 3 that says what was probably meant.
+// ExplainKey explains a key in plain text, without colours. The text ends with a newline.
+// The error for an unknown key is a *loop.Fault with exit status 3 that suggests a similar
+// one.
 func ExplainKey(key string) (string, error) {
 	f, ok := LookupField(key)
 	if !ok {
@@ -44,7 +44,7 @@ func unknownKey(key string) error {
 	}
 }
 
-// factRows are the rows at the head of an explanation.
+// factRows returns the rows at the start of an explanation.
 func (f Field) factRows() [][2]string {
 	rows := [][2]string{{"needed", f.neededText()}, {"kind", f.kindText()}}
 	if len(f.Values) > 0 {
@@ -78,7 +78,7 @@ func (f Field) neededText() string {
 	return "no"
 }
 
-// kindText is how the value is written, in words.
+// kindText says how the value is written.
 func (f Field) kindText() string {
 	words := map[Kind]string{
 		KindText: "text", KindCommand: "a command, run by /bin/sh -c", KindEnum: "one of the values",
@@ -89,8 +89,7 @@ func (f Field) kindText() string {
 	return words[f.Kind]
 }
 
-// ExplainAll is one line for each key, with a line of headings, and ends with a
-// newline.
+// ExplainAll returns a line of headings and one line for each key. It ends with a newline.
 func ExplainAll() string {
 	var b strings.Builder
 	row := func(name, mark, meaning string) { fmt.Fprintf(&b, "%-19s  %-11s  %s\n", name, mark, meaning) }

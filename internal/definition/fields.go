@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// Field is what there is to know about one key of a definition. Every list of
-// keys, the schema, the page of keys and what explain prints are drawn from it.
+// Field describes one key of a definition. Every list of keys, the schema, the page of keys
+// and what explain prints are made from it.
 type Field struct {
 	Name     string   `json:"name"`
 	Format   bool     `json:"format"`             // a key of the published format, not pawl's own
@@ -16,23 +16,23 @@ type Field struct {
 	Values   []string `json:"values,omitempty"`   // that the key may have, or that are known if it is Open
 	Open     bool     `json:"open"`               // other values than Values are allowed
 	Default  string   `json:"default,omitempty"`  // value that applies when the key is absent, as one would write it
-	Absent   string   `json:"absent,omitempty"`   // in words, what applies when no value says it; used if Default is empty
+	Absent   string   `json:"absent,omitempty"`   // in words, what applies without the key; used if Default is empty
 	Meaning  string   `json:"meaning"`            // one sentence
 	More     string   `json:"more,omitempty"`     // a paragraph: what the key interacts with, units, traps
 	Example  string   `json:"example,omitempty"`  // value as written in a file after the key's colon
-	NotYet   string   `json:"not_yet,omitempty"`  // one of Refused and NoEffect; empty: the key is honoured
+	NotYet   string   `json:"not_yet,omitempty"`  // one of Refused and NoEffect; empty: the key is supported
 }
 
-// Whether a key must be there. Definition reports an error if one that is
-// required is absent, and a warning if one that is advised is.
+// Whether a key must be present. Definition reports an error if a required key is absent,
+// and a warning if a recommended one is.
 const (
 	RequiredAlways  = "yes"
 	RequiredFromL2  = "L2+"
 	RequiredAdvised = "recommended"
 )
 
-// What this version does with a key that it does not honour, unless the value
-// is the key's Default, which says what happens anyway.
+// What this version does with a key that it does not support, unless the value is the
+// key's Default, which describes what it does.
 const (
 	Refused  = "refused"   // an error: without the key a run would be freer, or judged otherwise
 	NoEffect = "no effect" // a warning
@@ -58,9 +58,8 @@ const (
 
 var fields = slices.Concat(formatFields, ownFields, laterFields)
 
-// Fields lists every key: those of the format in its order, pawl's own that
-// have an effect, and those that this version does not honour. The caller owns
-// the list, not the Values in it.
+// Fields returns every key: those of the format in its order, pawl's own, and those that
+// this version does not support. The caller owns the list, but not the Values in it.
 func Fields() []Field { return slices.Clone(fields) }
 
 // LookupField finds a key by its exact name.
@@ -72,8 +71,8 @@ func LookupField(name string) (Field, bool) {
 	return fields[i], true
 }
 
-// Fallback says what applies when the key is absent: its default or, where no
-// value says it, words. It is empty if nothing does.
+// Fallback returns what applies if the key is absent: its default, or words if no value
+// says it. It is empty if nothing applies.
 func (f Field) Fallback() string {
 	if f.Default != "" {
 		return f.Default
@@ -81,15 +80,15 @@ func (f Field) Fallback() string {
 	return f.Absent
 }
 
-// ExampleLine is the example as written in a file.
+// ExampleLine returns the example as written in a file.
 func (f Field) ExampleLine() string { return f.Name + ": " + f.Example }
 
-// SimilarKey is the known key that an unknown one was probably meant to be, or
-// nothing. A known key is similar to itself.
+// SimilarKey returns the key that was probably meant by an unknown one; empty if there is
+// none. A known key is similar to itself.
 func SimilarKey(name string) string { return readiness.NearestName(name, knownKeys) }
 
-// valuesOf are the values of a key that has a fixed set of them. A name that
-// is not in the table is a mistake of this package.
+// valuesOf returns the fixed values of a key. An unknown name is a mistake of this
+// package.
 func valuesOf(name string) []string {
 	f, ok := LookupField(name)
 	if !ok || len(f.Values) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// Flags are values of keys that come from a command line and not from a file.
-// They are read as those of a file are. Empty: the key is absent.
+// Flags are values of keys that come from a command line and not from a file. They are
+// read like those of a file. An empty value means that the key is absent.
 type Flags struct {
 	Setup, Guard string // commands
 	BaseURL      string
@@ -18,8 +18,8 @@ type Flags struct {
 	Network, Env []string
 }
 
-// Apply puts the flags into a definition. The error is a *loop.Fault with exit
-// status 2 that names what is wrong with the first bad value.
+// Apply sets the flags in a definition. The error is a *loop.Fault with exit status 2 about
+// the first invalid value.
 func (f Flags) Apply(d *loop.Definition) error {
 	doc := &Document{first: map[string]int{}}
 	given := map[string][]string{"network": f.Network, "env": f.Env, "base_url": {f.BaseURL}, "budget_usd_day": {f.BudgetUSDDay}}

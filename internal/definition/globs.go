@@ -17,8 +17,7 @@ const (
 	maxPatternBytes = 1 << 10
 )
 
-// patternProblem says what is wrong with a glob wherever it is used, or
-// nothing.
+// patternProblem says what is wrong with a glob in any key; empty if nothing is.
 func patternProblem(pattern string) string {
 	switch {
 	case len(pattern) > maxPatternBytes:
@@ -41,8 +40,8 @@ func patternProblem(pattern string) string {
 	return ""
 }
 
-// isUnbounded reports whether a pattern, or one of its alternatives, is the whole
-// tree: its parts are nothing but wildcards and dots.
+// isUnbounded reports whether a pattern, or one of its alternatives, is the whole tree: it
+// has only wildcards and dots.
 func isUnbounded(pattern string) bool {
 	alternatives, _ := policy.Alternatives(pattern)
 	return slices.ContainsFunc(alternatives, wholeTree)

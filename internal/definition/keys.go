@@ -5,24 +5,24 @@ import "slices"
 // seedKeys are the keys of the format, in the order of its table.
 var seedKeys = keysWhere(func(f Field) bool { return f.Format })
 
-// ownKeys are the optional keys beside them that have an effect.
+// ownKeys are the optional keys of pawl that have an effect.
 var ownKeys = keysWhere(func(f Field) bool { return !f.Format && f.NotYet == "" })
 
-// NotYet lists the keys that are defined and that this version does not
-// honour. Definition never ignores one silently: it refuses those whose absence
-// would change what a run may do or how it is judged, and warns of the others.
+// NotYet lists the keys that are defined but that this version does not support. Definition
+// never ignores one silently: it refuses those that would change what a run may do or how
+// it is judged, and warns about the others.
 var NotYet = keysWhere(func(f Field) bool { return f.NotYet != "" })
 
-// harmlessNotYet are those of NotYet without which a run is no freer: they say
-// when a loop runs and who helps.
+// harmlessNotYet are the keys of NotYet without which a run may do no more: they say when
+// a loop runs and who helps.
 var harmlessNotYet = keysWhere(func(f Field) bool { return f.NotYet == NoEffect })
 
-// notYetDefaults are values that say what happens anyway.
+// notYetDefaults are the values of these keys that describe what this version does.
 var notYetDefaults = defaultsOf(NotYet)
 
 var knownKeys = slices.Concat(seedKeys, ownKeys, NotYet)
 
-// keysWhere lists the keys for which a rule holds, in the table's order.
+// keysWhere returns the keys for which holds is true, in the table's order.
 func keysWhere(holds func(Field) bool) []string {
 	var names []string
 	for _, f := range fields {

@@ -9,11 +9,11 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// tokenKeys are compared as written; a comment glued to their value is cut off.
+// tokenKeys have values of one word. A comment directly after the value is cut off.
 var tokenKeys = map[string]bool{"tier": true, "permission_mode": true, "worktree": true, "budget_tokens": true}
 
-// readLines reads a text that is not YAML the way a script would: a key is a
-// line that starts with it, its list the dashed lines below.
+// readLines reads a text that is not YAML as a script would: a key is a line that starts
+// with it, and its list is the lines with dashes below.
 func readLines(src source) []entry {
 	var entries []entry
 	for i := range src.lines {
@@ -27,10 +27,10 @@ func readLines(src source) []entry {
 	return entries
 }
 
-// findAmbiguous finds the place at which a text that is not YAML leaves open what
-// was meant, so that its lines cannot be taken as they are written.
+// findAmbiguous returns an error for the place at which a text that is not YAML is
+// ambiguous, so that its lines cannot be taken as written.
 func findAmbiguous(src source) error {
-	begun, end := 0, "" // the last key's line, and what ends its value if it continues below
+	begun, end := 0, "" // the last key's line, and the end of its value if it continues below
 	below := -1         // columns before the first line below a key without a value; -1: none yet
 	for i, line := range src.lines {
 		trimmed := strings.TrimLeft(line, " \t")
@@ -65,10 +65,11 @@ func findAmbiguous(src source) error {
 	return nil
 }
 
-// blockEnd is the end of a block scalar, which nothing in its lines is.
+// blockEnd as the end of a value means a block scalar: no text in its lines ends it.
 const blockEnd = "\n"
 
-// endOf is what ends a value that continues in the lines below; empty if none does.
+// endOf returns the text that ends a value that continues in the lines below; empty if the
+// value does not continue.
 func endOf(written string) string {
 	if blockHeader.MatchString(written) {
 		return blockEnd
@@ -81,7 +82,7 @@ func endOf(written string) string {
 	return ""
 }
 
-// readKey reads the key that starts in a line counted from 0, or gives nil.
+// readKey reads the key that starts in a line, counted from 0; nil if there is none.
 func readKey(src source, i int) *entry {
 	name, rest, ok := keyLine(src.lines[i])
 	if !ok {
@@ -102,9 +103,8 @@ func readKey(src source, i int) *entry {
 	return &e
 }
 
-// rescueValue gives values that no line holds, block scalars and flow lists, to the
-// YAML parser, one key at a time: one bad line elsewhere must not change what
-// they say.
+// rescueValue passes a value of several lines, a block scalar or a flow list, to the YAML
+// parser by itself, so that a bad line elsewhere does not change its meaning.
 func rescueValue(src source, from int, e entry) entry {
 	written := src.restOf(e.scalar.Line, e.scalar.Column)
 	flow := strings.HasPrefix(written, "[")
@@ -124,14 +124,13 @@ func rescueValue(src source, from int, e entry) entry {
 	return e
 }
 
-// blockHeader matches what begins a block scalar. Other text that begins with
-// such a character, like > 90 percent or ||, is a value of its own.
+// blockHeader matches the beginning of a block scalar. Other text with the same first
+// character, like > 90 percent or ||, is a plain value.
 var blockHeader = lazyregexp.New(`^[|>]([1-9]?[+-]?|[+-][1-9])[ \t]*([ \t]#.*)?$`)
 
-// flowItems splits a flow list that no YAML reader takes because a glob in it
-// begins with a star: [*] is as unbounded as ["*"]. It may go on in the lines
-// below. It is nil if the value is not such a list. Commas in braces or quotes separate
-// nothing.
+// flowItems splits a flow list that is not YAML because a glob in it begins with a star:
+// [*] is as unbounded as ["*"]. It may continue in the lines below. The result is nil if
+// the value is not such a list. Commas in braces or quotes do not separate items.
 func flowItems(list readiness.Value, below []string) []readiness.Value {
 	parts := []string{list.Text}
 	for _, line := range below {
@@ -150,18 +149,18 @@ func flowItems(list readiness.Value, below []string) []readiness.Value {
 		text, skipped := lineScalar(part, false)
 		item := readiness.Value{Text: text, Line: list.Line, Column: column + utf8.RuneCountInString(part[:skipped])}
 		if !strings.HasSuffix(list.Text, "]") {
-			item.Column = list.Column // The lines were joined, so only the list has a place.
+			item.Column = list.Column // The lines were joined: only the place of the list is known.
 		}
 		items = append(items, item)
 		column += utf8.RuneCountInString(part) + 1
 	}
 	if last := len(items) - 1; last > 0 && items[last].Text == "" {
-		return items[:last] // A comma may stand behind the last item.
+		return items[:last] // The last item may end with a comma.
 	}
 	return items
 }
 
-// splitFlow splits at the commas that stand in no quotes and no braces.
+// splitFlow splits at commas outside of quotes and braces.
 func splitFlow(inner string) []string {
 	var parts []string
 	start, level := 0, 0
@@ -224,9 +223,9 @@ func listItem(line string, number int) (readiness.Value, bool) {
 	return readiness.Value{Text: text, Line: number, Column: utf8.RuneCountInString(before) + 1}, true
 }
 
-// lineScalar is the value in the rest of a line: comment removed, trimmed, one
-// pair of quotes removed. It also says how many bytes come before the value. A
-// glued comment needs no white space before it.
+// lineScalar returns the value in the rest of a line, trimmed and without comment and one
+// pair of quotes, and how many bytes are before it. If glued, a comment needs no white
+// space before it.
 func lineScalar(rest string, glued bool) (text string, skipped int) {
 	value := strings.TrimLeft(rest, " \t")
 	skipped = len(rest) - len(value)
@@ -237,9 +236,9 @@ func lineScalar(rest string, glued bool) (text string, skipped int) {
 	return value, skipped
 }
 
-// commentStart is the index of the # that begins a comment: at the start or
-// after white space or, if glued, anywhere; outside quotes. A quote counts only where a word begins
-// and only if it is closed, so don't is a word.
+// commentStart returns the index of the # that begins a comment: outside of quotes, at the
+// start or after white space or, if glued, anywhere. A quote counts only at the start of a
+// word and only if it is closed, so that don't is a word.
 func commentStart(value string, glued bool) int {
 	word := true
 	for i := 0; i < len(value); i++ {
@@ -258,7 +257,7 @@ func commentStart(value string, glued bool) int {
 	return len(value)
 }
 
-// cutComment cuts a comment that is glued to a value: L1#first.
+// cutComment cuts a comment directly after a value: L1#first.
 func cutComment(text string) string {
 	before, _, _ := strings.Cut(text, "#")
 	return strings.TrimRight(before, " \t")

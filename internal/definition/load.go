@@ -10,10 +10,10 @@ import (
 )
 
 // Load reads and parses the definition at path, and returns its bytes for
-// readiness.Finding.Render. It refuses what is not a regular file, symbolic links, and files
-// with a second name, through which something else could change them; it reads
-// at most MaxBytes and never waits for a writer. The error is a *loop.Fault
-// with exit status 3 (and loop.ErrNotFound within) or 4.
+// readiness.Finding.Render. It refuses symbolic links, anything else that is not a regular
+// file, and files with a second name, through which something else could change them. It
+// reads at most MaxBytes and never waits for a writer. The error is a *loop.Fault with exit
+// status 3 (and wraps loop.ErrNotFound) or 4.
 func Load(path string) (*Document, []byte, error) {
 	data, err := readBounded(path)
 	if errors.Is(err, fs.ErrNotExist) {

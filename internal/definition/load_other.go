@@ -19,5 +19,5 @@ func openPlain(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// manyNames is unknown here: the platform's FileInfo does not tell.
+// manyNames is always false: FileInfo of this platform has no number of names.
 func manyNames(fs.FileInfo) bool { return false }

@@ -8,9 +8,8 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// readEntries reads the entries of a text. The error says why the text is not YAML;
-// the entries beside it were read line by line, as a script would read them.
-// With errTooDeep there are none.
+// readEntries reads the entries of a text. The error says why the text is not YAML; the
+// entries are then read line by line, as a script would. With errTooDeep there are none.
 func readEntries(src source) ([]entry, error) {
 	entries, err := readYAML(src)
 	if err != nil && !errors.Is(err, errTooDeep) {
@@ -19,10 +18,9 @@ func readEntries(src source) ([]entry, error) {
 	return entries, err
 }
 
-// readYAML reads the first YAML document. Each key is read from its own lines if
-// no reader of YAML can take them for anything else. Only other keys are given to
-// the YAML parser, which takes most of the time; so is the whole text if there is
-// anything between its keys.
+// readYAML reads the first YAML document. A key whose lines have only one meaning in YAML is
+// read from its lines. Other keys are passed to the YAML parser, which is slow, and so is
+// the whole text if there is anything between its keys.
 func readYAML(src source) ([]entry, error) {
 	if why := src.tooHeavy(); why != "" {
 		return nil, errors.New(why)
@@ -54,9 +52,9 @@ func readYAML(src source) ([]entry, error) {
 	return entries, nil
 }
 
-// keyStarts lists the lines, counted from 0, at which keys begin, and the number
-// of all lines. It reports false if there is none, or if the text is more than
-// keys, values, comments and the mark of a document's start.
+// keyStarts returns the lines, counted from 0, at which keys begin, and then the number of
+// lines. It reports false if there is no key, or if the text has anything but keys, values,
+// comments and the marker of a document's start.
 func keyStarts(src source) ([]int, bool) {
 	starts := make([]int, 0, len(src.lines)+1)
 	for i, line := range src.lines {
@@ -73,8 +71,8 @@ func keyStarts(src source) ([]int, bool) {
 	return append(starts, len(src.lines)), len(starts) > 0
 }
 
-// parsePart parses the lines of one key, counted from 0. Their places in the
-// result and in the error are those of the whole text.
+// parsePart parses the lines of one key, counted from 0. Places in the result and in the
+// error are those in the whole text.
 func parsePart(src source, from, to int) (entry, error) {
 	part := source{text: strings.Join(src.lines[from:to], "\n"), lines: src.lines[from:to], ascii: src.ascii}
 	if why := part.tooHeavy(); why != "" {
@@ -99,9 +97,9 @@ func parsePart(src source, from, to int) (entry, error) {
 	return e, nil
 }
 
-// readSimple reads a key whose value is on its line, or is a list with an item on
-// each line below. It reports false if a reader of YAML may understand the lines
-// in another way than readKey; then they may be as valid as any other.
+// readSimple reads a key whose value is on its line, or is a list with an item on each line
+// below. It reports false if a YAML parser may read the lines in another way than readKey;
+// they may still be valid.
 func readSimple(src source, from, to int) (entry, bool) {
 	name, rest, _ := keyLine(src.lines[from])
 	value := strings.TrimLeft(rest, " ")
@@ -142,9 +140,9 @@ func readSimple(src source, from, to int) (entry, bool) {
 	return *e, !flow || e.items != nil
 }
 
-// simpleBytes reports whether a line has only characters that every reader counts
-// and shows alike: no tab, no control, and none of the range that has byte-order
-// marks and the characters that replace others while a text is parsed.
+// simpleBytes reports whether every reader counts and shows the characters of a line in the
+// same way: it has no tab, no control, and no character of the range of byte-order marks
+// and of the characters that replace others while a text is parsed.
 func simpleBytes(line string) bool {
 	for i := range len(line) {
 		if c := line[i]; c < ' ' || c == 0x7f || c == 0xef {
@@ -198,8 +196,8 @@ func simpleFlow(list string) bool {
 	}
 }
 
-// quotedEnd is the length of the text in quotes at the start of a value, quotes
-// included, or zero if there is none that is simple.
+// quotedEnd returns the length of the text in quotes at the start of a value, with its
+// quotes; zero if there is none, or if it has escapes.
 func quotedEnd(value string) int {
 	if value == "" || value[0] != '"' && value[0] != '\'' {
 		return 0
@@ -216,8 +214,7 @@ func simpleFirst(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '.' || c == '/' || c == '$'
 }
 
-// isEnd reports whether a value ends before the rest of its line: there are only
-// spaces and a comment.
+// isEnd reports whether the rest of a line after a value has only spaces and a comment.
 func isEnd(rest string) bool {
 	return rest == "" || rest[0] == ' ' && isBlank(rest)
 }

@@ -14,19 +14,18 @@ import (
 //go:embed schema/*.json
 var schemas embed.FS
 
-// configSchema is the one schema that is drawn from the table of keys.
+// configSchema is the one schema that is made from the table of keys.
 const configSchema = "config"
 
-// SchemaNames lists the names that Schema knows: the definition, a LoopSpec,
+// SchemaNames returns the names of all schemas: the definition, a LoopSpec,
 // the boot protocol's STATE.json and TODO.json, an agent's report, and one line
 // of pawl logs -f --json.
 func SchemaNames() []string {
 	return []string{configSchema, "spec", "state", "todo", "report", "events"}
 }
 
-// Schema is a JSON schema of draft-07, indented, with a newline at its end. The
-// error is a *loop.Fault with exit status 3 for a name that is not one of
-// SchemaNames.
+// Schema returns a JSON schema of draft-07, indented, with a newline at its end. The error
+// for a name that is not in SchemaNames is a *loop.Fault with exit status 3.
 func Schema(name string) ([]byte, error) {
 	switch {
 	case name == configSchema:
@@ -49,7 +48,7 @@ func indentedJSON(s schema) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// schema is what of draft-07 the schema of definitions uses.
+// schema is the part of draft-07 that the schema of definitions uses.
 type schema struct {
 	Draft       string     `json:"$schema,omitempty"`
 	ID          string     `json:"$id,omitempty"`
@@ -76,7 +75,7 @@ type schema struct {
 	Examples    []any      `json:"examples,omitempty"`
 }
 
-// properties keep the order of the table, in which people read them.
+// properties keep the order of the table.
 type properties []property
 
 type property struct {
@@ -84,7 +83,7 @@ type property struct {
 	schema schema
 }
 
-// MarshalJSON writes one object.
+// MarshalJSON writes the properties as one object.
 func (p properties) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -16,7 +16,7 @@ const (
 	countPattern     = `^0*[1-9][0-9]*$`
 	sizePattern      = `^([1-9][0-9]{0,5}) ?([MGT]i?B)$`
 	durationPattern  = `^([0-9]{1,3}w)?([0-9]{1,3}d)?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`
-	// Up to a million with at most six decimals, and not nothing.
+	// Up to a million with at most six decimals, and not zero.
 	dollarsPattern = `^0*([1-9][0-9]{0,5}(\.[0-9]{1,6})?|1000000(\.0{1,6})?|` +
 		`0\.([1-9][0-9]{0,5}|0[1-9][0-9]{0,4}|00[1-9][0-9]{0,3}|000[1-9][0-9]{0,2}|0000[1-9][0-9]?|00000[1-9]))$`
 	urlPattern      = `^https?://[^/?#@\s]+(/[^?#\s]*)?$`
@@ -26,14 +26,14 @@ const (
 	outOfScopePattern = `^[!/\\]|(^|[/\\])\.\.([/\\]|$)`
 )
 
-// looseTypes are the types that a YAML reader may give to a text without quotes:
-// pawl takes the letters.
+// looseTypes are the types that a YAML parser may give to a text without quotes: pawl takes
+// it as text.
 var looseTypes = []string{"string", "number", "boolean"}
 
-// buildConfigSchema is the schema of loop.config.yaml. It refuses nothing that Definition
-// takes without a finding, with two exceptions that an editor should point out:
-// a key without a value, for which pawl takes the default, and a flow collection
-// where a text is due, which pawl takes for the text that it is.
+// buildConfigSchema returns the schema of loop.config.yaml. It accepts everything that
+// Definition accepts without a finding, with two exceptions that an editor should mark: a
+// key without a value, for which pawl uses the default, and a flow collection instead of a
+// text, which pawl takes as text.
 func buildConfigSchema() schema {
 	s := schema{
 		Draft: "http://json-schema.org/draft-07/schema#", ID: "https://pawl.run/schema/config.v1.json",
@@ -57,7 +57,7 @@ func buildConfigSchema() schema {
 	return s
 }
 
-// tierCondition is the condition that a definition has one of them.
+// tierCondition returns the condition that a definition has one of the tiers.
 func tierCondition(all ...loop.Tier) *schema {
 	var names []any
 	for _, t := range all {
@@ -66,7 +66,7 @@ func tierCondition(all ...loop.Tier) *schema {
 	return &schema{Properties: properties{{"tier", schema{Enum: names}}}, Required: []string{"tier"}}
 }
 
-// fromL2 is what must be there where an agent changes files.
+// fromL2 returns the keys that are required if an agent changes files.
 func fromL2() schema {
 	then := &schema{}
 	for _, f := range fields {
@@ -89,7 +89,7 @@ func atL3() schema {
 	return schema{If: tierCondition(loop.TierUnattended), Then: &schema{Properties: properties{{"sandbox", none}}}}
 }
 
-// valueSchema is what a value of the key may be, for editors to check and complete.
+// valueSchema returns the schema of the key's values, for editors to check and complete.
 func (f Field) valueSchema() schema {
 	s := f.shapeSchema()
 	s.Description = f.Meaning
@@ -110,7 +110,7 @@ func (f Field) valueSchema() schema {
 	return s
 }
 
-// onlyDefault says what a file may have for a key that is refused.
+// onlyDefault says which value of a refused key is accepted.
 func (f Field) onlyDefault() string { return "only " + f.Default + " is accepted" }
 
 func (f Field) shapeSchema() schema {
@@ -119,7 +119,7 @@ func (f Field) shapeSchema() schema {
 	}
 	s := f.kindSchema()
 	if f.NotYet == NoEffect {
-		// Nothing is refused; what is known is there to be offered.
+		// Every value is accepted; the known ones are for completion.
 		return schema{AnyOf: []schema{s, {}}}
 	}
 	return s
@@ -135,7 +135,7 @@ func (f Field) refusedSchema() schema {
 	return schema{AnyOf: append(only, nothing)}
 }
 
-// kindSchema is the form of a value by its kind.
+// kindSchema returns the schema of a value by its kind.
 func (f Field) kindSchema() schema {
 	switch f.Kind {
 	case KindEnum:
@@ -175,7 +175,7 @@ func (f Field) maxCount() int64 {
 	return mostInt
 }
 
-// mostTokens is the largest budget that is read.
+// mostTokens is the largest valid budget.
 const mostTokens = 1 << 50
 
 func (f Field) enumSchema() schema {
@@ -186,7 +186,7 @@ func (f Field) enumSchema() schema {
 	return known
 }
 
-// listSchema is several items or one alone.
+// listSchema accepts a list of items, or one item.
 func (f Field) listSchema() schema {
 	item := schema{Type: looseTypes}
 	switch {
@@ -219,8 +219,8 @@ func anyList(all []string) []any {
 	return list
 }
 
-// yamlValue is what a YAML reader makes of a value of the key. The table is written
-// in this package, so that what cannot be read is a mistake of it.
+// yamlValue returns what a YAML parser makes of a value of the key. The values are those of
+// the table: an invalid one is a mistake of this package.
 func (f Field) yamlValue(text string) any {
 	doc, err := Parse("table of keys", []byte(f.Name+": "+text+"\n"))
 	if err != nil {
@@ -230,7 +230,7 @@ func (f Field) yamlValue(text string) any {
 	switch f.Kind {
 	case KindGlobs, KindList:
 		if text[0] != '[' {
-			return text // A word that means an empty list.
+			return text // It is a word that means an empty list.
 		}
 		list := []any{}
 		for _, item := range doc.List(f.Name) {

@@ -17,8 +17,7 @@ import (
 // follows no alias and resolves no tag.
 type treeReader struct{ src source }
 
-// parseTree reads a YAML document with the YAML parser. The text is one that
-// heavy accepts.
+// parseTree reads a YAML document with the YAML parser. The text must not be tooHeavy.
 func parseTree(src source) ([]entry, error) {
 	file, err := parseYAML(src)
 	if err != nil {
@@ -52,10 +51,9 @@ func parseTree(src source) ([]entry, error) {
 	return nil, errors.New("not a YAML mapping with such keys as a definition has")
 }
 
-// checkComplete checks that the tree has the key of each line in which a line reader
-// sees one, and each item of a list, and that no value is where a key
-// would be; otherwise the parser understood the text in a way that no reader of it
-// would.
+// checkComplete checks that the tree has every key and every item of a list that a reader of
+// lines sees, and that no value is where a key would be. Otherwise the parser read the text
+// in another way than people do.
 func (r treeReader) checkComplete(entries []entry) error {
 	for _, e := range entries {
 		if plainKey(e.key.Name) && r.colonColumn(e.key) == 0 {
@@ -90,8 +88,8 @@ func (r treeReader) checkComplete(entries []entry) error {
 	return nil
 }
 
-// dashesBelow counts the items that a line reader sees in a block list, at the
-// column of the first.
+// dashesBelow counts the items of a block list that a reader of lines sees, at the column of
+// the first.
 func (r treeReader) dashesBelow(e entry) int {
 	n := 0
 	for i := e.key.Line; i < len(r.src.lines) && !endsList(r.src.lines[i]); i++ {
@@ -103,7 +101,7 @@ func (r treeReader) dashesBelow(e entry) int {
 	return n
 }
 
-// mappingPairs lists the pairs of a block or flow mapping.
+// mappingPairs returns the pairs of a block or flow mapping.
 func mappingPairs(node ast.Node) ([]*ast.MappingValueNode, bool) {
 	switch node := node.(type) {
 	case *ast.MappingNode:
@@ -136,7 +134,7 @@ func (r treeReader) readEntry(pair *ast.MappingValueNode) entry {
 	case *ast.MappingValueNode:
 		e.scalar, e.block = r.readCollection(node, nil, nil)
 	case *ast.TagNode, *ast.AnchorNode, *ast.AliasNode:
-		// The line reader gives the text as it was written, items included.
+		// The reader of lines returns the text as written, with its items.
 		if lines := readKey(r.src, e.key.Line-1); lines != nil && lines.key.Name == e.key.Name {
 			return *lines
 		}
@@ -162,8 +160,8 @@ func (r treeReader) readEntry(pair *ast.MappingValueNode) entry {
 	return e
 }
 
-// readCollection is the source text of a flow collection, and no text for a block
-// collection, which has no end of its own.
+// readCollection returns the source text of a flow collection, and no text for a block
+// collection, whose end is not marked.
 func (r treeReader) readCollection(node ast.Node, start, end *token.Token) (v readiness.Value, block bool) {
 	if start == nil || end == nil {
 		return valueAt(firstToken(node), ""), true
@@ -181,8 +179,8 @@ func (r treeReader) readCollection(node ast.Node, start, end *token.Token) (v re
 	return valueAt(start, strings.Join(parts, " ")), false
 }
 
-// readItem is one element of a list. What is not a scalar is taken as written in
-// its line, in a flow list up to the next comma.
+// readItem returns one element of a list. If it is not a scalar, it is the text of its
+// line, in a flow list up to the next comma.
 func (r treeReader) readItem(node ast.Node, inFlow bool) readiness.Value {
 	switch node := node.(type) {
 	case *ast.SequenceNode:
@@ -206,7 +204,7 @@ func (r treeReader) readItem(node ast.Node, inFlow bool) readiness.Value {
 	return v
 }
 
-// readScalar is the text of a scalar node, as written and not as typed.
+// readScalar returns the text of a scalar node as written, whatever its YAML type.
 func (r treeReader) readScalar(node ast.Node) readiness.Value {
 	switch node := node.(type) {
 	case nil:
@@ -227,8 +225,8 @@ func (r treeReader) readScalar(node ast.Node) readiness.Value {
 	return r.correctColumn(v, false)
 }
 
-// colonColumn is the column of the colon behind a key, or 0 if the key is written in
-// a way that people do not write.
+// colonColumn returns the column of the colon after a key, or 0 if the key is written in an
+// unusual way.
 func (r treeReader) colonColumn(key Key) int {
 	rest := r.src.restOf(key.Line, key.Column)
 	written := key.Name
@@ -243,8 +241,8 @@ func (r treeReader) colonColumn(key Key) int {
 	return key.Column + utf8.RuneCountInString(written) + len(before)
 }
 
-// placeValue places a value at the first character after its key or its dash, in
-// that line or a later one. The parser is often a little off.
+// placeValue sets the place of a value to the first character after its key or its dash, in
+// that line or a later one. The parser is often slightly wrong.
 func (r treeReader) placeValue(v readiness.Value, line, column int) readiness.Value {
 	for ; v.Text != "" && line <= len(r.src.lines); line++ {
 		rest := r.src.restOf(line, column)
@@ -258,9 +256,9 @@ func (r treeReader) placeValue(v readiness.Value, line, column int) readiness.Va
 	return v
 }
 
-// correctColumn corrects the column of a value. The parser counts white space before
-// a value as part of it after a tab, and white space behind a number as if it
-// stood before it.
+// correctColumn corrects the column of a value. After a tab, the parser counts white space
+// before a value as part of it, and it counts white space after a number as if it were
+// before it.
 func (r treeReader) correctColumn(v readiness.Value, quoted bool) readiness.Value {
 	rest := r.src.restOf(v.Line, v.Column)
 	word, _, _ := strings.Cut(v.Text, " ")
@@ -278,8 +276,8 @@ func (r treeReader) correctColumn(v readiness.Value, quoted bool) readiness.Valu
 	return v
 }
 
-// firstToken is the token at which a node begins. A mapping's own token is the
-// colon of its first pair.
+// firstToken returns the token at which a node begins. A mapping's own token is the colon of
+// its first pair.
 func firstToken(node ast.Node) *token.Token {
 	if pairs, ok := mappingPairs(node); ok && len(pairs) > 0 {
 		return pairs[0].Key.GetToken()
@@ -295,7 +293,7 @@ func valueAt(t *token.Token, text string) readiness.Value {
 	return readiness.Value{Text: text, Line: t.Position.Line, Column: t.Position.Column}
 }
 
-// untilBracket is text up to the bracket that is its nth character, or later: the
+// untilBracket returns text up to the first bracket at its nth character or later: the
 // parser does not count the tabs between items.
 func untilBracket(text string, n int, bracket string) string {
 	end := 0
@@ -315,7 +313,7 @@ func isQuoted(node ast.Node) bool {
 	return ok && (s.Token.Type == token.SingleQuoteType || s.Token.Type == token.DoubleQuoteType)
 }
 
-// isMissing reports whether there is nothing where a value might be.
+// isMissing reports whether a value is missing.
 func isMissing(node ast.Node) bool {
 	null, ok := node.(*ast.NullNode)
 	return ok && null.Token.Type == token.ImplicitNullType
@@ -326,7 +324,7 @@ func isPlain(node ast.Node) bool {
 	return node != nil && !block && !isQuoted(node)
 }
 
-// nestingDepth counts collections inside one another and stops where it is too deep.
+// nestingDepth counts nested collections, and stops if they are too deep.
 func nestingDepth(node ast.Node, above int) int {
 	if above > maxDepth {
 		return above

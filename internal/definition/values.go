@@ -30,15 +30,15 @@ func parsePositive(text string, most int64) (int64, error) {
 	return n, nil
 }
 
-// mostInt is the largest count that fits everywhere.
+// mostInt is the largest count that fits into an int of every platform.
 const mostInt = math.MaxInt32
 
-// longest is the longest duration that is taken for what was meant.
+// longest is the longest valid duration.
 const longest = 366 * 24 * time.Hour
 
 var errDuration = errors.New("expected a duration like 90s, 10m, 1h30m, 2d or 1w")
 
-// parseDuration reads Go's form with d (24 hours) and w before it: 1d12h.
+// parseDuration reads Go's form, with w and d (24 hours) before it: 1d12h.
 func parseDuration(text string) (time.Duration, error) {
 	var total time.Duration
 	rest := text
@@ -53,7 +53,7 @@ func parseDuration(text string) (time.Duration, error) {
 		if !digitsOnly(number) || len(number) > 3 {
 			return 0, errDuration
 		}
-		n, _ := strconv.Atoi(number) // These are three digits at most.
+		n, _ := strconv.Atoi(number) // It has at most three digits.
 		total += time.Duration(n) * unit.length
 		rest = after
 	}
@@ -62,7 +62,7 @@ func parseDuration(text string) (time.Duration, error) {
 		if err != nil || rest == "0" || strings.ContainsAny(rest, "+-") {
 			return 0, errDuration
 		}
-		total += min(d, longest+1) // The sum never wraps, and what is too long stays so.
+		total += min(d, longest+1) // The sum does not overflow, and stays too long.
 	}
 	switch {
 	case total <= 0:
@@ -81,7 +81,7 @@ func parseSize(text string) (int64, error) {
 	if parts == nil {
 		return 0, errors.New("expected a size like 8GiB or 500MB: a whole number and MB, GB, TB, MiB, GiB or TiB")
 	}
-	n, _ := strconv.ParseInt(parts[1], 10, 64) // The form has six digits at most.
+	n, _ := strconv.ParseInt(parts[1], 10, 64) // The form has at most six digits.
 	unit := map[string]int64{"MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 	return n * unit[parts[2]], nil
 }
@@ -101,7 +101,7 @@ func flakyRule(text string) (string, error) {
 	return strconv.FormatInt(m, 10) + " of " + strconv.FormatInt(n, 10), nil
 }
 
-// mostDollars is the largest amount that is taken for what was meant.
+// mostDollars is the largest valid amount.
 const mostDollars = 1_000_000
 
 var (
@@ -118,7 +118,7 @@ func parseDollars(text string) (int64, error) {
 	return strconv.ParseInt(whole+part+strings.Repeat("0", 6-len(part)), 10, 64)
 }
 
-// baseURL reads where a model is served.
+// baseURL reads the address of a model.
 func baseURL(text string) (string, error) {
 	if _, err := url.Parse(text); err != nil || !urlForm.MatchString(text) {
 		return "", errors.New("expected an http or https URL without a user, query or fragment, like https://llm.example.com/v1")

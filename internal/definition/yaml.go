@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// Limits of what is given to the YAML parser, whose time grows with the square
-// of nesting and of empty lines in a row. They lie far above what people write.
+// Limits of a text for the YAML parser, whose time grows with the square of nesting and of
+// empty lines in a row. They are far above what people write.
 const (
 	maxTreeBytes = 32 << 10
 	maxOpeners   = 1000 // [ and { in the whole file
@@ -25,8 +25,8 @@ const (
 
 var errTooDeep = errors.New("nested too deeply")
 
-// isBomb reports whether the text may nest so deeply that parsing it costs too
-// much. Counting what opens, and not what closes, cannot be deceived by quotes.
+// isBomb reports whether the text may be nested so deeply that parsing it costs too much. It
+// counts only opening brackets, so that quotes cannot deceive it.
 func (s source) isBomb() bool {
 	if strings.Count(s.text, "[")+strings.Count(s.text, "{") > maxOpeners {
 		return true
@@ -51,7 +51,7 @@ func countDashes(line string) int {
 	}
 }
 
-// tooHeavy says why the text should not be parsed as YAML, or nothing.
+// tooHeavy says why the text must not be passed to the YAML parser; empty if it may be.
 func (s source) tooHeavy() string {
 	if len(s.text) > maxTreeBytes {
 		return fmt.Sprintf("larger than %d bytes", maxTreeBytes)
@@ -74,8 +74,8 @@ func (s source) tooHeavy() string {
 	return ""
 }
 
-// syntaxError says where a text is not YAML. Line and column count from 1; zero
-// means that they are not known.
+// syntaxError says where a text is not YAML. Line and column count from 1; zero means
+// unknown.
 type syntaxError struct {
 	line, column int
 	why          string
@@ -91,8 +91,8 @@ func (e *syntaxError) Error() string {
 	return fmt.Sprintf("not valid YAML (line %d, column %d: %s)", e.line, e.column, e.why)
 }
 
-// parseYAML is the parser with its panics and multi-line messages turned into
-// one-line errors.
+// parseYAML calls the parser, and turns its panics and messages of several lines into errors
+// of one line.
 func parseYAML(src source) (file *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -114,7 +114,7 @@ func parseYAML(src source) (file *ast.File, err error) {
 	return file, nil
 }
 
-// firstDocument is the source up to the marker that ends the first document.
+// firstDocument returns the source up to the marker that ends the first document.
 func firstDocument(src source) source {
 	begun, end := false, 0
 	for i, line := range src.lines {
@@ -146,9 +146,9 @@ const (
 
 var shown = strings.NewReplacer(hiddenTab, "\t", hiddenTag, "!", hiddenMark, "&", hiddenAlias, "*")
 
-// hideMarks makes the text of tags, anchors and aliases plain text for the parser,
-// which is what a definition takes them for, and keeps the tabs between words,
-// which the parser would drop. One character replaces one, so positions stay.
+// hideMarks turns tags, anchors and aliases into plain text for the parser, because they are
+// plain text in a definition, and keeps the tabs between words, which the parser would
+// drop. Each character is replaced by one other, so that positions stay.
 func hideMarks(src source) string {
 	if !strings.ContainsAny(src.text, "\t!&*") {
 		return src.text
@@ -189,8 +189,8 @@ func hideInLine(b *strings.Builder, line string, below bool) {
 	}
 }
 
-// hiddenMarks is the byte of a line at i, or the character that hides it. The value of the
-// line may be in the lines below.
+// hiddenMarks returns the byte of a line at i, or the character that hides it. Below says
+// whether the value of the line may be in the lines below.
 func hiddenMarks(line string, i int, below bool) string {
 	switch c := line[i]; {
 	case c != '!' && c != '&' && c != '*' || !beginsWord(line[:i]):
@@ -204,7 +204,7 @@ func hiddenMarks(line string, i int, below bool) string {
 	return line[i : i+1]
 }
 
-// bodyStart is where a line's text begins behind indentation and list markers.
+// bodyStart returns where a line's text begins after indentation and list markers.
 func bodyStart(line string) int {
 	at := 0
 	for at < len(line) {
@@ -220,9 +220,9 @@ func bodyStart(line string) int {
 	return at
 }
 
-// betweenWords reports whether tabs between a byte and what follows belong to a
-// text. Otherwise they separate a value from its key, its neighbour or its
-// comment. Next to a comma they may do either, and hiding them hurts neither.
+// betweenWords reports whether tabs between a byte and the text after it belong to a value.
+// Otherwise they separate a value from its key, its neighbour or its comment. Next to a
+// comma they may be either, and hiding them harms neither.
 func betweenWords(last, after string) bool {
 	if after == "" {
 		return false
@@ -249,8 +249,8 @@ func isWordByte(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
 }
 
-// isDecoration reports whether a tag or an anchor is alone after a top-level key. If
-// there is a block below, the parser must see it for what it is.
+// isDecoration reports whether a tag or an anchor is alone after a top-level key. If there
+// is a block below, the parser must see the tag or anchor.
 func isDecoration(before, word string) bool {
 	if !strings.HasSuffix(strings.TrimRight(before, " \t"), ":") || !startsText(before) || before[0] == '-' {
 		return false
@@ -260,7 +260,7 @@ func isDecoration(before, word string) bool {
 	return rest == "" || strings.ContainsAny(rest[:1], "#|>")
 }
 
-// showMarks is the inverse of hide for any part of the text.
+// showMarks is the inverse of hideMarks, for any part of the text.
 func showMarks(text string) string {
 	if !strings.Contains(text, hiddenBytes) {
 		return text
@@ -268,8 +268,8 @@ func showMarks(text string) string {
 	return shown.Replace(text)
 }
 
-// lostTabLine is the line of a plain value from which the parser has dropped a tab
-// that hide did not keep, or 0.
+// lostTabLine returns the line of a plain value from which the parser dropped a tab that
+// hideMarks did not keep, or 0.
 func (s source) lostTabLine(e entry) int {
 	if !strings.Contains(s.text, "\t") {
 		return 0

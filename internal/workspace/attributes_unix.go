@@ -19,7 +19,7 @@ func hasNoAttributes(dir string) (bool, error) {
 	return n == 0, err
 }
 
-// linkCount is the number of names that a file has.
+// linkCount returns the number of names of a file.
 func linkCount(info fs.FileInfo) uint64 {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
-// Overlay says what to mount as the tree, nil for a tree that is a directory.
+// Overlay returns what to mount as the tree, nil for a tree that is a directory.
 func (t *Tree) Overlay() *sandbox.Overlay { return t.form.overlaySpec(t.pushed) }
 
-// Entries lists what the git tree holds that the copy was made from, sorted by
+// Entries returns the entries of the git tree that the copy was made from, sorted by
 // path.
 func (t *Tree) Entries() ([]object.Entry, error) {
 	files, err := t.form.baseFiles()
@@ -22,8 +22,8 @@ func (t *Tree) Entries() ([]object.Entry, error) {
 	return files.allEntries(), nil
 }
 
-// EntriesNamed lists the regular files of the git tree that the copy was made from whose
-// last path element is name. Where they cannot be read the list is empty, and
+// EntriesNamed returns the regular files of the git tree that the copy was made from
+// whose last path element is name. If the entries cannot be read, the list is empty, and
 // Changes returns the error.
 func (t *Tree) EntriesNamed(name string) []object.Entry {
 	files, err := t.form.baseFiles()
@@ -46,7 +46,7 @@ func (t *Tree) HoldsFile(path string) (bool, error) {
 	return held, nil
 }
 
-// newRecord says what a later process has to know of the tree.
+// newRecord returns what a later process has to know about the tree.
 func (t *Tree) newRecord(pushed []string) record {
 	layers := t.form.layerNames()
 	r := record{From: t.From, Rev: t.From, Lower: layers, Pushed: pushed, Filled: t.filled, Whole: len(layers) == 0}
@@ -56,5 +56,5 @@ func (t *Tree) newRecord(pushed []string) record {
 	return r
 }
 
-// hostDir is the host directory that has the name of the tree.
+// hostDir returns the host directory with the name of the tree.
 func (t *Tree) hostDir() string { return filepath.Join(t.trees.root, t.Name) }

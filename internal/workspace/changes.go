@@ -10,13 +10,13 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 )
 
-// Changes compares the directory with the tree that it was made from, and
-// returns what is different, sorted by path: deletions, and files and links
-// with the object name of their content. Of a file only the owner's executable
-// bit counts. What was pushed and is still as it was is not different. Files whose mark holds are not read. At the top, .git is the
-// agent's own throw-away directory and is not looked at.
+// Changes compares the directory with the tree that it was made from, and returns the
+// differences, sorted by path: deletions, and files and links with the object name of
+// their content. Of the mode of a file only the owner's executable bit counts. What was
+// pushed and has not changed is not a difference. Files that match their mark are not
+// read. The .git at the top is the agent's own temporary directory and is skipped.
 //
-// Modes that keep the owner out are taken away from what it has to read.
+// Changes makes files and directories that it has to read readable for their owner.
 func (t *Tree) Changes(ctx context.Context) ([]object.FileChange, []Problem, error) {
 	j := judge{ctx: ctx, repo: t.trees.repo, dir: t.form.writableDir(), limits: t.trees.options.Limits}
 	info, err := os.Lstat(j.dir)

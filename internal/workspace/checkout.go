@@ -14,18 +14,18 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 )
 
-// checkout is the files of one git tree, or some of them, as they are written to
-// a directory, and how each was left there.
+// checkout is the files of one git tree, or some of them, as written to a directory, with
+// the mark of each.
 type checkout struct {
 	tree    string         // object name; empty if these are some files of a tree
 	index   map[string]int // path → place in paths and marks
 	paths   []string
 	marks   []mark
-	folders map[string]bool // the folders above the paths
+	folders map[string]bool // all folders above the paths
 }
 
-// readCheckout lists the files of rev, a commit or a tree, and refuses what must
-// not be written to a file system. Nothing is written yet.
+// readCheckout lists the files of rev, a commit or a tree, and refuses entries that must
+// not be written to a file system. It writes nothing.
 func readCheckout(blobs *object.Blobs, rev string) (*checkout, error) {
 	tree, entries, err := blobs.Tree(rev)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *checkout) addFolders(path string) {
 	}
 }
 
-// plainMode is the mode that git writes today: old trees hold 0100664.
+// plainMode returns the mode that git writes today: old trees have 0100664.
 func plainMode(e object.Entry) (uint32, error) {
 	switch {
 	case e.Mode == object.ModeSymlink, e.Mode == object.ModeGitlink:
@@ -88,7 +88,7 @@ func plainMode(e object.Entry) (uint32, error) {
 	return 0, fmt.Errorf("path %q has the mode %o", e.Path, e.Mode)
 }
 
-// parent is the folder of a slash separated path, empty at the top.
+// parent returns the folder of a slash-separated path, empty at the top.
 func parent(path string) string {
 	return path[:max(0, strings.LastIndexByte(path, '/'))]
 }
@@ -106,7 +106,7 @@ func (c *checkout) findEntry(path string) (object.Entry, bool) {
 	return c.entryAt(place), true
 }
 
-// allEntries lists the files by path, with the modes that git writes today.
+// allEntries returns the files sorted by path, with the modes that git writes today.
 func (c *checkout) allEntries() []object.Entry {
 	list := make([]object.Entry, len(c.paths))
 	for i := range c.paths {
@@ -116,7 +116,7 @@ func (c *checkout) allEntries() []object.Entry {
 	return list
 }
 
-// entriesNamed lists the entries whose last path element is name.
+// entriesNamed returns the entries whose last path element is name.
 func (c *checkout) entriesNamed(name string) []object.Entry {
 	var list []object.Entry
 	for i, p := range c.paths {
@@ -127,8 +127,8 @@ func (c *checkout) entriesNamed(name string) []object.Entry {
 	return list
 }
 
-// indexEntries lists the files by path as git's index describes them, as they
-// were left.
+// indexEntries returns the files sorted by path, as entries of git's index with their
+// marks.
 func (c *checkout) indexEntries() []index.Entry {
 	list := make([]index.Entry, len(c.paths))
 	for i, p := range c.paths {
@@ -144,8 +144,8 @@ func (c *checkout) indexEntries() []index.Entry {
 
 const attributesName = ".gitattributes"
 
-// mayLackContent reports whether the files, which are in dir, may name content
-// that they do not hold: submodules, or attributes that name git LFS.
+// mayLackContent reports whether content of the files, which are in dir, may be missing:
+// there are submodules, or attributes that name git LFS.
 func (c *checkout) mayLackContent(dir string) (bool, error) {
 	for i, p := range c.paths {
 		switch mode := c.marks[i].mode; {
@@ -165,5 +165,5 @@ func (c *checkout) mayLackContent(dir string) (bool, error) {
 	return false, nil
 }
 
-// NamesLFS reports whether lines of attributes could give a file to git LFS.
+// NamesLFS reports whether attributes may give a file to git LFS.
 func NamesLFS(attributes string) bool { return strings.Contains(attributes, "lfs") }

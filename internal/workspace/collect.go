@@ -22,17 +22,17 @@ var (
 	afterCollect  = fault.New("workspace.collect.after")
 )
 
-// Policy says which parts of the cache stay although nobody uses them.
+// Policy says which unused parts of the cache stay.
 type Policy struct {
 	Now   time.Time
-	Age   time.Duration // since the last use; what is older goes
-	Count int           // of each repository: so many layers, and so many parked copies, the last used ones
+	Age   time.Duration // since the last use; older parts are removed
+	Count int           // of each repository, the most recently used layers, and as many parked copies
 }
 
-// Collect removes layers and parked copies that the policy does not keep, of
-// all repositories in the cache, and says how many. What a tree uses stays, of
-// a living process or left by a dead one below this root. It may run at any
-// time and beside itself, and what an interrupted one left, the next removes.
+// Collect removes layers and parked copies that the policy does not keep, of all
+// repositories in the cache, and returns how many. Layers of a tree stay, also if a dead
+// process left it below this root. Collect may run at any time, also twice at once, and
+// removes what an interrupted Collect left.
 func (t *Trees) Collect(ctx context.Context, p Policy) (removed int, err error) {
 	entries, err := os.ReadDir(t.options.Cache)
 	if errors.Is(err, fs.ErrNotExist) || t.options.Cache == "" {
@@ -62,12 +62,12 @@ func (t *Trees) Collect(ctx context.Context, p Policy) (removed int, err error) 
 
 type collector struct {
 	policy  Policy
-	used    map[string]bool // layers of trees that were left
+	used    map[string]bool // layers of trees without a living process
 	removed int
 }
 
 func (c *collector) collectCache(ctx context.Context, s *layerCache) error {
-	boot, _ := bootID() // Where there is none, there are no layers.
+	boot, _ := bootID() // Without a boot id there are no layers.
 	for _, name := range c.expiredLayers(s, boot) {
 		if err := c.collectLayer(ctx, s, name); err != nil {
 			return err
@@ -81,8 +81,8 @@ func (c *collector) collectCache(ctx context.Context, s *layerCache) error {
 	return errors.Join(c.collectLeftovers(s), c.collectCommits(s))
 }
 
-// expiredLayers lists what the policy does not keep, deltas first: then no delta is
-// ever without its base.
+// expiredLayers lists the layers that the policy does not keep, deltas first, so that no
+// delta is ever without its base.
 func (c *collector) expiredLayers(s *layerCache, boot string) []string {
 	entries, _ := os.ReadDir(s.layersDir())
 	names, used := []string{}, map[string]time.Time{}
@@ -111,7 +111,7 @@ func (c *collector) expiredLayers(s *layerCache, boot string) []string {
 	return names
 }
 
-// collectLayer removes one, unless somebody holds it, and its lock with it.
+// collectLayer removes a layer and its lock, unless somebody holds it.
 func (c *collector) collectLayer(ctx context.Context, s *layerCache, name string) error {
 	if err := beforeCollect.Hit(ctx); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (c *collector) collectLayer(ctx context.Context, s *layerCache, name string
 	})
 }
 
-// collectParked removes copies from a folder that wait for longer than the policy says.
+// collectParked removes copies that are parked for longer than the policy says.
 func (c *collector) collectParked(ctx context.Context, dir string) error {
 	entries, _ := os.ReadDir(dir)
 	at := map[string]time.Time{}
@@ -146,7 +146,7 @@ func (c *collector) collectParked(ctx context.Context, dir string) error {
 			return err
 		}
 		if err := os.Rename(filepath.Join(dir, e.Name()), gone); err != nil {
-			continue // Somebody took it.
+			continue // It is in use again.
 		}
 		if err := sandbox.RemoveTree(gone); err != nil {
 			return err
@@ -156,8 +156,8 @@ func (c *collector) collectParked(ctx context.Context, dir string) error {
 	return nil
 }
 
-// collectLeftovers removes what a process left that was killed while it made or
-// removed a layer, and the locks that nobody needs.
+// collectLeftovers removes what a process that was killed while making or removing a layer
+// left, and the locks that nobody needs.
 func (c *collector) collectLeftovers(s *layerCache) error {
 	entries, _ := os.ReadDir(s.layersDir())
 	for _, e := range entries {
@@ -183,7 +183,7 @@ func (c *collector) collectLeftovers(s *layerCache) error {
 	return nil
 }
 
-// ifUnlocked calls do while nobody else has the lock, or not at all.
+// ifUnlocked calls do with the lock, or not at all if somebody else has it.
 func ifUnlocked(lock string, do func() error) error {
 	claim, err := flock.Try(lock)
 	if errors.Is(err, flock.ErrHeld) {
@@ -196,7 +196,7 @@ func ifUnlocked(lock string, do func() error) error {
 	return do()
 }
 
-// collectCommits forgets the trees of commits after the time that layers are kept.
+// collectCommits removes the recorded trees of commits that are older than layers may be.
 func (c *collector) collectCommits(s *layerCache) error {
 	entries, _ := os.ReadDir(s.commitsDir())
 	for _, e := range entries {

@@ -11,28 +11,28 @@ import (
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
-// How much content Compare holds in memory. What is over it has a size and no
-// text.
+// Limits of the content that Compare keeps in memory. Content over them has a size and
+// no text.
 const (
 	maxText  = 4 << 20  // bytes of one file
 	maxTexts = 64 << 20 // bytes of all
 )
 
-// Comparison is what differs between two trees, as package policy judges it.
+// Comparison is the difference of two trees, in the form that package policy judges.
 type Comparison struct {
 	Changes []policy.Change // sorted by path; a rename is a deletion and an addition
-	Beside  []string        // what both trees hold in the folders of changed paths, for policy.Scope.Check
-	Files   int             // in the first tree; policy.ManyFiles or more mean that there are no fewer
+	Beside  []string        // entries of both trees in the folders of changed paths, for policy.Scope.Check
+	Files   int             // in the first tree; policy.ManyFiles or more means at least that many
 
-	// Before is what the first tree holds at the changed paths, with the modes
-	// that Changes have.
+	// Before has the entries of the first tree at the changed paths, with the modes of
+	// Changes.
 	Before map[string]object.Entry
 }
 
-// Compare reads from the repository by what the tree or commit to differs from
-// the tree or commit from. It is what git would land, with nothing that only a
-// directory knows: no bits but the executable one, no attributes, no owners.
-// Folders that are the same in both are not read.
+// Compare returns the difference from the tree or commit from to the tree or commit to.
+// It is what git would land, without anything that only a directory has: no mode bits but
+// the executable one, no attributes, no owners. Folders that are equal in both are not
+// read.
 func Compare(ctx context.Context, repo *git.Repo, from, to string) (Comparison, error) {
 	c, err := compareTrees(ctx, repo, from, to)
 	if err != nil {
@@ -56,7 +56,7 @@ func compareTrees(ctx context.Context, repo *git.Repo, from, to string) (Compari
 	for _, p := range d.Paths {
 		p.Old.Mode, p.New.Mode = modeIn(p.Old), modeIn(p.New)
 		if p.Old == p.New {
-			continue // Old versions of git wrote modes that mean the same.
+			continue // Old versions of git wrote other modes with the same meaning.
 		}
 		if p.Old.Mode != 0 {
 			c.Before[p.Path] = p.Old
@@ -67,7 +67,7 @@ func compareTrees(ctx context.Context, repo *git.Repo, from, to string) (Compari
 	return c, want.readContents(blobs, c.Changes)
 }
 
-// wanted are the contents to be asked for, and where they go.
+// wanted are the contents to read, and where they belong.
 type wanted struct {
 	ids    []string
 	places []place
@@ -83,8 +83,8 @@ func (w *wanted) addPair(change int, d object.Difference) {
 	w.addSide(place{change, true}, d.New)
 }
 
-// modeIn is the mode of an entry as git gives it today. Policy refuses what
-// git has none for.
+// modeIn returns the mode of an entry as git writes it today. Policy refuses a mode that
+// git does not have.
 func modeIn(e object.Entry) uint32 {
 	if mode, err := plainMode(e); err == nil {
 		return mode
@@ -92,7 +92,7 @@ func modeIn(e object.Entry) uint32 {
 	return e.Mode
 }
 
-// addSide asks for the content of one side. A submodule has none.
+// addSide adds the content of one side. A submodule has none.
 func (w *wanted) addSide(at place, side object.Entry) {
 	if side.Mode != 0 && side.Mode != object.ModeGitlink {
 		w.ids, w.places = append(w.ids, side.ID), append(w.places, at)

@@ -10,13 +10,13 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
-// directory is the form of a plain or pooled tree: one directory of the host
-// holds all of its files.
+// directory is the form of a plain or pooled tree: all of its files are in one directory
+// of the host.
 type directory struct {
 	dir      string
 	owner    owner
 	checkout *checkout
-	filled   map[string]*mark // how files that Fill copied were left, by path
+	filled   map[string]*mark // marks of the files that Fill copied, by path
 }
 
 func (d *directory) writableDir() string                   { return d.dir }
@@ -27,7 +27,7 @@ func (d *directory) layerNames() []string                  { return nil }
 func (d *directory) overlaySpec([]string) *sandbox.Overlay { return nil }
 func (d *directory) release()                              {}
 
-// scanWritten walks through all of the directory.
+// scanWritten walks through the whole directory.
 func (d *directory) scanWritten(j *judge, info fs.FileInfo) error {
 	j.filled.marks = d.filled
 	s := &scan{judge: j, base: d.checkout, seen: make([]bool, len(d.checkout.paths))}
@@ -51,8 +51,8 @@ type scan struct {
 	unread []string // directories that could not be read
 }
 
-// noteUnseen is called for an entry whose file information cannot be read. Nothing at
-// or below it counts as deleted.
+// noteUnseen is called for an entry whose file information cannot be read. Nothing at or
+// below it counts as deleted.
 func (s *scan) noteUnseen(path string) {
 	s.unread = append(s.unread, path+"/")
 	if place, known := s.base.index[path]; known {
@@ -69,7 +69,7 @@ func (s *scan) walkFolder(rel string, info fs.FileInfo) error {
 	if err != nil {
 		s.unread = append(s.unread, rel+"/")
 		s.addProblem(rel, RuleUnread)
-		return nil //nolint:nilerr // The problem says it; the rest of the tree is still to be walked.
+		return nil //nolint:nilerr // It is reported as a problem; the walk continues.
 	}
 	return s.visitEach(rel, entries, s)
 }
@@ -92,7 +92,7 @@ func (s *scan) visitEntry(path string, info fs.FileInfo) error {
 	case !known:
 		s.judgeLeaf(path, object.Entry{}, false, info)
 	default:
-		s.seen[place] = true // Also with a problem: it is neither changed nor deleted.
+		s.seen[place] = true // Also if it has a problem: then it is neither changed nor deleted.
 		if !s.base.marks[place].isUntouched(info) {
 			s.judgeLeaf(path, s.base.entryAt(place), true, info)
 		}

@@ -23,7 +23,7 @@ const (
 	inMemory = 1 << 20 // larger files are written while they are read
 )
 
-// job is one file that a writer makes.
+// job is one file to write.
 type job struct {
 	place int
 	body  []byte
@@ -36,20 +36,19 @@ type filler struct {
 	links []job
 	jobs  chan job
 	as    style
-	kept  map[int]bool // places of files that are there already; nil: nothing is there, not even folders
+	kept  map[int]bool // places of files that are there already; nil: the directory is empty
 }
 
-// style is how files are left behind. The zero style leaves them as they were
-// made.
+// style is the owner and time of written files. The zero style does not change them.
 type style struct {
 	owner owner
-	when  time.Time // of the last change of content; zero: when they were written
+	when  time.Time // modification time; zero: the time of writing
 }
 
-// owner is the user who works in a tree. The zero owner is pawl itself.
+// owner is the user of programs in a tree. The zero owner is pawl's own user.
 type owner struct{ uid, gid int }
 
-// giveFile gives the user a file that pawl made.
+// giveFile gives a file that pawl made to the user.
 func (o owner) giveFile(path string) error {
 	if o.isPawl() {
 		return nil
@@ -59,7 +58,7 @@ func (o owner) giveFile(path string) error {
 
 func (o owner) isPawl() bool { return o.uid == 0 || o.uid == os.Geteuid() }
 
-// finishFile leaves a file as the style says.
+// finishFile sets the owner and time of a file.
 func (s style) finishFile(path string) error {
 	if err := s.owner.giveFile(path); err != nil || s.when.IsZero() {
 		return err
@@ -67,10 +66,10 @@ func (s style) finishFile(path string) error {
 	return setTime(path, s.when)
 }
 
-// writeFiles writes directories first, then files, links last. As long as files are
-// written there is no link in the directory, so none can lead out of it, even
-// where two names differ only for git. The files at the places that are kept are
-// there already; if kept is nil, the directory is empty.
+// writeFiles writes directories first, then files, and links last. While files are
+// written the directory has no link, so none can lead out of it, even if the file system
+// takes two names for one. The files at the places in kept are there already; if kept is
+// nil, the directory is empty.
 func (c *checkout) writeFiles(ctx context.Context, dir string, as style, kept map[int]bool, blobs *object.Blobs) error {
 	f := &filler{checkout: c, dir: dir, as: as, kept: kept, jobs: make(chan job, 64)}
 	if err := f.makeFolders(); err != nil {
@@ -124,7 +123,7 @@ func (f *filler) makeFolders() error {
 		host := f.hostPath(dir)
 		err := os.Mkdir(host, 0o755)
 		if f.kept != nil && errors.Is(err, fs.ErrExist) {
-			continue // The reset has seen that it is a folder.
+			continue // The reset has checked that it is a folder.
 		}
 		if err == nil {
 			err = f.as.owner.giveFile(host)
@@ -138,7 +137,7 @@ func (f *filler) makeFolders() error {
 
 func (f *filler) hostPath(path string) string { return filepath.Join(f.dir, filepath.FromSlash(path)) }
 
-// takeBlob passes one blob to a writer, or writes it at once if it is large.
+// takeBlob passes one blob to a writer, or writes it itself if it is large.
 func (f *filler) takeBlob(ctx context.Context, place int, size int64, r io.Reader) error {
 	if size > inMemory {
 		if err := ctx.Err(); err != nil {
@@ -162,7 +161,7 @@ func (f *filler) takeBlob(ctx context.Context, place int, size int64, r io.Reade
 	}
 }
 
-// writeFile makes a file that must not exist, and marks how it was left.
+// writeFile makes a file that must not exist, and sets its mark.
 func (f *filler) writeFile(place int, r io.Reader) error {
 	perm := os.FileMode(0o644)
 	if f.marks[place].mode == object.ModeExec {

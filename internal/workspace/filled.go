@@ -22,8 +22,8 @@ import (
 // Filled files are no change of the tree as long as they stay as they are, and
 // no content that is written in their place is ever part of one.
 
-// Write writes the files of rev, a commit or tree by its full object name, into
-// dir, an absolute path of an empty directory. There is no git directory in it.
+// Write writes the files of rev, a commit or tree by its full object name, into dir, the
+// absolute path of an empty directory, without a git directory.
 func (t *Trees) Write(ctx context.Context, dir, rev string) error {
 	blobs, err := t.repo.Blobs(ctx)
 	if err != nil {
@@ -40,9 +40,9 @@ func (t *Trees) Write(ctx context.Context, dir, rev string) error {
 	return nil
 }
 
-// MayLackContent reports whether the tree may name content that it does not hold:
-// submodules, or attributes that name git LFS. It is to be asked before a program
-// has seen the tree.
+// MayLackContent reports whether content of the tree may be missing: there are
+// submodules, or attributes that name git LFS. It must be called before a program has
+// seen the tree.
 func (t *Tree) MayLackContent() (bool, error) {
 	partial, err := t.form.mayLackContent()
 	if err != nil {
@@ -51,9 +51,9 @@ func (t *Tree) MayLackContent() (bool, error) {
 	return partial, nil
 }
 
-// Fill puts what the tree names from a directory, by its absolute path, into a tree
-// that no program has seen yet: files below its submodules, and files in place of
-// pointers. Otherwise it is as Push, and comes before it.
+// Fill adds the missing content of a tree from a directory, by its absolute path: files
+// below its submodules, and files in place of pointers. No program may have seen the tree
+// yet. Otherwise it is like Push, and is called before it.
 func (t *Tree) Fill(ctx context.Context, from string) error {
 	t.filled = from
 	err := t.Push(ctx, from)
@@ -66,8 +66,8 @@ func (t *Tree) Fill(ctx context.Context, from string) error {
 	return nil
 }
 
-// fillIndex tells the agent's own git how the files are that stand in place of
-// pointers, so that it takes none for changed.
+// fillIndex writes the files that replace pointers into the index of the agent's git, so
+// that it takes none of them for changed.
 func (t *Tree) fillIndex(from string) error {
 	files, err := t.form.baseFiles()
 	if err != nil {
@@ -104,7 +104,7 @@ func (t *Tree) fillIndex(from string) error {
 	slices.SortFunc(entries, func(a, b index.Entry) int { return cmp.Compare(a.Path, b.Path) })
 	data, err := os.ReadFile(t.form.gitIndex())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // A plain copy, in which there is no git.
+		return nil // It is a plain copy without git.
 	}
 	if err != nil {
 		return err
@@ -123,14 +123,14 @@ func (t *Tree) fillIndex(from string) error {
 	return os.Rename(next, filepath.Join(dotGit, "index"))
 }
 
-// filled compares a tree with what it was filled with. The zero filled holds
-// nothing.
+// filled compares a tree with what it was filled with. The zero filled is for a tree that
+// was not filled.
 type filled struct {
 	from  *os.Root         // what the tree was filled with; nil: nothing
-	marks map[string]*mark // how files of it were left in a directory
+	marks map[string]*mark // of the files that were copied into a directory
 }
 
-// infoAt is what the tree was filled with at a path; nil: nothing.
+// infoAt describes what the tree was filled with at a path; nil: nothing.
 func (f filled) infoAt(path string) fs.FileInfo {
 	if f.from == nil {
 		return nil
@@ -142,14 +142,14 @@ func (f filled) infoAt(path string) fs.FileInfo {
 	return info
 }
 
-// submodule is a walk through the folder of one.
+// submodule is a walk through the folder of a submodule.
 type submodule struct {
 	*judge
-	whole bool // the folder shows nothing but what is in it: there are no layers below it, or it hides them
+	whole bool // the folder is complete: there are no layers below it, or it hides them
 }
 
-// walkSubmodule looks into the folder of a submodule, which holds what it was filled
-// with and what else was pushed, or is empty.
+// walkSubmodule walks through the folder of a submodule. It contains what it was filled
+// with and what was pushed, or is empty.
 func (j *judge) walkSubmodule(path string, info fs.FileInfo, whole bool) error {
 	if j.filled.from == nil {
 		entries, err := os.ReadDir(j.hostPath(path))
@@ -173,7 +173,7 @@ func (s submodule) walkFolder(path string, info fs.FileInfo) error {
 	}
 	if err != nil {
 		s.noteUnseen(path)
-		return nil //nolint:nilerr // The problem says it; the rest is still to be walked.
+		return nil //nolint:nilerr // It is reported as a problem; the walk continues.
 	}
 	if s.whole {
 		s.addMissing(path, entries)
@@ -181,8 +181,8 @@ func (s submodule) walkFolder(path string, info fs.FileInfo) error {
 	return s.visitEach(path, entries, s)
 }
 
-// addMissing names what the folder was filled with and is not in it any more. Where all
-// of a folder is gone, the folder is named.
+// addMissing adds the entries that the folder was filled with and that are gone. If all
+// of a folder is gone, it adds the folder.
 func (s submodule) addMissing(folder string, there []fs.DirEntry) {
 	f, err := s.filled.from.Open(filepath.FromSlash(folder))
 	if err != nil {

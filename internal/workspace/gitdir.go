@@ -17,17 +17,17 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 )
 
-// gitDir writes the throw-away git directories in which an agent's own git
-// works. What happens in one means nothing to pawl, which never reads it.
+// gitDir writes the temporary git directories of the agent's own git. Pawl never reads
+// them.
 type gitDir struct {
 	repo   *git.Repo
 	stores []string       // object directories, as the agent sees them
-	mirror *mirror.Mirror // nil: it sees all of the repository's objects
+	mirror *mirror.Mirror // nil: the agent sees all objects of the repository
 	owner  owner
 }
 
-// quiet is the configuration of a throw-away git directory. The index was
-// written by pawl, without the numbers that differ from one view to another.
+// quiet is the configuration of a temporary git directory. Pawl wrote its index, without
+// the file numbers that differ from one mount to another.
 const quiet = `[user]
 	name = agent
 	email = agent@localhost
@@ -60,7 +60,8 @@ func (g gitDir) configText() string {
 	return quiet + "\trepositoryFormatVersion = 0\n"
 }
 
-// writeCommon writes all that trees with the same files can share into the folder dir, which must not exist.
+// writeCommon writes the part that trees with the same files share into the folder dir,
+// which must not exist.
 func (g gitDir) writeCommon(dir string, entries []index.Entry) error {
 	for _, sub := range []string{"", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags", "info"} {
 		if err := g.makeFolder(filepath.Join(dir, filepath.FromSlash(sub))); err != nil {
@@ -88,8 +89,8 @@ func (g gitDir) writeStream(path string, write func(io.Writer) error) error {
 	return errors.Join(write(f), f.Close(), g.owner.giveFile(path))
 }
 
-// writeOwn writes what belongs to the tree t alone into the folder dir: HEAD, where its history ends, and the objects that the mirror
-// lacks. The objects may be there in part.
+// writeOwn writes the part of the tree t alone into the folder dir: HEAD, where its
+// history ends, and the objects that the mirror lacks, some of which may be there.
 func (g gitDir) writeOwn(ctx context.Context, dir string, t *Tree) error {
 	head := "ref: refs/heads/agent\n"
 	if t.Base != "" {
@@ -112,8 +113,8 @@ func (g gitDir) writeOwn(ctx context.Context, dir string, t *Tree) error {
 	return g.writeFile(filepath.Join(dir, "HEAD"), []byte(head))
 }
 
-// writeLacking writes the objects of rev that the mirror lacks into the throw-away
-// directory: what an agent or a human changed since the base.
+// writeLacking writes the objects of rev that the mirror lacks into the temporary git
+// directory: changes of an agent or a person since the base.
 func (g gitDir) writeLacking(ctx context.Context, dir, rev string) error {
 	if rev == g.mirror.Base {
 		return nil
@@ -159,8 +160,8 @@ func (g gitDir) writeFile(path string, text []byte) error {
 	return g.owner.giveFile(path)
 }
 
-// storesAt says where an agent sees object directories that are bound at the path
-// at, or that are seen where they are if it is empty.
+// storesAt returns where an agent sees object directories: the first at the path at, the
+// others beside it, or all at their own paths if at is empty.
 func storesAt(dirs []string, at string) []Store {
 	list := make([]Store, len(dirs))
 	for i, dir := range dirs {
@@ -178,5 +179,5 @@ func storesAt(dirs []string, at string) []Store {
 // Store is one directory of git objects that the trees borrow from.
 type Store struct {
 	Host   string // absolute path
-	Inside string // where it has to be seen, read-only, by programs in a tree
+	Inside string // where programs in a tree must see it, read-only
 }

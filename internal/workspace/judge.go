@@ -16,17 +16,17 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 )
 
-// Rule says why something in a tree can never be part of a commit.
+// Rule says why an entry of a tree cannot be part of a commit.
 type Rule string
 
 // The rules. Their texts are stable.
 const (
 	RuleSpecial   Rule = "special_file" // FIFO, socket or device
-	RuleHardLink  Rule = "hard_link"    // a file with a second name somewhere
+	RuleHardLink  Rule = "hard_link"    // a file with more than one name
 	RuleName      Rule = "name"         // control or direction characters, or too long
 	RuleGitDir    Rule = "git_dir"      // a .git below the top, in any spelling
 	RuleEscape    Rule = "link_escapes" // a new link that is absolute, leads out, or into .git
-	RuleSubmodule Rule = "in_submodule" // content below a submodule's directory that it was not filled with
+	RuleSubmodule Rule = "in_submodule" // content in a submodule's directory that pawl did not put there
 	RuleLFS       Rule = "lfs_content"  // content in place of a pointer of git LFS
 	RuleTooLarge  Rule = "too_large"    // one file over Limits.FileBytes
 	RuleTooMuch   Rule = "too_much"     // the first file over Limits.Files or Limits.Bytes; the rest is not listed
@@ -38,7 +38,7 @@ var advice = map[Rule]string{
 	RuleLFS:       "a run cannot propose content that git LFS keeps; commit it yourself",
 }
 
-// Sentence is the rule with what a person should know of it.
+// Sentence returns the rule with an explanation for people.
 func (r Rule) Sentence() string {
 	if advice, ok := advice[r]; ok {
 		return string(r) + ": " + advice
@@ -49,8 +49,8 @@ func (r Rule) Sentence() string {
 // overLimit reports whether content was left out because there is too much of it.
 func (r Rule) overLimit() bool { return r == RuleTooMuch || r == RuleTooLarge }
 
-// Problem is something in a tree that is not in the list of changes. For the
-// commit, the path is what it was in the base.
+// Problem is an entry of a tree that is left out of the changes. In a commit, its path is
+// as in the base.
 type Problem struct {
 	Path string // slash separated
 	Rule Rule
@@ -58,12 +58,12 @@ type Problem struct {
 
 const maxProblems = 1000
 
-// maxMet is how many directory entries one look at a tree meets before it ends
-// as too much: everything that an agent may still call its work is far below.
+// maxMet is the most directory entries that are read of one tree. It is far above the work
+// of any agent.
 const maxMet = 1_000_000
 
-// judge decides what one entry of a directory means, whoever met it there, and
-// keeps the lists of what it found.
+// judge decides what an entry of a directory means, for every kind of walk, and collects
+// the changes and problems.
 type judge struct {
 	ctx      context.Context //nolint:containedctx // It lives for one call of Changes.
 	repo     *git.Repo
@@ -78,15 +78,15 @@ type judge struct {
 	full     bool
 }
 
-// openFilled opens what the tree is compared with beside its base: the directories that
-// were pushed, and the one of them that it was filled with, if any.
+// openFilled opens the directories that the tree is compared with beside its base: those
+// that were pushed, and the one of them that it was filled with, if any.
 func (j *judge) openFilled(dirs []string, filled string) (err error) {
 	if j.pushed, err = openPushed(j.dir, dirs); err != nil || filled == "" {
 		return err
 	}
 	j.filled.from, err = os.OpenRoot(filled)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // It was collected, and all that came from it counts as new.
+		return nil // It was collected: all files that came from it count as new.
 	}
 	return err
 }
@@ -98,9 +98,9 @@ func (j *judge) closeFilled() {
 	}
 }
 
-// addProblem adds to the list of problems. When it is full, only what makes a
-// snapshot incomplete is still added, in the place of the last one: a tree with
-// such a file must not be taken for one that is kept.
+// addProblem adds a problem. If the list is full, a problem that makes a snapshot
+// incomplete still replaces the last one: a snapshot without such a file must not be
+// taken for complete.
 func (j *judge) addProblem(path string, rule Rule) {
 	if len(j.problems) == maxProblems {
 		if !rule.overLimit() {
@@ -113,15 +113,15 @@ func (j *judge) addProblem(path string, rule Rule) {
 
 func (j *judge) hostPath(path string) string { return filepath.Join(j.dir, filepath.FromSlash(path)) }
 
-// listFolder lists one directory by name. After maxMet entries it lists no more
-// and says so as a problem.
+// listFolder lists one directory, sorted by name. After maxMet entries it lists nothing
+// more and adds a problem.
 func (j *judge) listFolder(rel string, info fs.FileInfo) ([]fs.DirEntry, error) {
 	if j.ctx.Err() != nil {
 		return nil, context.Cause(j.ctx)
 	}
 	host := j.hostPath(rel)
 	if info.Mode().Perm()&0o700 != 0o700 {
-		_ = os.Chmod(host, 0o700) // Reading it will tell.
+		_ = os.Chmod(host, 0o700) // If this fails, reading it does too.
 	}
 	f, err := os.Open(host)
 	if err != nil {
@@ -149,17 +149,16 @@ func (j *judge) listFolder(rel string, info fs.FileInfo) ([]fs.DirEntry, error) 
 
 // walker is one walk through the directories of a tree.
 type walker interface {
-	isKnown(path string, info fs.FileInfo) bool // whether an entry is looked at whatever its name and the ignore rules say
-	noteUnseen(path string)                     // an entry of which the system tells nothing
+	isKnown(path string, info fs.FileInfo) bool // whether an entry is visited whatever its name and the ignore rules say
+	noteUnseen(path string)                     // an entry without file information
 	visitEntry(path string, info fs.FileInfo) error
 }
 
-// atOnce is how many entries of a folder are looked at between two looks at
-// whether the run was stopped.
+// atOnce is how many entries of a folder are visited before the context is checked again.
 const atOnce = 256
 
-// visitEach lets a walk look at the entries of one folder, but for the git directory
-// of the tree and for what passes keeps from it.
+// visitEach lets a walk visit the entries of one folder that selectEntries returns,
+// without the git directory of the tree.
 func (j *judge) visitEach(rel string, entries []fs.DirEntry, w walker) error {
 	for some := range slices.Chunk(entries, atOnce) {
 		if j.ctx.Err() != nil {
@@ -184,12 +183,11 @@ func (j *judge) visitEach(rel string, entries []fs.DirEntry, w walker) error {
 // folderEntry is an entry of a folder.
 type folderEntry struct {
 	path string
-	info fs.FileInfo // nil: the system tells nothing, most likely because the path is too long for it
-	rule Rule        // what its name breaks
+	info fs.FileInfo // nil: it cannot be read, most likely because the path is too long
+	rule Rule        // that its name breaks
 }
 
-// selectEntries returns the entries but for those that the ignore rules name and the
-// base does not hold.
+// selectEntries returns the entries without those that are ignored and not in the base.
 func (j *judge) selectEntries(rel string, entries []fs.DirEntry, w walker) []folderEntry {
 	var list []folderEntry
 	var asked []string
@@ -238,11 +236,11 @@ func nameProblem(path, name string) Rule {
 	return ""
 }
 
-// isDeceptive reports characters that make a name look like another one.
+// isDeceptive reports whether a character can make a name look like another one.
 func isDeceptive(c rune) bool { return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) }
 
-// judgeLeaf judges everything that is not a directory against the file that the
-// base has there, if it has one.
+// judgeLeaf compares an entry that is not a directory with the file of the base at its
+// path, if any.
 func (j *judge) judgeLeaf(path string, was object.Entry, known bool, info fs.FileInfo) {
 	change := object.FileChange{Path: path, Mode: modeOf(info), From: j.hostPath(path)}
 	var rule Rule
@@ -269,21 +267,21 @@ func (j *judge) judgeLeaf(path string, was object.Entry, known bool, info fs.Fil
 		if change.Mode == was.Mode {
 			return
 		}
-		change.From = "" // The content is in the repository already.
+		change.From = "" // The repository has the content already.
 	}
 	j.addChange(change, info.Size())
 }
 
-// isAsFilled reports whether a file in place of a pointer has the content that the
-// tree was filled with.
+// isAsFilled reports whether a file in place of a pointer has the content that the tree
+// was filled with.
 func (j *judge) isAsFilled(path string, info fs.FileInfo) bool {
 	was := j.filled.infoAt(path)
 	return was != nil && was.Mode().IsRegular() && info.Mode().IsRegular() && was.Size() == info.Size() &&
 		sameContent(j.filled.from, j.pushed.tree, filepath.FromSlash(path))
 }
 
-// modeOf is the mode that git gives a file, or 0 for what it has none for.
-// A set-user-id bit does not survive it.
+// modeOf returns the mode of a file in git, or 0 if git has no such mode. It drops a
+// set-user-id bit.
 func modeOf(info fs.FileInfo) uint32 {
 	switch {
 	case info.Mode().Type() == fs.ModeSymlink:
@@ -303,7 +301,7 @@ func (j *judge) judgeFile(c *object.FileChange, info fs.FileInfo) Rule {
 	case info.Size() > j.limits.FileBytes:
 		return RuleTooLarge
 	case info.Mode()&0o400 == 0:
-		_ = os.Chmod(c.From, info.Mode().Perm()|0o600) // Reading it will tell.
+		_ = os.Chmod(c.From, info.Mode().Perm()|0o600) // If this fails, reading it does too.
 	}
 	id, _, err := j.repo.Format.HashFile(c.From, c.Mode, j.limits.FileBytes)
 	if err != nil {
@@ -313,7 +311,7 @@ func (j *judge) judgeFile(c *object.FileChange, info fs.FileInfo) Rule {
 	return ""
 }
 
-// judgeLink refuses a target that leads out of the tree, unless the base has it.
+// judgeLink refuses a link out of the tree, unless the base has the same link.
 func (j *judge) judgeLink(c *object.FileChange, was string) Rule {
 	target, err := os.Readlink(c.From)
 	if err != nil {
@@ -327,7 +325,7 @@ func (j *judge) judgeLink(c *object.FileChange, was string) Rule {
 	return ""
 }
 
-// leadsOut looks at the text of the target alone, and follows nothing.
+// leadsOut judges only the text of the target, and follows no link.
 func leadsOut(at, target string) bool {
 	if target == "" || path.IsAbs(target) || filepath.IsAbs(target) {
 		return true
@@ -346,7 +344,7 @@ func (j *judge) addChange(c object.FileChange, size int64) {
 	j.changes = append(j.changes, c)
 }
 
-// addDeletion adds a path of the base that is not there any more.
+// addDeletion adds a path of the base that is gone.
 func (j *judge) addDeletion(path string) {
 	j.changes = append(j.changes, object.FileChange{Path: path, Delete: true})
 }

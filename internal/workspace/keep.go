@@ -18,12 +18,12 @@ import (
 
 const snapshotPrefix = "refs/pawl/snapshots/"
 
-// Snapshot commits what is in the tree now, on top of its base, and sets ref,
-// which must lie below refs/pawl/snapshots/ and not exist. Problems are left
-// out and named in the message. If nothing differs from the base it returns ""
-// and sets nothing. A ref that holds exactly this content already is accepted,
-// so that it can be repeated after a crash; its commit is returned. Content over
-// the limits is ErrIncomplete, beside the commit of the rest.
+// Snapshot commits the present content of the tree on top of its base, and sets ref,
+// which must be below refs/pawl/snapshots/ and not exist. Problems are left out and named
+// in the message. If nothing differs from the base, it returns "" and sets nothing. If
+// ref has exactly this content already, its commit is returned, so that Snapshot can be
+// repeated after a crash. If content is over the limits, the error is ErrIncomplete, and
+// the commit has the rest.
 func (t *Tree) Snapshot(ctx context.Context, ref, message string, when time.Time) (commit string, err error) {
 	if !strings.HasPrefix(ref, snapshotPrefix) {
 		return "", fmt.Errorf("snapshot tree %s: ref %s is not below %s", t.Name, ref, snapshotPrefix)
@@ -41,7 +41,7 @@ func (t *Tree) Snapshot(ctx context.Context, ref, message string, when time.Time
 	}
 	commit, err = t.commitDraft(ctx, ref, draft)
 	if errors.Is(err, loop.ErrNotFound) {
-		commit, err = t.commitDraft(ctx, ref, draft) // Garbage was collected before the ref was there.
+		commit, err = t.commitDraft(ctx, ref, draft) // The objects were garbage collected before ref was set.
 	}
 	if err != nil {
 		return "", fmt.Errorf("snapshot tree %s: %w", t.Name, err)
@@ -66,14 +66,13 @@ func (t *Tree) incompleteError(problems []Problem) error {
 	return nil
 }
 
-// ErrIncomplete means that a snapshot was made and that content over the limits
-// is not in it: the directory should be kept.
+// ErrIncomplete means that a snapshot was made without the content over the limits. The
+// directory should be kept.
 var ErrIncomplete = errors.New("the snapshot is incomplete")
 
-// KeepAs gives the directory another name below the same root, under which
-// nothing removes it, and returns its path. Of layers it holds what was written
-// (upper), and Adopt takes them up by that name. The tree is not to be used any
-// more.
+// KeepAs renames the directory below the same root, so that nothing removes it, and
+// returns its path. Of layers it has what was written (upper), and Adopt takes them up by
+// the new name. The tree must not be used afterwards.
 func (t *Tree) KeepAs(name string) (string, error) {
 	to, err := t.trees.treePath(name)
 	if r := t.newRecord(t.pushed); err == nil && (!r.Whole || len(r.Pushed) > 0) {
@@ -95,8 +94,8 @@ func (t *Tree) KeepAs(name string) (string, error) {
 	return to, nil
 }
 
-// ContentDir is the directory that holds what was written to the tree in dir: of
-// layers it is a part.
+// ContentDir returns the directory with what was written to the tree in dir: for layers, a
+// part of dir.
 func ContentDir(dir string) string {
 	upper := filepath.Join(dir, upperName)
 	_, err := os.Lstat(filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+suffixRecord))
@@ -106,10 +105,10 @@ func ContentDir(dir string) string {
 	return dir
 }
 
-// SetAside gives whatever has the name of a tree another name below the same root,
-// under which nothing removes it, and returns its path. It reads nothing of it,
-// and so also takes what Adopt cannot read. It returns "" if there is nothing, and
-// may be repeated after a crash.
+// SetAside renames whatever has the name of a tree below the same root, so that nothing
+// removes it, and returns its path. It does not read it, so that it also works for a tree
+// that Adopt cannot read. It returns "" if there is nothing, and may be repeated after a
+// crash.
 func (t *Trees) SetAside(name, as string) (string, error) {
 	from, err := t.treePath(name)
 	if err != nil {
@@ -140,8 +139,8 @@ func (t *Trees) SetAside(name, as string) (string, error) {
 	return to, nil
 }
 
-// PreventParking makes Remove take the directory away as a whole, where it would be parked
-// for the next use with whatever was written to it.
+// PreventParking makes Remove delete the directory. Otherwise it would be parked for the
+// next use, with whatever was written to it.
 func (t *Tree) PreventParking() error {
 	return sandbox.RemoveTree(t.trees.hiddenPath(t.Name, suffixUnit))
 }
@@ -168,8 +167,8 @@ func (t *Tree) keepRef(ctx context.Context, ref, commit string) (string, error) 
 	return commit, afterSnap.Hit(ctx)
 }
 
-// leftOut adds what a snapshot does not hold to its message. The message is
-// short enough for the first few paths to fit.
+// leftOut adds the problems that a snapshot leaves out to its message, as far as their
+// paths fit.
 func leftOut(message string, problems []Problem) string {
 	if len(problems) == 0 {
 		return message
@@ -188,15 +187,15 @@ func leftOut(message string, problems []Problem) string {
 	return b.String()
 }
 
-// Remove deletes the directory, whatever its modes. A directory that is gone
-// is no error.
+// Remove deletes the directory, whatever its modes. It is not an error if the directory
+// is gone already.
 func (t *Tree) Remove(ctx context.Context) error {
 	defer t.form.release()
 	return t.trees.Remove(ctx, t.Name)
 }
 
-// Remove deletes the tree of that name and everything that a process left
-// behind while it made or removed it.
+// Remove deletes the tree of that name, and whatever a process left while making or
+// removing it.
 func (t *Trees) Remove(ctx context.Context, name string) error {
 	dir, err := t.treePath(name)
 	if err != nil {

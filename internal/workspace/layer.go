@@ -12,13 +12,12 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 )
 
-// backdated is how far before its making the files of a layer seem written. An
-// edit then differs in its second, however early it comes, and git need not
-// read a file that is as old as the index. The files of one layer are equally
-// old, so that no build takes one of them for newer than another.
+// backdated is how much older than the layer its files are made to look. Every later edit
+// then has another time, and git need not read a file that is as old as the index. All
+// files of a layer have the same time, so that no build takes one for newer than another.
 const backdated = 10 * time.Second
 
-// layerStyle is how the files of a layer are left.
+// layerStyle returns the owner and time of the files of a layer.
 func (s *layerCache) layerStyle(dir string) style {
 	as := style{owner: s.trees.programOwner()}
 	if now, ok := presentStamp(dir); ok {
@@ -46,12 +45,12 @@ func (s *layerCache) writeBase(ctx context.Context, l *layer, blobs *object.Blob
 	return s.writeFacts(l, files, files.allEntries())
 }
 
-// partialName is the file beside a layer that says whether what is in the layer
-// may name content that it does not hold.
+// partialName is the file beside a layer that says whether content of the layer may be
+// missing.
 const partialName = "partial"
 
-// writeFacts writes what is known of the files of a layer, so that a tree need not
-// read them: whether they may lack content, and the listing.
+// writeFacts writes facts about the files of a layer, so that a tree need not read them:
+// whether content may be missing, and the listing.
 func (s *layerCache) writeFacts(l *layer, files *checkout, listed []object.Entry) error {
 	partial, err := files.mayLackContent(l.filesDir())
 	if err == nil {
@@ -63,7 +62,7 @@ func (s *layerCache) writeFacts(l *layer, files *checkout, listed []object.Entry
 	return writeListing(l.listingPath(), listed, s.trees.repo.Format.NameLen())
 }
 
-// writeDelta writes what turns a base into another tree.
+// writeDelta writes the layer that turns a base into another tree.
 func (s *layerCache) writeDelta(ctx context.Context, l *layer, blobs *object.Blobs, base *layer, diff object.Differences) error {
 	var entries []object.Entry
 	for _, c := range diff.Paths {
@@ -88,16 +87,16 @@ func (s *layerCache) writeDelta(ctx context.Context, l *layer, blobs *object.Blo
 		}
 	}
 	for _, path := range diff.Gone {
-		// A submodule's folder would show what the folder before it held.
+		// A submodule's folder would show the content of the folder before it.
 		if i, there := files.index[path]; there && files.marks[i].mode == object.ModeGitlink {
 			if err := setOpaque(filepath.Join(l.filesDir(), filepath.FromSlash(path))); err != nil {
 				return err
 			}
 		}
 	}
-	// The index is that of the whole tree: what the base's says, but for the changed
-	// paths. The folder of an entry that is a file in one tree and a folder in the
-	// other is not listed: its files are.
+	// The index is that of the whole tree: the one of the base with the changed paths.
+	// If a path is a file in one tree and a folder in the other, the files of the folder
+	// are listed, not the folder.
 	changed := make([]string, len(diff.Paths))
 	listed := make([]object.Entry, len(diff.Paths))
 	for i, c := range diff.Paths {
@@ -113,8 +112,8 @@ func (s *layerCache) writeDelta(ctx context.Context, l *layer, blobs *object.Blo
 	return s.writeFacts(l, files, listed)
 }
 
-// missingPaths lists what of the base has to be hidden: files and whole folders at
-// whose path the checkout has nothing.
+// missingPaths lists the files and whole folders of the base that must be hidden, because
+// the checkout has nothing at their paths.
 func (c *checkout) missingPaths(diff object.Differences) []string {
 	gone := make(map[string]bool, len(diff.Gone))
 	var list []string
@@ -140,8 +139,7 @@ func (c *checkout) missingPaths(diff object.Differences) []string {
 	return list
 }
 
-// writeDeltaIndex writes the index of the base with other entries for the changed
-// paths.
+// writeDeltaIndex writes the index of the base with new entries for the changed paths.
 func (s *layerCache) writeDeltaIndex(l, base *layer, changed []string, entries []index.Entry) error {
 	data, err := os.ReadFile(base.indexPath())
 	if err != nil {

@@ -28,20 +28,20 @@ var (
 // layerCache is the folder of one repository in the cache:
 //
 //	layers/TREE         a base: the complete checkout of a tree
-//	layers/TREE-OTHER   a delta: what makes TREE of the base OTHER
-//	locks/…             one for each layer, held together by all who use it
+//	layers/TREE-OTHER   a delta: the changes from the base OTHER to TREE
+//	locks/…             one for each layer, shared by all its users
 //	commits/COMMIT      the tree of a commit
 //	parked/…            copies that wait for their next use
 //
-// A layer has its name only when it is complete, and is never written to again.
-// It is believed for as long as the machine runs: nothing of it was forced to
-// the disk, so after a power failure it could be anything.
+// A layer gets its name only when it is complete, and is never written to again. It is
+// valid only until the machine restarts: it was not synced to the disk, and after a power
+// failure its content is unknown.
 type layerCache struct {
 	dir   string
 	trees *Trees
 }
 
-// layer is one layer that is held.
+// layer is one layer, with a shared lock.
 type layer struct {
 	name  string // TREE or TREE-OTHER
 	dir   string
@@ -52,7 +52,7 @@ func (l *layer) filesDir() string    { return filepath.Join(l.dir, "files") }
 func (l *layer) listingPath() string { return filepath.Join(l.dir, "listing") }
 func (l *layer) indexPath() string   { return filepath.Join(l.filesDir(), ".git", "index") }
 
-// releaseLock lets go of a layer, and of none.
+// releaseLock releases a layer. A nil layer is allowed.
 func (l *layer) releaseLock() {
 	if l != nil {
 		l.claim.Close()
@@ -74,8 +74,8 @@ const suffixMake = ".make"
 
 var objectName = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// openLayers returns the tree of rev and layers that show it, topmost first. The
-// caller holds them and releases them.
+// openLayers returns the tree of rev and its layers, topmost first. They are locked, and
+// the caller must release them.
 func (s *layerCache) openLayers(ctx context.Context, rev string) (tree string, lower []*layer, err error) {
 	boot, err := bootID()
 	if err == nil {
@@ -105,7 +105,7 @@ func (s *layerCache) openLayers(ctx context.Context, rev string) (tree string, l
 	return tree, lower, err
 }
 
-// treeOf is what is known of a commit; a tree is its own.
+// treeOf returns the recorded tree of a commit, or rev itself: it may be a tree.
 func (s *layerCache) treeOf(rev string) string {
 	if text, err := os.ReadFile(s.commitPath(rev)); err == nil && objectName.Match(text) {
 		return string(text)
@@ -127,12 +127,12 @@ func (s *layerCache) rememberTree(commit, tree string) error {
 		err = os.Rename(next.Name(), path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // It was collected already, and is asked for again.
+		return nil // It was collected already, and is recorded again.
 	}
 	return err
 }
 
-// holdExisting holds layers that exist. It returns none if there are none.
+// holdExisting locks the layers of a tree. It returns nil if there are none.
 func (s *layerCache) holdExisting(ctx context.Context, tree, boot string) ([]*layer, error) {
 	base, err := s.holdLayer(ctx, tree, boot)
 	if err != nil {
@@ -166,8 +166,8 @@ func (s *layerCache) holdExisting(ctx context.Context, tree, boot string) ([]*la
 	return nil, nil
 }
 
-// holdLayer takes a layer for use, or returns nil if it does not exist or is not to
-// be believed.
+// holdLayer locks a layer for use. It returns nil if the layer does not exist or is not
+// valid.
 func (s *layerCache) holdLayer(ctx context.Context, name, boot string) (*layer, error) {
 	if !s.isSound(name, boot) {
 		return nil, nil
@@ -191,8 +191,8 @@ func (s *layerCache) isSound(name, boot string) bool {
 	return err == nil && boot != "" && string(text) == boot
 }
 
-// buildLayers makes what find does not find: a delta if a base is near, else a base.
-// Of those who want the same tree one makes it and the others wait.
+// buildLayers makes the layers of a tree: a delta if there is a near base, otherwise a
+// base. If several processes need the same tree, one makes it and the others wait.
 func (s *layerCache) buildLayers(ctx context.Context, blobs *object.Blobs, tree, boot string) ([]*layer, error) {
 	turn, err := flock.Wait(ctx, s.lockPath(tree+suffixMake))
 	if err != nil {
@@ -221,7 +221,7 @@ func (s *layerCache) buildLayers(ctx context.Context, blobs *object.Blobs, tree,
 	return []*layer{made, base}, nil
 }
 
-// makeLayer lets fill write a layer under a hidden name, and names and holds it. The
+// makeLayer lets fill write a layer under a hidden name, renames it and locks it. The
 // caller has the lock for making it.
 func (s *layerCache) makeLayer(ctx context.Context, name, boot string, fill func(*layer) error) (*layer, error) {
 	made := &layer{name: name, dir: s.makingDir(name)}
@@ -251,8 +251,8 @@ func (s *layerCache) makeLayer(ctx context.Context, name, boot string, fill func
 	return made, nil
 }
 
-// placeLayer gives a complete layer its name. What has it already is of an earlier
-// start of the machine, and nobody uses it.
+// placeLayer gives a complete layer its name. A layer that has the name already is from
+// an earlier start of the machine and unused.
 func (s *layerCache) placeLayer(ctx context.Context, made *layer) error {
 	if err := s.dropLayer(ctx, made.name); err != nil {
 		return err
@@ -269,7 +269,7 @@ func (s *layerCache) placeLayer(ctx context.Context, made *layer) error {
 	return nil
 }
 
-// dropLayer removes a layer that nobody holds. Without it there is nothing to do.
+// dropLayer removes a layer that nobody holds. It may be missing.
 func (s *layerCache) dropLayer(ctx context.Context, name string) error {
 	dir := s.layerDir(name)
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -283,7 +283,7 @@ func (s *layerCache) dropLayer(ctx context.Context, name string) error {
 	return s.discardLayer(name)
 }
 
-// discardLayer takes the name from a layer and removes it. The caller holds it alone.
+// discardLayer renames a layer and removes it. The caller has its exclusive lock.
 func (s *layerCache) discardLayer(name string) error {
 	gone := filepath.Join(s.layersDir(), "."+name+suffixGone)
 	if err := sandbox.RemoveTree(gone); err != nil {
@@ -295,13 +295,14 @@ func (s *layerCache) discardLayer(name string) error {
 	return sandbox.RemoveTree(gone)
 }
 
-// How near a base has to be for a delta over it, and how many are looked at.
+// Limits for deltas: how near a base must be, and how many bases are tried.
 const (
 	maxDelta = 2000 // files
 	maxBases = 4
 )
 
-// nearestBase holds the base from which the tree differs least, or none.
+// nearestBase locks and returns the base from which the tree differs least; nil if none is
+// near.
 func (s *layerCache) nearestBase(ctx context.Context, blobs *object.Blobs, tree, boot string) (best *layer, diff object.Differences, err error) {
 	limit := maxDelta
 	for _, name := range s.recentBases() {
@@ -319,7 +320,7 @@ func (s *layerCache) nearestBase(ctx context.Context, blobs *object.Blobs, tree,
 			best.releaseLock()
 			best, diff, limit = base, d, len(d.Paths)-1
 		case errors.Is(err, object.ErrManyChanges), errors.Is(err, loop.ErrNotFound):
-			// Too far away, or the repository has forgotten what the base was.
+			// It is too far away, or the repository no longer has its tree.
 			base.releaseLock()
 		default:
 			base.releaseLock()
@@ -330,7 +331,7 @@ func (s *layerCache) nearestBase(ctx context.Context, blobs *object.Blobs, tree,
 	return best, diff, nil
 }
 
-// recentBases lists the bases that were used last, the latest first.
+// recentBases lists the most recently used bases, the latest first.
 func (s *layerCache) recentBases() []string {
 	entries, _ := os.ReadDir(s.layersDir())
 	var names []string

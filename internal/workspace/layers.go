@@ -13,12 +13,12 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
-// layers is the form of a tree that is one directory only where a sandbox mounts
-// it: layers from the cache, which nobody writes to, below an upper directory.
+// layers is the form of a tree that a sandbox mounts as one directory: layers of the
+// cache, which nobody writes to, below an upper directory.
 type layers struct {
 	upper, work string
-	lower       []*layer // topmost first; they stay as long as they are held
-	listed      stack    // of lower; read when it is needed
+	lower       []*layer // topmost first, locked
+	listed      stack    // of lower; read on first use
 }
 
 const (
@@ -30,7 +30,7 @@ func layersAt(dir string) *layers {
 	return &layers{upper: filepath.Join(dir, upperName), work: filepath.Join(dir, workName)}
 }
 
-// release lets go of the layers, which then may be collected.
+// release unlocks the layers, which then may be collected.
 func (l *layers) release() {
 	for _, at := range l.lower {
 		at.releaseLock()
@@ -58,7 +58,7 @@ func (l *layers) overlaySpec(pushed []string) *sandbox.Overlay {
 	return &sandbox.Overlay{Lower: lower, Upper: l.upper, Work: l.work}
 }
 
-// addFiles has nothing to do: what was pushed is mounted on top of the lower layers.
+// addFiles does nothing: pushed directories are mounted on top of the lower layers.
 func (l *layers) addFiles(context.Context, string, bool) error { return nil }
 
 func (l *layers) mayLackContent() (bool, error) {
@@ -68,7 +68,7 @@ func (l *layers) mayLackContent() (bool, error) {
 			return false, err
 		}
 		if string(text) != "false" {
-			return true, nil // A version that did not write the file may have made the layer.
+			return true, nil // An older version made the layer without the file.
 		}
 	}
 	return false, nil
@@ -91,8 +91,7 @@ func (l *layers) readStack() (stack, error) {
 	return s, nil
 }
 
-// openLayered returns a tree of rev that has its layers below it and no upper
-// directory yet.
+// openLayered returns a tree of rev with its lower layers, and no upper directory yet.
 func (t *Trees) openLayered(ctx context.Context, name, rev string) (*Tree, *layers, error) {
 	from, lower, err := t.layerCache().openLayers(ctx, rev)
 	if err != nil {
@@ -128,8 +127,8 @@ func (t *Trees) makeLayered(ctx context.Context, name, rev string) (*Tree, error
 	return tree, afterMake.Hit(ctx)
 }
 
-// makeUpper makes both directories. The git directory gets what belongs to this tree
-// alone: all else of it is in the layers below.
+// makeUpper makes the upper and the work directory. The upper git directory gets only the
+// part of this tree: the layers have the rest.
 func (t *Tree) makeUpper(ctx context.Context, l *layers) error {
 	g := gitDir{repo: t.trees.repo, owner: t.trees.programOwner(), mirror: t.trees.options.Mirror}
 	dotGit := filepath.Join(l.upper, ".git")
@@ -141,8 +140,8 @@ func (t *Tree) makeUpper(ctx context.Context, l *layers) error {
 	return g.writeOwn(ctx, dotGit, t)
 }
 
-// adoptLayered takes up layers. If those below are gone, they are made again:
-// any that show the same tree do.
+// adoptLayered takes up a tree of layers. If the lower layers are gone, they are made
+// again: any layers of the same tree will do.
 func (t *Trees) adoptLayered(ctx context.Context, name, rev string, r record) (*Tree, error) {
 	tree, l, err := t.openLayered(ctx, name, rev)
 	if err != nil {

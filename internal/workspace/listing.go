@@ -13,21 +13,21 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 )
 
-// listing is the files of a git tree, sorted by path, in a form that is looked
-// up without being parsed. It is kept beside a layer, where only pawl writes.
-// The file holds a head of two numbers, the records, and then all paths.
+// listing is the files of a git tree, sorted by path, in a form that is searched without
+// being parsed. It is a file beside a layer, where only pawl writes: two numbers, the
+// records, and then all paths.
 type listing struct {
 	data []byte
 	n    int
-	raw  int // bytes of an object name
+	raw  int // bytes of a binary object name
 }
 
 const listingHead = 8
 
 var errListing = errors.New("listing is damaged")
 
-// writeListing writes entries, which are sorted by path. One with the mode 0
-// says that the path is in the layer below and not in the tree.
+// writeListing writes entries, which are sorted by path. An entry with the mode 0 means
+// that the path is in the layer below and not in the tree.
 func writeListing(path string, entries []object.Entry, raw int) error {
 	data := binary.BigEndian.AppendUint32(nil, uint32(len(entries)))
 	data = binary.BigEndian.AppendUint32(data, uint32(raw))
@@ -75,7 +75,7 @@ func (l *listing) textsOffset() int { return listingHead + l.n*(8+l.raw) }
 
 func (l *listing) recordAt(i int) []byte { return l.data[listingHead+i*(8+l.raw):] }
 
-// pathAt is the path of one entry, without a copy.
+// pathAt returns the path of an entry. The bytes belong to the listing.
 func (l *listing) pathAt(i int) []byte {
 	start, end := int(binary.BigEndian.Uint32(l.recordAt(i))), len(l.data)-l.textsOffset()
 	if i+1 < l.n {
@@ -89,13 +89,12 @@ func (l *listing) entryAt(i int) object.Entry {
 	return object.Entry{Path: string(l.pathAt(i)), Mode: binary.BigEndian.Uint32(r[4:]), ID: hex.EncodeToString(r[8 : 8+l.raw])}
 }
 
-// searchPath is the place of the first entry whose path is not before path.
+// searchPath returns the index of the first entry whose path is not before path.
 func (l *listing) searchPath(path string) int {
 	return sort.Search(l.n, func(i int) bool { return string(l.pathAt(i)) >= path })
 }
 
-// findEntry returns the entry of a path. One that is there and has the mode 0 is
-// known to be deleted.
+// findEntry returns the entry of a path. The mode 0 means that the path is deleted.
 func (l *listing) findEntry(path string) (object.Entry, bool) {
 	i := l.searchPath(path)
 	if i == l.n || string(l.pathAt(i)) != path {
@@ -104,10 +103,10 @@ func (l *listing) findEntry(path string) (object.Entry, bool) {
 	return l.entryAt(i), true
 }
 
-// stack is what one tree holds: listings of its layers, topmost first.
+// stack is the files of one tree: the listings of its layers, topmost first.
 type stack []*listing
 
-// findEntry returns the file that the tree has at a path.
+// findEntry returns the file of the tree at a path.
 func (s stack) findEntry(path string) (object.Entry, bool) {
 	for _, l := range s {
 		if e, ok := l.findEntry(path); ok {
@@ -117,8 +116,8 @@ func (s stack) findEntry(path string) (object.Entry, bool) {
 	return object.Entry{}, false
 }
 
-// eachBelow calls each with the files of the tree below a folder, in order, until
-// it returns false. The folder "" is all.
+// eachBelow calls each with the files of the tree below a folder, in order, until it
+// returns false. The folder "" is the whole tree.
 func (s stack) eachBelow(folder string, each func(object.Entry) bool) {
 	prefix := folder + "/"
 	if folder == "" {
@@ -145,7 +144,7 @@ func (s stack) eachBelow(folder string, each func(object.Entry) bool) {
 	}
 }
 
-// allEntries lists the files of the tree by path.
+// allEntries returns the files of the tree sorted by path.
 func (s stack) allEntries() []object.Entry {
 	var list []object.Entry
 	s.eachBelow("", func(e object.Entry) bool {
@@ -155,8 +154,8 @@ func (s stack) allEntries() []object.Entry {
 	return list
 }
 
-// nextLayer is the layer that has the first path, the topmost of those that share
-// it, or -1 if none has one below the prefix.
+// nextLayer returns the index of the topmost layer with the first path, or -1 if no layer
+// has one below the prefix.
 func (s stack) nextLayer(at []int, prefix string) int {
 	top := -1
 	for i, l := range s {
@@ -180,7 +179,7 @@ func (s stack) hasFolder(path string) bool {
 	return found
 }
 
-// entriesNamed lists the files of the tree whose last path element is name.
+// entriesNamed returns the files of the tree whose last path element is name.
 func (s stack) entriesNamed(name string) []object.Entry {
 	var list []object.Entry
 	for i, l := range s {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// mark is how a file was left when its tree was made. A file whose mark still
-// holds was not written since; every other file is read.
+// mark describes a file when its tree was made. A file that still matches its mark was not
+// written since; any other file is read.
 type mark struct {
 	mode uint32
 	id   string
@@ -16,11 +16,11 @@ type mark struct {
 	size     int64
 	modified time.Time
 	stamp    stamp
-	sure     bool // set by seal; false: the mark proves nothing
+	sure     bool // set by sealBefore; false: the mark proves nothing
 }
 
-// stamp is what a program cannot set back: the time of the last change of the
-// inode, and its number.
+// stamp is what a program cannot set: the number of the inode, and the time of its last
+// change.
 type stamp struct {
 	changed int64 // nanoseconds since 1970
 	inode   uint64
@@ -41,9 +41,9 @@ func (m *mark) isUntouched(info fs.FileInfo) bool {
 	return ok && s == m.stamp
 }
 
-// sealMarks makes the marks of a complete tree sure. The present time is asked from
-// the file system, by a file that is made for that, because its clock is coarser
-// than any other. That file has the one name that no tree holds.
+// sealMarks makes the marks of a complete tree sure. It gets the time from the file
+// system, by making a file with a name that no tree has, because the clock of file systems
+// is coarser than others.
 func (c *checkout) sealMarks(dir string) {
 	now, ok := presentStamp(dir)
 	if !ok {
@@ -54,14 +54,14 @@ func (c *checkout) sealMarks(dir string) {
 	}
 }
 
-// sealBefore makes a mark sure if it was taken before the tick of the file system's
-// clock that holds now: a write within the same tick leaves the same stamp, so
-// that a mark of this tick would hold for a file that was written after it.
+// sealBefore makes a mark sure if it is from before now, the current tick of the file
+// system's clock: a later write in the same tick would leave the same stamp, and the mark
+// would match a changed file.
 func (m *mark) sealBefore(now int64) { m.sure = m.stamp.changed < now }
 
-// presentStamp makes a file in dir for a moment and returns its stamp. The file is
-// changed once after it was looked at: newer kernels have a finer time for such a
-// change, and for every later one of a file that note has looked at.
+// presentStamp makes a temporary file in dir and returns its time. It changes the file
+// once after reading its time: newer kernels give a finer time to a change after a read,
+// as they do for files that have a mark.
 func presentStamp(dir string) (int64, bool) {
 	probe, err := os.Create(filepath.Join(dir, ".git"))
 	if err != nil {

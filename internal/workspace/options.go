@@ -10,14 +10,14 @@ import (
 	"github.com/pawl-run/pawl/internal/git/mirror"
 )
 
-// Kind is how trees are made. All kinds keep the same promises.
+// Kind is how trees are made. All kinds have the same guarantees.
 type Kind int
 
 // The kinds.
 const (
 	Plain   Kind = iota // each a complete copy
 	Layered             // layers that the sandbox mounts as an overlay; Linux only
-	Pooled              // a copy that is parked when it is removed, and reset when it is made
+	Pooled              // a copy that Remove parks, and Make resets and uses again
 )
 
 // Options say how trees are made. The zero Options make plain copies.
@@ -25,34 +25,31 @@ type Options struct {
 	Kind   Kind
 	Limits Limits
 
-	// Cache is the absolute path of a folder for what outlives a tree: layers
-	// and parked copies. It is needed by all kinds but Plain, lies on the file
-	// system of the root and not below it, and may be shared by everybody who
-	// shares the root.
+	// Cache is the absolute path of a folder for layers and parked copies, which
+	// outlive a tree. All kinds but Plain need it. It is on the file system of the
+	// root and not below it, and processes that share the root may share it.
 	Cache string
 
-	// Mirror is all that git in a tree can read of the repository, beside what
-	// the tree itself adds to it. Nil means all of the repository's objects.
+	// Mirror has the objects that git in a tree can read, beside those of the tree
+	// itself. Nil means all objects of the repository.
 	Mirror *mirror.Mirror
 
-	// Objects is where programs in the trees see the object directory of the
-	// mirror or the repository; further ones are seen beside it (Trees.Stores).
-	// Empty means at its own path.
+	// Objects is the path where programs in the trees see the object directory of the
+	// mirror or the repository. Others are beside it (Trees.Stores). Empty means its own
+	// path.
 	Objects string
 
-	// UID and GID own what is written for programs in a tree. Zero is pawl
-	// itself.
+	// UID and GID own the files for programs in a tree. Zero is pawl's own user.
 	UID, GID int
 }
 
-// New prepares trees of repo below root, an absolute path that need not
-// exist.
+// New returns the trees of repo below root, an absolute path that need not exist.
 func New(root string, repo *git.Repo, o Options) *Trees {
 	o.Limits = o.Limits.withDefaults()
 	return &Trees{root: root, repo: repo, options: o}
 }
 
-// Stores lists the object directories that programs in the trees need.
+// Stores returns the object directories that programs in the trees need.
 func (t *Trees) Stores() ([]Store, error) {
 	dirs, err := t.repo.ObjectDirs()
 	if err != nil {
@@ -78,7 +75,7 @@ func (t *Trees) gitDir() (gitDir, error) {
 
 func (t *Trees) programOwner() owner { return owner{t.options.UID, t.options.GID} }
 
-// checkCache refuses options without a place for what outlives a tree.
+// checkCache returns an error if the options have no cache.
 func (t *Trees) checkCache() error {
 	if !filepath.IsAbs(t.options.Cache) {
 		return fmt.Errorf("the cache %q is not an absolute path", t.options.Cache)
@@ -86,13 +83,13 @@ func (t *Trees) checkCache() error {
 	return nil
 }
 
-// layerCache is the folder of the repository in the cache.
+// layerCache returns the folder of the repository in the cache.
 func (t *Trees) layerCache() *layerCache {
 	return &layerCache{dir: filepath.Join(t.options.Cache, RepositoryKey(t.repo)), trees: t}
 }
 
-// RepositoryKey names a repository in folders that several share. Checkouts of one
-// repository have the same.
+// RepositoryKey returns the name of a repository in folders that several repositories
+// share. All checkouts of a repository have the same.
 func RepositoryKey(repo *git.Repo) string {
 	key := sha256.Sum256([]byte(repo.CommonDir))
 	return hex.EncodeToString(key[:8])

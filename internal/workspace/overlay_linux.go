@@ -34,8 +34,8 @@ func setOpaque(path string) error {
 	return nil
 }
 
-// isOpaque reports what the file system says; no answer is an error, because a
-// folder that is taken for a merged one would hide deletions.
+// isOpaque reports whether a folder has the mark. If that cannot be read it is an error,
+// because a folder that is wrongly taken for a merged one would hide deletions.
 func isOpaque(path string) (bool, error) {
 	var value [4]byte
 	n, err := unix.Lgetxattr(path, opaqueKey, value[:])
@@ -44,13 +44,13 @@ func isOpaque(path string) (bool, error) {
 		return n == 1 && value[0] == 'y', nil
 	case errors.Is(err, unix.ENODATA), errors.Is(err, unix.ENOTSUP):
 		return false, nil
-	case errors.Is(err, unix.ERANGE): // Longer than any mark.
+	case errors.Is(err, unix.ERANGE): // The value is longer than the mark.
 		return false, nil
 	}
 	return false, err
 }
 
-// setTime sets the time of the last change of content, of a link itself.
+// setTime sets the modification time, of a link itself and not of its target.
 func setTime(path string, when time.Time) error {
 	at := unix.NsecToTimespec(when.UnixNano())
 	return unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{at, at}, unix.AT_SYMLINK_NOFOLLOW)

@@ -23,10 +23,9 @@ var (
 	afterPark  = fault.New("workspace.park.after")
 )
 
-// A unit is a copy that is parked between two uses: the directory, and how its
-// files were left when it was filled last, where no program in it can write.
-// Whoever renames a parked unit has it. While the tree is in use the unit waits
-// without it.
+// A unit is a copy that is parked between two uses: the directory, and the marks of its
+// files, which no program in the directory can write. The process that renames a parked
+// unit owns it. While the tree is in use, the unit has only the marks.
 const (
 	suffixUnit = ".unit"
 	unitTree   = "tree"
@@ -36,8 +35,8 @@ const (
 	maxParked  = 4 // of one repository and user
 )
 
-// parkedDir is where copies wait that belong to the user of the trees: another one
-// could not write to them.
+// parkedDir returns the folder of parked copies that belong to the user of the trees:
+// another user could not write to them.
 func (s *layerCache) parkedDir() string {
 	name := parkedName
 	if o := s.trees.programOwner(); !o.isPawl() {
@@ -46,13 +45,13 @@ func (s *layerCache) parkedDir() string {
 	return filepath.Join(s.dir, name)
 }
 
-// allParkedDirs lists the folders of parked copies, of all users.
+// allParkedDirs returns the folders of parked copies of all users.
 func (s *layerCache) allParkedDirs() []string {
-	others, _ := dirglob.Find(s.dir, parkedName+"-*") // The pattern is a good one.
+	others, _ := dirglob.Find(s.dir, parkedName+"-*") // The pattern is valid.
 	return append([]string{filepath.Join(s.dir, parkedName)}, others...)
 }
 
-// makePooled makes a copy out of a parked one, or writes a new one.
+// makePooled resets a parked copy, or writes a new one.
 func (t *Trees) makePooled(ctx context.Context, name, rev string) (*Tree, error) {
 	if err := t.checkCache(); err != nil {
 		return nil, err
@@ -93,8 +92,8 @@ type unit struct {
 
 func (u unit) copyDir() string { return filepath.Join(u.dir, unitTree) }
 
-// prepareCopy leaves a complete copy in the unit. A parked one that cannot be reset
-// is thrown away.
+// prepareCopy makes a complete copy in the unit. A parked one that cannot be reset is
+// removed.
 func (u unit) prepareCopy(ctx context.Context, blobs *object.Blobs) error {
 	trees := u.tree.trees
 	if trees.layerCache().leaseUnit(u.dir) {
@@ -105,7 +104,7 @@ func (u unit) prepareCopy(ctx context.Context, blobs *object.Blobs) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		// The reset may have broken the connection to git by giving up.
+		// The failed reset may have broken the connection to git.
 		fresh, err := trees.repo.Blobs(ctx)
 		if err != nil {
 			return err
@@ -123,7 +122,7 @@ func (u unit) prepareCopy(ctx context.Context, blobs *object.Blobs) error {
 	return u.completeCopy(ctx, nil, blobs)
 }
 
-// leaseUnit takes one parked unit.
+// leaseUnit takes one parked unit, and reports false if there is none.
 func (s *layerCache) leaseUnit(unit string) bool {
 	entries, err := os.ReadDir(s.parkedDir())
 	if err != nil {
@@ -137,7 +136,7 @@ func (s *layerCache) leaseUnit(unit string) bool {
 	return false
 }
 
-// completeCopy writes what is not kept, the git directory and the marks.
+// completeCopy writes the files that are not kept, the git directory and the marks.
 func (u unit) completeCopy(ctx context.Context, kept map[int]bool, blobs *object.Blobs) error {
 	trees, dir := u.tree.trees, u.copyDir()
 	if err := u.files.writeFiles(ctx, dir, style{owner: trees.programOwner()}, kept, blobs); err != nil {
@@ -159,8 +158,8 @@ func (u unit) completeCopy(ctx context.Context, kept map[int]bool, blobs *object
 	return u.saveMarks(list)
 }
 
-// saveMarks keeps how the files were left. A mark that proves nothing gets a
-// time that no file has.
+// saveMarks writes the marks of the files. A mark that is not sure gets a time that no
+// file has.
 func (u unit) saveMarks(list []index.Entry) error {
 	boot, err := bootID()
 	if err != nil {
@@ -206,8 +205,8 @@ func (t *Trees) readMarks(path string) (map[string]index.Entry, error) {
 	return marks, nil
 }
 
-// parkCopy puts a copy that is not needed any more where the next one is taken
-// from, if it is of the pool and there is room.
+// parkCopy parks a copy that is not needed any more, if it is of the pool and the pool is
+// not full.
 func (t *Trees) parkCopy(ctx context.Context, name, dir string) error {
 	unit := t.hiddenPath(name, suffixUnit)
 	if _, err := os.Lstat(filepath.Join(unit, unitMarks)); err != nil || t.options.Kind != Pooled {

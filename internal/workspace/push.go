@@ -13,11 +13,10 @@ import (
 	"slices"
 )
 
-// Push adds what is in one more directory, by its absolute path, to a tree that
-// no program has seen yet. It is not a change of the tree, as long as it stays as
-// it is in the directory, which must stay too. Below layers it is put on top of
-// the lower ones; into a directory it is copied, where the tree has nothing at
-// its path.
+// Push adds the files of one more directory, by its absolute path, to a tree that no
+// program has seen yet. They do not count as changes of the tree while they are as in the
+// directory, which must stay. In layers the directory is put on top of the lower ones; into
+// a directory its files are copied, except where the tree has something at their path.
 func (t *Tree) Push(ctx context.Context, layer string) error {
 	if !filepath.IsAbs(layer) {
 		return fmt.Errorf("put %q below tree %s: it is not an absolute path", layer, t.Name)
@@ -34,10 +33,9 @@ func (t *Tree) Push(ctx context.Context, layer string) error {
 	return nil
 }
 
-// addFiles copies what is in a directory into the tree, for whoever works there.
-// What the tree has stays as it is, with all below it unless both are folders.
-// What is neither a file, a folder nor a link is not copied. Both may hold any
-// links: none is followed out of them.
+// addFiles copies the files of a directory into the tree, owned by its user. What the tree
+// has stays as it is, with everything below it unless both are folders. Only files, folders
+// and links are copied. No link is followed out of either directory.
 func (d *directory) addFiles(ctx context.Context, from string, fills bool) error {
 	source, err := os.OpenRoot(from)
 	if err != nil {
@@ -76,7 +74,7 @@ func (d *directory) addFiles(ctx context.Context, from string, fills bool) error
 type copier struct {
 	from, to *os.Root
 	owner    owner
-	filling  *directory // whose pointers the files replace; nil: they replace nothing
+	filling  *directory // the tree whose pointers the files replace; nil: they replace nothing
 }
 
 func (c copier) copyEntry(name string, e fs.DirEntry) error {
@@ -118,8 +116,8 @@ func (c copier) copyEntry(name string, e fs.DirEntry) error {
 	return err
 }
 
-// markCopied notes how a file was left that the tree was filled with. It is as old as
-// where it came from, so that git need not read it.
+// markCopied sets the mark of a file that the tree was filled with, and gives it the time
+// of its source, so that git need not read it.
 func (c copier) markCopied(name string, from fs.FileInfo) error {
 	if from.Mode().IsRegular() {
 		if err := c.to.Chtimes(name, from.ModTime(), from.ModTime()); err != nil {
@@ -158,8 +156,8 @@ func (c copier) copyFile(name string, info fs.FileInfo) error {
 	return errors.Join(err, to.Close())
 }
 
-// pushed compares a tree with what was copied into it. The zero pushed holds
-// nothing.
+// pushed compares a tree with what was copied into it. The zero pushed is for a tree
+// without copied files.
 type pushed struct {
 	tree   *os.Root
 	layers []*os.Root
@@ -180,7 +178,7 @@ func openPushed(tree string, layers []string) (p pushed, err error) {
 	for _, dir := range layers {
 		layer, err := os.OpenRoot(dir)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // It was collected: then all that came from it counts as new.
+			continue // It was collected: all files that came from it count as new.
 		}
 		if err != nil {
 			return p, fmt.Errorf("compare with what was prepared: %w", err)
@@ -198,8 +196,8 @@ func (p pushed) closeRoots() {
 	}
 }
 
-// isAsPushed reports whether the file or link at path is as it was copied. The tree
-// is written by untrusted programs: whatever cannot be read there is not.
+// isAsPushed reports whether the file or link at path is as it was copied. Untrusted
+// programs write to the tree: it is false for what cannot be read there.
 func (p pushed) isAsPushed(path string, info fs.FileInfo) bool {
 	name := filepath.FromSlash(path)
 	return slices.ContainsFunc(p.layers, func(layer *os.Root) bool {

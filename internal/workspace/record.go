@@ -10,23 +10,22 @@ import (
 	"github.com/pawl-run/pawl/internal/dirglob"
 )
 
-// suffixRecord ends the name of the file that says that a tree is layers, and
-// of which, or what was copied into one that is a directory. It lies where no
-// program in a tree can write, and goes after the tree. That of layers appears
+// suffixRecord ends the name of the file with the record of a tree. It is where no program
+// in a tree can write, and is removed after the tree. The record of layers is written
 // before the tree.
 const suffixRecord = ".layers"
 
-// record is what a later process has to know about layers.
+// record is what a later process has to know about a tree.
 type record struct {
 	From   string   `json:"from"`             // tree
-	Rev    string   `json:"rev"`              // what it was made of
+	Rev    string   `json:"rev"`              // commit or tree it was made from
 	Lower  []string `json:"lower"`            // names of the layers in the cache, topmost first
 	Pushed []string `json:"pushed,omitempty"` // directories above them, topmost first
-	Filled string   `json:"filled,omitempty"` // of these, that which the tree was filled from
-	Whole  bool     `json:"whole,omitempty"`  // the tree is a directory, into which those were copied
+	Filled string   `json:"filled,omitempty"` // the one of Pushed from which the tree was filled
+	Whole  bool     `json:"whole,omitempty"`  // the tree is a directory into which Pushed was copied
 }
 
-// writeRecord replaces the record in one step.
+// writeRecord replaces the record atomically.
 func (t *Trees) writeRecord(name string, r record) error {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -40,8 +39,8 @@ func (t *Trees) writeRecord(name string, r record) error {
 	return os.Rename(next, to)
 }
 
-// readRecord returns the record of a tree. Without one the tree is a directory
-// into which nothing was copied.
+// readRecord returns the record of a tree. A tree without a record is a directory into
+// which nothing was copied.
 func (t *Trees) readRecord(name string) (r record, layered bool, err error) {
 	text, err := os.ReadFile(t.hiddenPath(name, suffixRecord))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,8 +64,8 @@ func (t *Trees) dropRecord(name string) error {
 	return nil
 }
 
-// readRecords lists what all layered trees below the root are made of. One that
-// cannot be read is left out: its layers can be made again.
+// readRecords returns the records of all layered trees below the root. One that cannot be
+// read is left out: its layers can be made again.
 func (t *Trees) readRecords() ([]record, error) {
 	names, err := dirglob.Find(t.root, ".*"+suffixRecord)
 	if err != nil {

@@ -11,24 +11,24 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
-// resetter takes everything out of a parked copy that is not as the wanted tree
-// needs it and as pawl left it. All else in there was made by untrusted programs.
+// resetter removes everything from a parked copy that is not in the wanted tree, or not as
+// pawl left it: untrusted programs may have made it.
 type resetter struct {
-	ctx  context.Context //nolint:containedctx // It lives for one call of reset.
+	ctx  context.Context //nolint:containedctx // It exists for one call of resetCopy.
 	dir  string
 	want *checkout
 	was  map[string]index.Entry
 	kept map[int]bool
 }
 
-// resetCopy returns the places of the files that can stay.
+// resetCopy removes what must not stay, and returns the places of the files that stay.
 func (u unit) resetCopy(ctx context.Context) (map[int]bool, error) {
 	marks := filepath.Join(u.dir, unitMarks)
 	was, err := u.tree.trees.readMarks(marks)
 	if err != nil {
 		return nil, err
 	}
-	// From here on the marks describe nothing.
+	// From here on the marks are no longer valid.
 	if err := os.Remove(marks); err != nil {
 		return nil, err
 	}
@@ -47,8 +47,8 @@ func (r *resetter) hostPath(path string) string {
 	return filepath.Join(r.dir, filepath.FromSlash(path))
 }
 
-// isClean reports whether a directory tells nothing of its earlier use, after its
-// mode was set.
+// isClean sets the mode of a directory, and reports whether it has no other trace of its
+// earlier use.
 func (r *resetter) isClean(path string, info fs.FileInfo) bool {
 	host := r.hostPath(path)
 	if info.Mode() != fs.ModeDir|0o755 && os.Chmod(host, 0o755) != nil {
@@ -82,8 +82,8 @@ func (r *resetter) resetFolder(rel string) error {
 	return nil
 }
 
-// resetEntry leaves a folder that is wanted, and a file that is wanted and untouched.
-// A link goes in any case: while files are written there must be none.
+// resetEntry keeps a wanted folder, and a wanted file that is untouched. It removes every
+// link: there must be none while files are written.
 func (r *resetter) resetEntry(path string, info fs.FileInfo) error {
 	place, wanted := r.want.index[path]
 	switch {
@@ -99,8 +99,8 @@ func (r *resetter) resetEntry(path string, info fs.FileInfo) error {
 	return os.Remove(r.hostPath(path))
 }
 
-// isUntouched reports whether a file has the wanted content: it was written with
-// it, and nothing has happened to it since.
+// isUntouched reports whether a file was written with the wanted content and has not
+// changed since.
 func (r *resetter) isUntouched(path string, place int, info fs.FileInfo) bool {
 	was, known := r.was[path]
 	want := &r.want.marks[place]

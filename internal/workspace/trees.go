@@ -43,10 +43,10 @@ type Limits struct {
 	Bytes     int64 // of all changed files together; 256 MiB
 	FileBytes int64 // of one changed file; 64 MiB
 
-	// Skip says for each of some paths that the base does not hold whether it is
-	// no change, such as what the ignore rules of the base name. They are entries
-	// of one folder; the path of a directory ends with a slash. It is asked about
-	// a directory before anything below it. Nil skips nothing.
+	// Skip reports for each of some paths, which the base does not have, whether it is
+	// left out of the changes, such as an ignored file. The paths are entries of one
+	// folder; that of a directory ends with a slash. Skip is called for a directory
+	// before anything below it. Nil skips nothing.
 	Skip func(paths []string) []bool
 }
 
@@ -66,16 +66,15 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Trees are the directories below one root. Several processes may share a root
-// as long as they use different names. It holds nothing open.
+// Trees are the directories below one root. Several processes may share a root if they
+// use different names. It keeps no file open.
 type Trees struct {
 	root    string
 	repo    *git.Repo
 	options Options
 }
 
-// Tree is one git tree to work in: a directory of its own, or layers that are
-// one directory where they are mounted.
+// Tree is one git tree to work in: a directory, or layers that are mounted as one.
 type Tree struct {
 	Name string
 	Dir  string // absolute path; empty for layers
@@ -85,10 +84,10 @@ type Tree struct {
 	trees  *Trees
 	form   form
 	pushed []string // directories that were added to it, the last one first
-	filled string   // the one of them that Fill added; empty if there is none
+	filled string   // the one of pushed that Fill added; empty if there is none
 }
 
-// form is how a tree lies on disk. What is in a tree does not depend on it.
+// form is how a tree is stored on disk. Its content does not depend on it.
 type form interface {
 	writableDir() string                          // the directory of the host to which programs write
 	gitIndex() string                             // the index that git in the tree starts with
@@ -97,25 +96,26 @@ type form interface {
 	layerNames() []string                         // topmost first; none for a directory
 	overlaySpec(pushed []string) *sandbox.Overlay // nil for a directory
 
-	// add makes what is in a directory part of the tree. If it fills the tree, its
-	// files replace those of the tree.
+	// addFiles makes the files of a directory part of the tree. If it fills the tree,
+	// they replace pointers of the tree.
 	addFiles(ctx context.Context, from string, fills bool) error
 
-	// scan gives a judge all that programs may have written. info describes top.
+	// scanWritten passes everything that programs may have written to a judge. info
+	// describes writableDir.
 	scanWritten(j *judge, info fs.FileInfo) error
 
 	release() // the form is not used any more
 }
 
-// fileList is what a git tree holds.
+// fileList is the files of a git tree.
 type fileList interface {
 	findEntry(path string) (object.Entry, bool)
 	entriesNamed(name string) []object.Entry // whose last path element is name
 	allEntries() []object.Entry              // sorted by path
 }
 
-// A tree appears under its name only when it is complete, and leaves it before
-// it is taken apart: whatever has the name after a crash is worth saving.
+// A tree gets its name only when it is complete, and is renamed before it is removed:
+// after a crash, whatever has the name is worth saving.
 const (
 	suffixNew  = ".new"
 	suffixGone = ".gone"
@@ -208,7 +208,7 @@ func (t *Trees) newTree(name, rev, from string, form form) *Tree {
 	return tree
 }
 
-// makeRoom makes room for a new directory.
+// makeRoom makes an empty directory in place of whatever is there.
 func (t *Trees) makeRoom(dir string) error {
 	if err := os.MkdirAll(t.root, 0o700); err != nil {
 		return err
@@ -219,9 +219,9 @@ func (t *Trees) makeRoom(dir string) error {
 	return os.Mkdir(dir, 0o755)
 }
 
-// Adopt takes up a directory that an earlier process made from rev. What that
-// process knew about it is lost, so Changes reads every file. A directory that
-// was never complete is loop.ErrNotFound: there is nothing in it to save.
+// Adopt takes up a directory that an earlier process made from rev. The marks of that
+// process are lost, so that Changes reads every file. If the directory was never complete,
+// the error is loop.ErrNotFound: there is nothing in it to save.
 func (t *Trees) Adopt(ctx context.Context, name, rev string) (*Tree, error) {
 	tree, err := t.adoptTree(ctx, name, rev)
 	if err != nil {
@@ -244,7 +244,7 @@ func (t *Trees) adoptTree(ctx context.Context, name, rev string) (*Tree, error) 
 	}
 	r, layered, err := t.readRecord(name)
 	if err != nil {
-		// It says too little, and rev says enough.
+		// The record cannot be used; rev is enough.
 		_, notThere := os.Lstat(filepath.Join(dir, upperName))
 		layered = notThere == nil
 	}
@@ -265,9 +265,8 @@ func (t *Trees) adoptTree(ctx context.Context, name, rev string) (*Tree, error) 
 	return tree, nil
 }
 
-// TreeNames returns the names of all trees below the root, sorted, with those that
-// were never completed or only partly removed. Whose they are, the caller must
-// know; Remove takes each of them.
+// TreeNames returns the sorted names of all trees below the root, also of those that were
+// never completed or only partly removed. Remove removes each of them.
 func (t *Trees) TreeNames() ([]string, error) {
 	entries, err := os.ReadDir(t.root)
 	if errors.Is(err, fs.ErrNotExist) {

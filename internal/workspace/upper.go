@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 )
 
-// upper is one walk through the upper directory of layers, which holds what was
-// written and nothing else. Everything in it was made by untrusted programs.
+// upper is one walk through the upper directory of layers, which has only what was
+// written. Untrusted programs made everything in it.
 type upper struct {
 	*judge
 	base stack
@@ -32,7 +32,7 @@ func (l *layers) scanWritten(j *judge, top fs.FileInfo) error {
 		return err
 	}
 	if !opaque && len(entries) == 1 && entries[0].Name() == ".git" {
-		return nil // Nothing was written, and the listings are not needed.
+		return nil // Nothing was written: the listings are not needed.
 	}
 	if u.base, err = l.readStack(); err != nil {
 		return err
@@ -40,8 +40,8 @@ func (l *layers) scanWritten(j *judge, top fs.FileInfo) error {
 	return u.walkReplaced("", opaque, func() error { return u.visitEach("", entries, u) })
 }
 
-// walkReplaced walks through a folder, and if it hides what the base has below it,
-// adds all of that which was not met as deleted.
+// walkReplaced walks through a folder. If the folder hides what the base has below it, all
+// files of the base that were not met are added as deleted.
 func (u *upper) walkReplaced(path string, hides bool, walk func() error) error {
 	if !hides || u.hiding {
 		return walk()
@@ -70,21 +70,21 @@ func (u *upper) isUnread(path string) bool {
 	return false
 }
 
-// noteUnseen is an entry of which nothing can be told: nothing at or below it
-// counts as deleted.
+// noteUnseen is called for an entry whose file information cannot be read. Nothing at or
+// below it counts as deleted.
 func (u *upper) noteUnseen(path string) {
 	u.blind = append(u.blind, path)
 	u.addProblem(path, RuleUnread)
 }
 
-// isKnown reports whether the base has a file or a folder at a path, or had one that
-// the entry hides.
+// isKnown reports whether the base has a file or a folder at a path, or one that the entry
+// hides.
 func (u *upper) isKnown(path string, info fs.FileInfo) bool {
 	_, known := u.base.findEntry(path)
 	return known || isWhiteout(info) || u.base.hasFolder(path)
 }
 
-// visitEntry sorts one directory entry by what it is and what the base has there.
+// visitEntry handles one directory entry by its type and by what the base has there.
 func (u *upper) visitEntry(path string, info fs.FileInfo) error {
 	was, known := u.base.findEntry(path)
 	folder := !known && u.base.hasFolder(path)
@@ -109,15 +109,15 @@ func (u *upper) visitEntry(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// noteMet notes that the folder which hides the base has something at a path.
+// noteMet records that a folder which hides the base has something at a path.
 func (u *upper) noteMet(path string) {
 	if u.hiding {
 		u.seen[path] = true
 	}
 }
 
-// judgeWhiteout is the deletion of a file or of a whole folder. Where everything is
-// hidden anyway it says nothing more.
+// judgeWhiteout adds the deletion of a file or of a whole folder. Inside of a folder that
+// hides the base it has no meaning.
 func (u *upper) judgeWhiteout(path string, known, folder bool) {
 	switch {
 	case u.hiding:
@@ -135,7 +135,7 @@ func (u *upper) removeBelow(folder string) {
 	})
 }
 
-// walkFolder walks through one directory. One that the base does not have can hide
+// walkFolder walks through one directory. A directory that the base does not have hides
 // nothing.
 func (u *upper) walkFolder(path string, inBase bool, info fs.FileInfo) error {
 	hides := false
@@ -148,7 +148,7 @@ func (u *upper) walkFolder(path string, inBase bool, info fs.FileInfo) error {
 	}
 	if err != nil {
 		u.noteUnseen(path)
-		return nil //nolint:nilerr // The problem says it; the rest is still to be walked.
+		return nil //nolint:nilerr // It is reported as a problem; the walk continues.
 	}
 	return u.walkReplaced(path, hides, func() error { return u.visitEach(path, entries, u) })
 }
