@@ -1,7 +1,5 @@
 package proc
 
-import "sync"
-
 // Limits bound what a tree of processes may use. A zero field means no limit.
 //
 // Tree.EnforcedLimits says which of them [Tree] enforces on this host; Plain and
@@ -53,16 +51,6 @@ type limited interface {
 	// limitHit returns the limit that the program hit without being killed for it;
 	// it is called after reap.
 	limitHit(end status) Limit
-}
-
-// startWatching starts a goroutine that watches the limits of c, if c has any. The
-// caller waits for the result after c is done.
-func startWatching(c child, exceed func(Limit)) *sync.WaitGroup {
-	var looking sync.WaitGroup
-	if l, ok := c.(limited); ok {
-		looking.Go(func() { l.watchLimits(exceed) })
-	}
-	return &looking
 }
 
 // setEnd completes r from how the program itself ended. Cut means that a part of its

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -54,9 +55,12 @@ func runProgram(ctx context.Context, s Spec, find func(Spec) (program, error), s
 	}
 	began := time.Now()
 	std.startCopying()
-	looking := startWatching(c, exceed)
+	var watching sync.WaitGroup
+	if l, ok := c.(limited); ok {
+		watching.Go(func() { l.watchLimits(exceed) })
+	}
 	res := superviseChild(ctx, c, s.Grace)
-	looking.Wait()
+	watching.Wait()
 	end := c.reap()
 	std.waitForCopying()
 	res.setEnd(c, end, std.meter.isPassed())

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,23 +72,17 @@ type treeMethod struct {
 }
 
 func (t Tree) chooseMethod() (treeMethod, error) {
-	w, err := t.offeredMethod()
-	w.stage = t.Stage
-	return w, err
-}
-
-func (t Tree) offeredMethod() (treeMethod, error) {
 	if t.Cell {
-		return treeMethod{method: PIDNamespace, kind: stage.KindCell}, nil
+		return treeMethod{method: PIDNamespace, kind: stage.KindCell, stage: t.Stage}, nil
 	}
 	if t.Want == Subreaper {
-		return treeMethod{method: Subreaper, kind: stage.KindSubreaper}, nil
+		return treeMethod{method: Subreaper, kind: stage.KindSubreaper, stage: t.Stage}, nil
 	}
 	if t.Want == CGroup && groupHome().CanKill() {
-		return treeMethod{method: CGroup, kind: stage.KindSubreaper}, nil
+		return treeMethod{method: CGroup, kind: stage.KindSubreaper, stage: t.Stage}, nil
 	}
 	kind, err := strongestKind()
-	offered := treeMethod{method: PIDNamespace, kind: kind}
+	offered := treeMethod{method: PIDNamespace, kind: kind, stage: t.Stage}
 	if kind == stage.KindSubreaper {
 		offered.method = Subreaper
 		if groupHome().CanKill() {
@@ -165,19 +160,12 @@ func launchStage(kind stage.Kind, p program, stdio [3]*os.File) (*staged, error)
 	if kind == stage.KindSubreaper {
 		wait = awaitZombieAndRevive
 	}
-	w, err := spawnAndAwait(wait, "/proc/self/exe", []string{"pawl", p.stageArg()}, files, attr)
+	w, err := spawnAndAwait(wait, "/proc/self/exe", []string{"pawl", cmp.Or(p.stage, stage.Arg)}, files, attr)
 	if err != nil {
 		link.Close()
 		return nil, err
 	}
 	return &staged{waitedProcess: w, kind: kind, tag: p.tag, link: link, limits: p.limits, group: p.group}, nil
-}
-
-func (p program) stageArg() string {
-	if p.stage != "" {
-		return p.stage
-	}
-	return stage.Arg
 }
 
 // stageAttributes returns the attributes for the fork of a stage. A subreaper is not

@@ -50,10 +50,19 @@ func (b Box) rootMounts() []stage.Mount {
 	mounts = append(mounts, b.kernelMounts()...)
 	mounts = append(mounts, stage.Mount{Kind: stage.Memory, To: b.Home, Size: homeSize, Mode: 0o700})
 	// A bound directory above the tree, such as the user's home, must not cover it.
-	above, below := b.splitBinds()
-	mounts = append(mounts, above...)
-	mounts = append(mounts, b.treeMount())
-	mounts = append(mounts, below...)
+	binds := b.bindMounts()
+	above := func(m stage.Mount) bool { return m.To != b.Tree && isWithin(b.Tree, m.To) }
+	for _, m := range binds {
+		if above(m) {
+			mounts = append(mounts, m)
+		}
+	}
+	if b.Layers != nil {
+		mounts = append(mounts, overlayMount(b.Tree, *b.Layers))
+	} else {
+		mounts = append(mounts, stage.Mount{Kind: stage.Bind, From: b.Dir, To: b.Tree})
+	}
+	mounts = append(mounts, slices.DeleteFunc(binds, above)...)
 	for _, v := range b.Views {
 		for _, dir := range v.Lower {
 			mounts = append(mounts, stage.Mount{Kind: stage.Lower, From: dir})
@@ -107,13 +116,6 @@ func (b Box) kernelMounts() []stage.Mount {
 	return mounts
 }
 
-func (b Box) treeMount() stage.Mount {
-	if b.Layers != nil {
-		return overlayMount(b.Tree, *b.Layers)
-	}
-	return stage.Mount{Kind: stage.Bind, From: b.Dir, To: b.Tree}
-}
-
 // pinMounts returns a mount for each directory between the tree and a protected or
 // masked path, so that it cannot be renamed: a mount point cannot be, but the
 // directories above it can. In a layered tree the kernel renames no directory of a
@@ -158,19 +160,6 @@ func (b Box) bindMounts() []stage.Mount {
 	}
 	slices.SortStableFunc(mounts, func(a, b stage.Mount) int { return strings.Compare(a.To, b.To) })
 	return slices.CompactFunc(mounts, func(a, b stage.Mount) bool { return a.To == b.To && a.From == b.From && a.ReadOnly == b.ReadOnly })
-}
-
-// splitBinds returns the binds above the tree, which are mounted before it, and the
-// others.
-func (b Box) splitBinds() (above, others []stage.Mount) {
-	for _, m := range b.bindMounts() {
-		if m.To != b.Tree && isWithin(b.Tree, m.To) {
-			above = append(above, m)
-		} else {
-			others = append(others, m)
-		}
-	}
-	return above, others
 }
 
 // keptLink returns the target of a bind that is a symbolic link and can be made as one

@@ -24,10 +24,12 @@ func (b Box) hostPorts(ctx context.Context) (numbers []int, env []string, closeA
 		serving.Wait()
 	}
 	for _, p := range b.Ports {
-		l, err := p.openListener(ctx)
-		if err != nil {
-			closeAll()
-			return nil, nil, nil, fmt.Errorf("open a port: %w", err)
+		l := p.Listener
+		if l == nil {
+			if l, err = (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0"); err != nil {
+				closeAll()
+				return nil, nil, nil, fmt.Errorf("open a port: %w", err)
+			}
 		}
 		addr := l.Addr().(*net.TCPAddr) //nolint:forcetypeassert // It listens on TCP.
 		numbers = append(numbers, addr.Port)
@@ -39,11 +41,4 @@ func (b Box) hostPorts(ctx context.Context) (numbers []int, env []string, closeA
 		})
 	}
 	return numbers, env, closeAll, nil
-}
-
-func (p Port) openListener(ctx context.Context) (net.Listener, error) {
-	if p.Listener != nil {
-		return p.Listener, nil
-	}
-	return (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0")
 }

@@ -47,7 +47,11 @@ func (b Box) runCell(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	lent := b.lendSources(order.Mounts, stage.MoreFD)
 	// Layers whose owners are not mapped are used at their own paths.
 	order.Mounts = slices.DeleteFunc(order.Mounts, func(m stage.Mount) bool { return m.Kind == stage.Lower && m.FD == 0 })
-	defer closeFiles(lent)
+	defer func() {
+		for _, f := range lent {
+			f.Close()
+		}
+	}()
 	env := proc.WithVariables(s.Env, "HOME="+b.Home)
 	for _, p := range b.Ports {
 		order.Ports = append(order.Ports, p.Number)
@@ -119,12 +123,6 @@ func (b Box) startStage(ctx context.Context, s proc.Spec, order stage.Order, tre
 		return notStarted(s, l.refused)
 	}
 	return res, err
-}
-
-func closeFiles(files []*os.File) {
-	for _, f := range files {
-		f.Close()
-	}
 }
 
 // noTerminal hides that w is a terminal, so that the box gets a pipe and not the

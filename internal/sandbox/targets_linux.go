@@ -55,7 +55,15 @@ func newTargets(ctx context.Context, dir string) (*targets, error) {
 			return nil, err
 		}
 		t.listeners[what] = listener
-		t.working.Go(func() { acceptAndClose(listener) })
+		t.working.Go(func() {
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				conn.Close()
+			}
+		})
 	}
 	packets, err := l.ListenPacket(ctx, "udp4", "127.0.0.1:0")
 	if err != nil {
@@ -73,16 +81,6 @@ func newTargets(ctx context.Context, dir string) (*targets, error) {
 		return nil, err
 	}
 	return t, nil
-}
-
-func acceptAndClose(l net.Listener) {
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		conn.Close()
-	}
 }
 
 // lastDatagram is a datagram that no self-test sends, and lastWait how long to wait

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"runtime"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -85,13 +84,6 @@ func (g *groupFDs) forkAsMember(start func() (int, error)) (int, error) {
 func joinTaskList(fd int) error {
 	_, err := unix.Write(fd, []byte("0"))
 	return err
-}
-
-// startInGroup sets sys so that it starts a process in the group of version 2.
-func (g *groupFDs) startInGroup(sys *syscall.SysProcAttr) {
-	if g.into != noFD {
-		sys.UseCgroupFD, sys.CgroupFD = true, g.into
-	}
 }
 
 // killMembers kills all members of the group of version 2. It reports false if there

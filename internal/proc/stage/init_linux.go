@@ -26,7 +26,11 @@ func init() {
 // and capabilities, which are per thread, apply to the child that is forked here.
 func Serve(prepare func(Order) Order) {
 	sealFrom(OrderFD)
-	order, ok := readOrder()
+	var order Order
+	encoded, ok := ReadAll(OrderFD)
+	if ok {
+		order, ok = decodeOrder(encoded)
+	}
 	if !ok {
 		refuseAndExit(StepOrder, unix.EBADMSG)
 	}
@@ -46,14 +50,6 @@ func Serve(prepare func(Order) Order) {
 	releaseStreams(order.Kind, null)
 	go obeyLink(order.Kind, g, main)
 	endWithStatus(order.Kind, g, reapUntilExit(main))
-}
-
-func readOrder() (Order, bool) {
-	b, ok := ReadAll(OrderFD)
-	if !ok {
-		return Order{}, false
-	}
-	return decodeOrder(b)
 }
 
 // becomeTreeRoot makes this process the root of the tree, which ends with it. With
@@ -116,7 +112,9 @@ func startProgram(o Order, g *groupFDs) int {
 	if o.Kind == KindSubreaper {
 		sys.Pdeathsig = unix.SIGKILL
 	}
-	g.startInGroup(sys)
+	if g.into != noFD {
+		sys.UseCgroupFD, sys.CgroupFD = true, g.into
+	}
 	sendReport(Report{Event: Starting})
 	pid, err := g.forkAsMember(func() (int, error) {
 		return syscall.ForkExec(o.Path, o.Argv, &syscall.ProcAttr{

@@ -23,7 +23,11 @@ func init() {
 // the main thread and keeps it; capabilities, ids, Landlock and seccomp are per
 // thread, and a fork passes them on.
 func confineThread(program stage.Order) stage.Order {
-	o, ok := readOrder()
+	var o Order
+	encoded, ok := stage.ReadAll(OrderFD)
+	if ok {
+		o, ok = decodeOrder(encoded)
+	}
 	if !ok {
 		refuseAndExit("read the order", unix.EBADMSG)
 	}
@@ -51,14 +55,6 @@ func confineThread(program stage.Order) stage.Order {
 	must("close its own memory", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 	unix.Close(LinkFD)
 	return program
-}
-
-func readOrder() (Order, bool) {
-	b, ok := stage.ReadAll(OrderFD)
-	if !ok {
-		return Order{}, false
-	}
-	return decodeOrder(b)
 }
 
 // dropPrivileges gives up the groups, the user and all capabilities of the process

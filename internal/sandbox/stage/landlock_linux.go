@@ -89,7 +89,8 @@ func makeRuleset(r Rules) int {
 		permitPath(int(set), path, attr.FS)
 	}
 	for _, port := range r.Connect {
-		permitPort(int(set), port)
+		rule := struct{ Access, Port uint64 }{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, uint64(port)}
+		addRule(int(set), ruleNetPort, unsafe.Pointer(&rule), "permit a port")
 	}
 	return int(set)
 }
@@ -110,11 +111,6 @@ func permitPath(set int, path string, rights uint64) {
 	}
 	attr := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
 	addRule(set, unix.LANDLOCK_RULE_PATH_BENEATH, unsafe.Pointer(&attr), "permit "+path)
-}
-
-func permitPort(set, port int) {
-	attr := struct{ Access, Port uint64 }{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, uint64(port)}
-	addRule(set, ruleNetPort, unsafe.Pointer(&attr), "permit a port")
 }
 
 func addRule(set int, kind uintptr, attr unsafe.Pointer, step string) {
