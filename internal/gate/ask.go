@@ -8,25 +8,25 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Ask puts a question to a model, and blocks until it has answered. Whoever
-// provides an Ask meters it and charges the run: a gate spends nothing by itself.
+// Ask puts a question to a model, and blocks until it has answered. The provider
+// of an Ask meters it and charges the run: a gate spends nothing itself.
 type Ask func(context.Context, Question) (Answer, error)
 
 // Question is what a gate asks a model.
 type Question struct {
 	Purpose   string // as of a turn: review
 	Prompt    string
-	MaxOutput int64         // tokens; 0: what the model allows
-	Timeout   time.Duration // 0: what is left of the run
+	MaxOutput int64         // tokens; 0 means what the model allows
+	Timeout   time.Duration // 0 means the rest of the run's time
 }
 
-// Answer is what the model said, and what that used.
+// Answer is the model's answer, with its usage.
 type Answer struct {
 	Text  string
 	Usage loop.Usage
 }
 
-// NoModel is the Ask where no model can be asked. It returns an error.
+// NoModel is the Ask if no model is available. It always returns an error.
 func NoModel(context.Context, Question) (Answer, error) {
 	return Answer{}, errors.New("this gate asks a model, and there is none to ask: gates that are commands need no model")
 }

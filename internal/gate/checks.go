@@ -12,16 +12,16 @@ import (
 // KindCommand is the kind of the gates that are commands.
 const KindCommand = "command"
 
-// Check says which check a gate is.
+// Check identifies a gate's check.
 type Check struct {
 	Name string      // unique in its definition
 	Kind string      // KindCommand, invariant, reviewer
-	Line string      // what it checks: of a command its command line
-	Fail loop.Reason // of a tree that does not pass it
+	Line string      // what it checks; for a command its command line
+	Fail loop.Reason // for a tree that does not pass
 }
 
-// ID is the same for gates that check the same under the same conditions, whatever
-// they are called.
+// ID returns an ID that is equal for gates that check the same under the same
+// conditions, whatever their names.
 func (c Check) ID(conditions ...string) string {
 	texts := append([]string{c.Line}, conditions...)
 	if c.Kind != KindCommand {

@@ -7,7 +7,7 @@ import (
 )
 
 // cargoCount adds up the results of all test programs that cargo test ran, and
-// the summaries of cargo nextest. Benchmarks are no tests.
+// the summaries of cargo nextest. Benchmarks are not tests.
 type cargoCount struct {
 	sum
 	named
@@ -37,8 +37,8 @@ func (c *cargoCount) addLine(s string) {
 	}
 }
 
-// cargoTest matches "test tests::adds ... ok". A test of the documentation has
-// the number of its line in its name, which any change above it moves.
+// cargoTest matches "test tests::adds ... ok". A documentation test has its line
+// number in its name, which any change above it alters.
 func cargoTest(s string) (name string, ok bool) {
 	rest, ok := strings.CutPrefix(s, "test ")
 	name, verdict, ended := strings.Cut(rest, " ... ")
@@ -67,7 +67,8 @@ func (s *sum) cargoClause(n int, word string) bool {
 	return true
 }
 
-// withoutParentheses drops asides: "3 passed (1 slow, 1 flaky), 1 failed".
+// withoutParentheses drops text in parentheses: "3 passed (1 slow, 1 flaky), 1
+// failed".
 func withoutParentheses(s string) string {
 	for {
 		before, rest, ok := strings.Cut(s, "(")
@@ -81,8 +82,8 @@ func withoutParentheses(s string) string {
 
 func (c *cargoCount) counts() (loop.TestCounts, bool) { return c.countsOf("cargo") }
 
-// dotnetCount adds up the line of each test assembly, and where there is none,
-// as with the terminal logger, the summary of the build.
+// dotnetCount adds up the line of each test assembly. If there is none, as with
+// the terminal logger, it uses the summary of the build.
 type dotnetCount struct {
 	sum
 	summary sum
@@ -133,8 +134,8 @@ func (d *dotnetCount) counts() (loop.TestCounts, bool) {
 	return d.summary.countsOf("dotnet")
 }
 
-// mavenCount adds up the totals of Surefire and Failsafe, one for each module.
-// The lines of single classes, which also say how long they took, are in them.
+// mavenCount adds up the totals of Surefire and Failsafe, one per module. The
+// totals include the lines of single classes, which also say how long they took.
 type mavenCount struct{ sum }
 
 func (m *mavenCount) addLine(s string) {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// event is what go test -json prints in one line.
+// event is one line of the output of go test -json.
 type event struct {
 	Action     string
 	Package    string
@@ -35,20 +35,20 @@ func parseEvent(line []byte) (event, bool) {
 	return e, false
 }
 
-// maxPackages bounds the packages that are remembered at a time.
+// maxPackages bounds the packages that are remembered at the same time.
 const maxPackages = 4096
 
 // goCount counts every test, subtest, example and fuzz seed that ended, each
-// once, so that a parent counts beside its subtests on the base as well as on
-// the candidate. A package that failed without a failed test in it (it did not
-// build, or its process died) counts as one that failed.
+// once: a parent counts in addition to its subtests, both on the base and on the
+// candidate. A package that failed without a failed test (it did not build, or
+// its process died) counts as one failed test.
 type goCount struct {
 	sum
 	named
 	guilty  map[string]struct{} // packages under test that have a failed test
 	broken  map[string]struct{} // packages that failed
 	verbose bool                // "=== RUN" was seen outside of events
-	pending []string            // tests of -v whose package is named below them
+	pending []string            // tests of -v whose package is named in a later line
 }
 
 func (g *goCount) addEvent(e event) {
@@ -90,9 +90,8 @@ func (g *goCount) endPackage(e event) {
 	delete(g.guilty, e.Package)
 }
 
-// addLine counts what go test -v says of each test. Without -v only failures are
-// printed, of which no count can be made: nothing is counted before a test is
-// announced.
+// addLine counts the tests that go test -v reports. Without -v only failures are
+// printed, which gives no count: nothing is counted before a test is announced.
 func (g *goCount) addLine(s string) {
 	if strings.HasPrefix(s, "=== RUN ") {
 		g.verbose, g.spoke = true, true
@@ -126,7 +125,7 @@ func (g *goCount) addLine(s string) {
 	}
 }
 
-// packageLine reads the line with which go test ends a package.
+// packageLine parses the line that go test prints at the end of a package.
 func packageLine(s string) (pkg string, ok bool) {
 	f := strings.Split(s, "\t")
 	if len(f) < 2 || strings.TrimSpace(f[0]) != "ok" && f[0] != "FAIL" {
@@ -152,8 +151,8 @@ func (g *goCount) markBroken(pkg string) {
 	}
 }
 
-// testNames are the tests at the top of each package. Subtests may have names that
-// are made while they run.
+// testNames returns the top-level tests of each package. Subtests may have names
+// that are generated while they run.
 func (g *goCount) testNames() []string {
 	if len(g.pending) > 0 {
 		return nil // Of these no package is known.

@@ -55,11 +55,11 @@ func (s *sum) nodeLine(key string, n int) bool {
 
 func (n *nodeCount) counts() (loop.TestCounts, bool) { return n.countsOf("node") }
 
-// jestCount adds up the line "Tests:" of jest. A suite that could not be run
-// has no tests in it; if nothing else failed, it counts as a failed one.
+// jestCount adds up the line "Tests:" of jest. A suite that could not run reports
+// no tests; if nothing else failed, it counts as a failed test.
 type jestCount struct {
 	sum
-	suites int // failed, of the summary at hand
+	suites int // failed suites of the current summary
 }
 
 func (j *jestCount) addLine(s string) {
@@ -103,7 +103,8 @@ func (s *sum) jestClause(n int, word string) bool {
 
 func (j *jestCount) counts() (loop.TestCounts, bool) { return j.countsOf("jest") }
 
-// vitestCount adds up the line "Tests" of vitest, and files like jest's suites.
+// vitestCount adds up the line "Tests" of vitest, and counts files like jest's
+// suites.
 type vitestCount struct {
 	sum
 	files int // failed, of the summary at hand

@@ -7,8 +7,8 @@ import (
 )
 
 // pytestCount adds up the last lines of pytest, with or without their frame of
-// equals signs. A test that is expected to fail has given no verdict and
-// counts as skipped, so that marking a test does not keep the count.
+// equals signs. A test that is expected to fail gives no verdict and counts as
+// skipped, so that marking a test does not keep the count.
 type pytestCount struct {
 	sum
 	named
@@ -35,8 +35,8 @@ func (p *pytestCount) addLine(s string) {
 }
 
 // pytestTest matches the line of a test, as -v prints it, with or without
-// workers, and as the summary of -rA has it. Its parameters are no part of its
-// name: they may be made while it runs.
+// workers, and as the summary of -rA has it. Parameters are not part of the name,
+// because they may be generated while the test runs.
 func pytestTest(s string) (name string, ok bool) {
 	for _, verdict := range []string{"PASSED", "FAILED"} {
 		before, after, found := strings.Cut(s, verdict)
@@ -87,12 +87,12 @@ func isDuration(s string) bool {
 
 func (p *pytestCount) counts() (loop.TestCounts, bool) { return p.countsOf("pytest") }
 
-// unittestCount adds up what Python's unittest says last: how many ran, and in
-// the next line that is not empty how they ended.
+// unittestCount adds up the last lines of Python's unittest: how many tests ran,
+// and in the next non-empty line their results.
 type unittestCount struct {
 	sum
 	named
-	title string // a test whose verdict stands below it, behind its description
+	title string // a test with a description, whose result is in a later line
 	ran   int
 	ended bool // "Ran 3 tests" was the last line
 }

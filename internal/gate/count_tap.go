@@ -7,40 +7,41 @@ import (
 )
 
 // tapCount counts the points of TAP 13 and 14, those of subtests and those of
-// their parents, each once. A point with SKIP or TODO gives no verdict and
-// counts as skipped. A point that the plan promised and that never came has
-// failed, and so has a stream that bailed out.
+// their parents, each once. A point with SKIP or TODO gives no verdict and counts
+// as skipped. A missing point of the plan counts as failed, and so does a stream
+// that bailed out.
 //
-// Lines like "ok 1" are TAP only if a version or a plan says so.
+// Lines like "ok 1" are TAP only if there is a version or a plan.
 type tapCount struct {
 	sum
 	named
 	stream tapStream
 }
 
-// tapStream is one run of one program, from its version or first point on.
+// tapStream is the output of one run of a program, from its version or first
+// point on.
 type tapStream struct {
 	sum
 	version bool
 	planned bool
 	plan    int
-	empty   bool   // the plan says that all was skipped
-	points  int    // not those of subtests
-	yaml    string // what ends the block of diagnostics at hand; empty outside
+	empty   bool   // the plan says that everything was skipped
+	points  int    // excluding subtests
+	yaml    string // the end of the current block of diagnostics; empty outside of one
 }
 
-// isTAP reports whether the stream is TAP, and not something that looks like it.
+// isTAP reports whether the stream really is TAP.
 func (t *tapStream) isTAP() bool {
 	return t.version || t.planned && t.points > 0 || t.empty
 }
 
-// isComplete reports whether all points of the plan came. A further one belongs to
-// another stream.
+// isComplete reports whether all points of the plan have come. Further points
+// belong to another stream.
 func (t *tapStream) isComplete() bool {
 	return t.planned && t.points >= t.plan
 }
 
-// totalSum is the sum of the stream, if it ends here.
+// totalSum returns the sum of the stream if it ends here.
 func (t *tapStream) totalSum() sum {
 	n := t.sum
 	n.spoke = true
@@ -74,7 +75,8 @@ func (t *tapCount) addLine(s string) {
 	}
 }
 
-// beginDiagnostics begin only below a point, and end with their own indentation.
+// beginDiagnostics begins a block of diagnostics, which is only valid below a
+// point and ends with its own indentation.
 func (t *tapCount) beginDiagnostics(end string) {
 	if t.stream.points > 0 || t.stream.version {
 		t.stream.yaml = end
@@ -125,7 +127,7 @@ func (t *tapCount) addPoint(s string, top bool) {
 	}
 }
 
-// tapTitle returns the title behind the number of a point.
+// tapTitle returns the title after the number of a point.
 func tapTitle(point string) string {
 	title := strings.TrimLeft(point, " 0123456789")
 	title = strings.TrimPrefix(strings.TrimSpace(title), "- ")
@@ -141,7 +143,7 @@ func givesNoVerdict(point string) bool {
 	return ok && (strings.HasPrefix(directive, "SKIP") || strings.HasPrefix(directive, "TODO"))
 }
 
-// endStream ends the stream at hand.
+// endStream ends the current stream.
 func (t *tapCount) endStream() {
 	if t.stream.isTAP() {
 		t.add(t.stream.totalSum())
@@ -149,7 +151,7 @@ func (t *tapCount) endStream() {
 	t.dropStream()
 }
 
-// dropStream forgets the stream at hand.
+// dropStream discards the current stream.
 func (t *tapCount) dropStream() { t.stream = tapStream{} }
 
 func (t *tapCount) counts() (loop.TestCounts, bool) {

@@ -7,21 +7,21 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Counter reads what a gate prints and counts the tests in it. It takes the
+// Counter reads the output of a gate and counts the tests in it. It takes the
 // combined output in pieces of any size, keeps at most one line of it, and
-// looks through colours. The zero Counter is ready.
+// ignores colors. The zero Counter is ready to use.
 //
-// It knows the events of go test -json and the lines of go test -v; what
-// pytest, unittest, node's runner, jest, vitest, mocha, cargo, dotnet and maven
-// sum up; and TAP 13 and 14. What several runners print in one gate is added
-// up, and the format is then "go+node". In any other output nothing is counted.
+// It knows the events of go test -json and the lines of go test -v; the summaries
+// of pytest, unittest, node's runner, jest, vitest, mocha, cargo, dotnet and
+// maven; and TAP 13 and 14. The counts of several runners in one gate are added,
+// and the format is then "go+node". It counts nothing in other output.
 //
-// A count is evidence of what ran, never of who wrote it: the code under test
-// shares the output with its runner. Only go test -json keeps what tests print
-// apart from what the runner says, so that no test imitates a result by
-// accident. Every format, that one too, can be forged by test code that means
-// to, which is why judging files come from the base and why a count can make a
-// gate fail but never makes it pass.
+// A count shows what ran, not who wrote the output: the code under test shares
+// the output with its runner. Only go test -json separates what tests print from
+// what the runner says, so that no test imitates a result by accident. Test code
+// can deliberately forge every format, including that one. That is why judging
+// files come from the base, and why a count can make a gate fail but never makes
+// it pass.
 type Counter struct {
 	lines lines
 
@@ -53,8 +53,8 @@ func (c *Counter) Write(p []byte) (int, error) {
 }
 
 // Counts ends the last line and returns the counts of everything written, and
-// whether a runner of a known format printed anything. A runner that says that it ran
-// no tests counts too.
+// whether a runner with a known format printed anything. A runner that reports
+// zero tests counts too.
 func (c *Counter) Counts() (loop.TestCounts, bool) {
 	c.lines.endLine(c.countLine)
 	var all loop.TestCounts
@@ -128,7 +128,7 @@ func readClauses(s, separator string, take func(n int, word string) bool) bool {
 	return true
 }
 
-// readLabels reads "Passed: 2, Failed: 1" in the same way.
+// readLabels is readClauses for "Passed: 2, Failed: 1".
 func readLabels(s, separator, sign string, take func(word string, n int) bool) bool {
 	for label := range strings.SplitSeq(s, separator) {
 		word, digits, _ := strings.Cut(label, sign)
@@ -140,8 +140,7 @@ func readLabels(s, separator, sign string, take func(word string, n int) bool) b
 	return true
 }
 
-// parseCount reads a count. Nine digits are enough for any, and sums of them
-// cannot overflow.
+// parseCount parses a count of at most nine digits, so that sums cannot overflow.
 func parseCount(s string) (int, bool) {
 	if s == "" || len(s) > 9 || strings.Trim(s, "0123456789") != "" {
 		return 0, false

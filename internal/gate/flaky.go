@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// maxTries is the most tries that a rule may ask for.
+// maxTries is the largest number of tries in a rule.
 const maxTries = 10
 
-// Rule says of a gate that is known to be flaky how many of its tries must
-// pass. The zero Rule is that of every other gate: one try, which must pass.
+// Rule says how many tries of a flaky gate must pass. The zero Rule is that of
+// every other gate: one try, which must pass.
 type Rule struct{ Need, Of int }
 
-// ParseRule reads a rule such as "2 of 3". An empty text is the zero Rule.
+// ParseRule parses a rule such as "2 of 3". An empty text is the zero Rule.
 func ParseRule(text string) (Rule, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
@@ -33,7 +33,7 @@ func ParseRule(text string) (Rule, error) {
 	return Rule{need, of}, nil
 }
 
-// String returns what ParseRule reads.
+// String returns the rule in the form that ParseRule reads.
 func (r Rule) String() string {
 	if r == (Rule{}) {
 		return ""
@@ -71,7 +71,7 @@ func (c Command) runRule(ctx context.Context, in Input, s script) (loop.GateResu
 		if res.Pass {
 			passed++
 		} else if Missing(res) || ctx.Err() != nil {
-			break // Another try would end in the same way.
+			break // Another try could not change the result.
 		}
 	}
 	res.Tries, res.Took = tries, took

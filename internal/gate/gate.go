@@ -1,15 +1,15 @@
-// Package gate runs the checks by which the runtime, and not the agent,
-// decides whether a tree is good: commands whose exit status is the verdict,
-// unless their own output contradicts it. A gate of another kind is a type with
-// the same methods; one that needs a model is given an Ask.
+// Package gate runs the checks with which the runtime, not the agent, decides
+// whether a tree is good: commands whose exit status is the verdict, unless their
+// own output contradicts it. A gate of another kind is a type with the same
+// methods; one that needs a model is given an Ask.
 //
-// A gate runs in a directory that its caller has made from exactly the tree
-// under judgement. The package trusts nothing that the agent wrote about it:
-// words never make a gate pass. What it counts in the output of test runners
-// can only make one fail that would have passed: code under test shares a
-// process with its tests, so a report can be forged and proves nothing. It
-// writes nothing, and it reads a command line to make it countable, never to
-// find out whether it is safe.
+// A gate runs in a directory that its caller has made from exactly the tree under
+// judgement. The package trusts nothing that the agent wrote about the tree: a
+// text never makes a gate pass. Counts from the output of test runners can only
+// make a gate fail that would have passed: code under test shares a process with
+// its tests, so a report can be forged and proves nothing. The package writes
+// nothing. It reads a command line to make it countable, never to find out
+// whether it is safe.
 package gate
 
 import (
@@ -31,15 +31,15 @@ type Command struct {
 	Fail loop.Reason
 }
 
-// Check says which check it is.
+// Check identifies the gate's check.
 func (c Command) Check() Check {
 	return Check{Name: c.Name, Kind: KindCommand, Line: c.Line, Fail: c.Fail}
 }
 
-// Input is what a gate is given to judge one tree with.
+// Input is what a gate needs to judge one tree.
 type Input struct {
 	Place
-	Env     []string // of its programs; complete
+	Env     []string // the complete environment of its programs
 	Tag     string
 	Timeout time.Duration // of each try
 	Output  io.Writer     // gets what the gate prints, as it prints it; may be nil
@@ -65,7 +65,7 @@ type Input struct {
 type Place struct {
 	Exec  proc.Runner
 	Dir   string // the tree under judgement, as programs see it
-	Files string // where this process finds what programs write there; empty: in Dir
+	Files string // where this process finds files that programs write there; empty means Dir
 }
 
 func (p Place) files() string {
@@ -75,7 +75,7 @@ func (p Place) files() string {
 	return p.Files
 }
 
-// Exit statuses by which a shell says that it never ran the program.
+// Exit statuses of a shell that did not run the program.
 const (
 	exitNotExecutable = 126
 	exitNotFound      = 127
@@ -86,12 +86,12 @@ const (
 // next attempt: its end, where compilers and test runners sum up.
 const evidence = 4 << 10
 
-// Run runs the gate, counts the tests that it ran and judges it. The error is
-// for gates that could not be run at all; a gate that fails is a result.
+// Run runs the gate, counts the tests that it ran and judges it. An error means
+// that the gate could not run at all; a gate that fails is a result.
 //
-// Calls of go test in the line are made to print events, which are counted and
-// turned back before anybody reads them. What the output does not tell is
-// looked up in the JUnit reports that the gate wrote into its folder.
+// Calls of go test in the command line are changed to print events, which are
+// counted and turned back into ordinary output. What the output does not say is
+// looked up in the JUnit reports that the gate wrote into its directory.
 func (c Command) Run(ctx context.Context, in Input) (loop.GateResult, error) {
 	s := parseLine(c.Line)
 	if in.Rule == (Rule{}) {
@@ -137,11 +137,11 @@ func Missing(g loop.GateResult) bool {
 	return g.Exit == exitNotFound || g.Exit == exitNotExecutable
 }
 
-// Stopped reports whether the gate was ended before it was through, so that the
+// Stopped reports whether the gate was ended before it had finished, so that its
 // result says nothing about the tree.
 func Stopped(g loop.GateResult) bool { return g.Exit == exitKilled || g.Exit > 128 }
 
-// Feedback is what the next attempt is told about a failed gate.
+// Feedback returns what the next attempt is told about a failed gate.
 func Feedback(g loop.GateResult) string {
 	if g.Exit == 0 && g.Note != "" {
 		return fmt.Sprintf("%s failed: %s:\n%s", g.Name, g.Note, g.Evidence)

@@ -16,14 +16,14 @@ import (
 	"unicode/utf8"
 )
 
-// Tree is a tree of a repository. Files are read when they are needed.
+// Tree is a tree of a repository. Files are read on demand.
 type Tree struct {
 	Paths []string // of all regular files
 	Read  func(path string) ([]byte, error)
 }
 
-// goFiles finds the tests that the files of Go packages hold. It parses each
-// package once, and only those that it is asked about.
+// goFiles finds the tests in the files of Go packages. It parses each package
+// once, and only packages that it is asked about.
 type goFiles struct {
 	tree    Tree
 	modules map[string]string   // directory by module path
@@ -31,9 +31,9 @@ type goFiles struct {
 	parsed  map[string]goPackage
 }
 
-// goPackage are the tests of one directory.
+// goPackage holds the tests of one directory.
 type goPackage struct {
-	tests map[string]bool // by name: whether go test runs it in any case, and not under conditions
+	tests map[string]bool // by name: true if go test always runs it, false if a build constraint may exclude it
 	main  bool            // it has a TestMain, which decides what runs
 }
 
@@ -48,7 +48,7 @@ func indexGoFiles(t Tree) (*goFiles, error) {
 			if err != nil {
 				return nil, err
 			}
-			g.modules[modulePath(string(text))] = dir // One without a name holds no package.
+			g.modules[modulePath(string(text))] = dir // A module without a name has no packages.
 		case strings.HasSuffix(file, ".go") && file[0] != '_' && file[0] != '.':
 			g.holds[dir] = append(g.holds[dir], file)
 		}
@@ -124,14 +124,14 @@ func (p *goPackage) addFile(name string, text []byte) {
 		}
 	}
 	for _, e := range doc.Examples(file) {
-		if e.Output != "" || e.EmptyOutput { // Others are only compiled.
+		if e.Output != "" || e.EmptyOutput { // Other examples are only compiled.
 			p.tests["Example"+e.Name] = p.tests["Example"+e.Name] || always
 		}
 	}
 }
 
-// takesPointerTo reports whether the one parameter of a function is a *testing.T
-// or the like, by whatever name the package is imported.
+// takesPointerTo reports whether the only parameter of a function is a *testing.T
+// or the like, whatever name the package is imported with.
 func takesPointerTo(fn *ast.FuncDecl, name string) bool {
 	star, ok := fn.Type.Params.List[0].Type.(*ast.StarExpr)
 	if !ok {
@@ -154,9 +154,8 @@ func isTest(name, prefix string) bool {
 	return ok && (rest == "" || !unicode.IsLower(first))
 }
 
-// unconditional reports whether go test compiles a file whatever flags it gets.
-// A file that says on what it depends is not, though it may be compiled all the
-// same.
+// unconditional reports whether go test compiles a file with any flags. A file
+// with a build constraint is not unconditional, even if it is always satisfied.
 func unconditional(name string, text []byte, file *ast.File) bool {
 	for _, group := range file.Comments {
 		if group.Pos() > file.Package {

@@ -8,8 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxScript bounds the lines that are parsed. Longer ones are no gate that a
-// person wrote.
+// maxScript bounds the length of lines that are parsed. People do not write
+// longer gates.
 const maxScript = 16 << 10
 
 // Instrument makes calls of go test in a line for the shell print events, so
@@ -27,7 +27,7 @@ func Instrument(line string) (instrumented string, ok bool) {
 	return s.instrumented, s.instrumented != line
 }
 
-// script is what was read from a line for the shell.
+// script is what was parsed from a line for the shell.
 type script struct {
 	instrumented string
 	golang       bool // calls of go test are instrumented
@@ -36,7 +36,8 @@ type script struct {
 	tests        bool // some command looks like a test runner
 }
 
-// parseLine reads a line. One that the parser does not understand stays as it is.
+// parseLine parses a line. A line that the parser does not understand stays
+// unchanged.
 func parseLine(line string) script {
 	s := script{instrumented: line}
 	if len(line) > maxScript {
@@ -58,9 +59,9 @@ func parseLine(line string) script {
 	return s
 }
 
-// plainWords reports whether the words go and test mean what they say, and
-// standard output stays where it is: no functions, no aliases, and no exec,
-// eval or dot, which can change either.
+// plainWords reports whether the words go and test have their usual meaning and
+// standard output is not redirected: there are no functions, no aliases, and no
+// exec, eval or dot, which can change either.
 func plainWords(file *syntax.File) bool {
 	fine := true
 	syntax.Walk(file, func(n syntax.Node) bool {
@@ -85,7 +86,7 @@ type insertion struct {
 
 const (
 	goFlag     = " -json"
-	pytestFlag = " -rfEp" // what pytest sums up by default, and the tests that passed
+	pytestFlag = " -rfEp" // the default summary of pytest, plus the tests that passed
 )
 
 // flagInsertions lists the flags to insert, in the order of the line.
@@ -113,8 +114,8 @@ func flagInsertions(file *syntax.File) (at []insertion, verbose bool) {
 	return at, verbose
 }
 
-// pytestWord returns the index of the word pytest in a call of it: by its name, as a
-// module of Python, or behind a program that prepares its environment. It is -1
+// pytestWord returns the index of the word pytest in a call of it: by its name,
+// as a Python module, or after a program that prepares its environment. It is -1
 // for any other call.
 func pytestWord(args []*syntax.Word) int {
 	i := 0
@@ -130,8 +131,8 @@ func pytestWord(args []*syntax.Word) int {
 	return -1
 }
 
-// choosesSummary reports whether a call of pytest sets what its summary shows, or runs
-// no tests.
+// choosesSummary reports whether a call of pytest selects what its summary shows,
+// or runs no tests.
 func choosesSummary(args []*syntax.Word) bool {
 	for _, w := range args {
 		text := literalText(w)
@@ -153,8 +154,7 @@ func redirectsOutput(r *syntax.Redirect) bool {
 	return !slices.Contains(inputs, r.Op)
 }
 
-// isGoTest reports whether a call is go test in literal words, and one whose
-// output is the plain report of tests.
+// isGoTest reports whether a call is literally go test with its plain output.
 func isGoTest(args []*syntax.Word) bool {
 	if len(args) < 2 || args[0].Lit() != "go" || args[1].Lit() != "test" {
 		return false
@@ -183,7 +183,8 @@ func asksForAll(args []*syntax.Word) bool {
 	return false
 }
 
-// flagNames names the flag in each word, up to those for the test program.
+// flagNames returns the name of the flag in each word, up to the flags for the
+// test program.
 func flagNames(args []*syntax.Word) []string {
 	var names []string
 	for _, w := range args {
@@ -229,14 +230,15 @@ func literalText(w *syntax.Word) string {
 	return b.String()
 }
 
-// runners are words that name a program for tests, or a target or script.
+// runners are words that name a test program, or a target or script that runs
+// tests.
 var runners = []string{
 	"test", "tests", "spec", "pytest", "unittest", "jest", "vitest", "mocha", "tap", "prove", "bats", "tox", "nox",
 	"rspec", "ctest", "gotestsum", "nextest", "phpunit", "karma", "cypress", "playwright",
 }
 
-// bystanders are commands whose arguments name tests without running them, the
-// shell's own test among them.
+// bystanders are commands whose arguments may name tests without running them,
+// including the shell's own test.
 var bystanders = []string{"test", "[", "cd", "ls", "echo", "printf", "cat", "grep", "find", "rm", "mkdir", "cp", "mv"}
 
 // runsTests reports whether a command of the line looks like one that runs
@@ -252,8 +254,8 @@ func runsTests(file *syntax.File) bool {
 	return found
 }
 
-// namesRunner looks at the last element of a path, so that a folder of tests
-// among the arguments says nothing.
+// namesRunner looks at the last element of a path only, so that a folder of tests
+// among the arguments does not count.
 func namesRunner(w *syntax.Word) bool {
 	text := literalText(w)
 	text = text[strings.LastIndexByte(text, '/')+1:]

@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// uncounted is the note on a gate that looks like a test runner and whose
-// output says nothing that can be counted.
+// uncounted is the note on a gate that looks like a test runner but whose output
+// contains no counts.
 const uncounted = "no test counts in its output: only the exit status counted"
 
 // Judge compares what a gate counted with its exit status and with the counts of
@@ -36,7 +36,7 @@ func Judge(res loop.GateResult, base *loop.TestCounts) loop.GateResult {
 	return res
 }
 
-// findObjection says why an exit status of 0 is not believed; empty if it is.
+// findObjection returns why an exit status of 0 is not believed; empty if it is.
 func findObjection(tests, base *loop.TestCounts) string {
 	before := 0
 	if base != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
-// Judges are the files that decide what the gates of one definition say.
+// Judges are the files that decide the results of a definition's gates.
 type Judges struct {
 	// Programs are globs of the files that the gates and the sense command run
 	// or take their commands from. They are protected like any other file that
@@ -55,8 +55,8 @@ func firstFew(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// JudgesOf follows the gates of a definition through the tree that a run starts from.
-// It fails if the scope is invalid.
+// JudgesOf follows the gates of a definition through the tree that a run starts
+// from. It fails if the scope is invalid.
 func JudgesOf(d loop.Definition, tree judging.Tree) (Judges, error) {
 	commands := Commands(d)
 	var j Judges

@@ -36,8 +36,8 @@ var reportPatterns = []string{
 	"build/test-results/*.xml", "build/test-results/*/TEST-*.xml",
 }
 
-// Reports are the files that look like reports of tests, by path, each with
-// what tells a rewritten one from the same one.
+// Reports are files that look like test reports, by path, each with data that
+// tells whether it was rewritten.
 type Reports map[string]stamp
 
 type stamp struct {
@@ -45,10 +45,10 @@ type stamp struct {
 	changed time.Time
 }
 
-// FindReports lists the reports that are in a tree already: in its root, in
-// folders one and two levels below, at the usual places there. It follows no
-// links inside of fsys; for trees of others fsys should be that of an os.Root.
-// A file that cannot be read is left out.
+// FindReports lists the reports that already exist in a tree: at their usual
+// places, in its root and in folders one and two levels below. It follows no
+// links inside of fsys; for untrusted trees, fsys should be that of an os.Root.
+// It leaves out files that cannot be read.
 func FindReports(fsys fs.FS) Reports {
 	found := Reports{}
 	for _, folder := range projectFolders(fsys) {
@@ -57,7 +57,7 @@ func FindReports(fsys fs.FS) Reports {
 	return found
 }
 
-// projectFolders lists the root and what lies up to two levels below it.
+// projectFolders lists the root and the folders up to two levels below it.
 func projectFolders(fsys fs.FS) []string {
 	all := []string{"."}
 	from := 0
@@ -71,7 +71,7 @@ func projectFolders(fsys fs.FS) []string {
 	return all
 }
 
-// moduleFolders lists at most room folders in which a module may live.
+// moduleFolders lists at most room folders that may contain a module.
 func moduleFolders(fsys fs.FS, folder string, room int) []string {
 	var found []string
 	for _, e := range readEntries(fsys, folder) {
@@ -82,7 +82,7 @@ func moduleFolders(fsys fs.FS, folder string, room int) []string {
 	return found
 }
 
-// readEntries returns what is in a folder, and of a huge one a part.
+// readEntries returns the entries of a folder, and only a part of a huge one.
 func readEntries(fsys fs.FS, folder string) []fs.DirEntry {
 	f, err := fsys.Open(folder)
 	if err != nil {
@@ -130,10 +130,10 @@ func (r Reports) addMatching(fsys fs.FS, folder string, patterns []string) {
 }
 
 // ReadJUnit counts the test cases in JUnit XML reports that were written or
-// changed since the earlier ones were listed, and reports whether there are
-// any such reports. It expands no entities and bounds what it reads; a report
-// that breaks off counts up to there. Reports are written by the process under
-// test, which can write what it wants.
+// changed since earlier ones were listed, and reports whether there are any. It
+// expands no entities and bounds what it reads; an incomplete report counts as
+// far as it goes. The process under test writes the reports, and can write
+// anything.
 func ReadJUnit(fsys fs.FS, earlier Reports) (loop.TestCounts, bool) {
 	all, _ := readReports(fsys, earlier)
 	return all.countsOf("junit")
@@ -160,8 +160,8 @@ func readReports(fsys fs.FS, earlier Reports) (sum, []string) {
 	return all, names.prefixedNames("junit", all.passed+all.failed)
 }
 
-// readReport counts the cases of one report and says how much of it was read.
-// A document whose root is not a suite of tests has none.
+// readReport counts the cases of one report and says how much of it was read. A
+// document whose root is not a test suite has no cases.
 func readReport(r io.Reader, names *named) (sum, int64) {
 	in := &metered{r: r}
 	d := xml.NewDecoder(in)
@@ -245,8 +245,8 @@ func caseName(attr []xml.Attr) string {
 	return stableTitle(class) + " " + stableTitle(name)
 }
 
-// metered fails when a single token is too long: a tag with millions of
-// attributes takes many times its size in memory.
+// metered fails if a single token is too long: a tag with millions of attributes
+// takes many times its size in memory.
 type metered struct {
 	r          io.Reader
 	token, all int64

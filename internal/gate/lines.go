@@ -2,15 +2,15 @@ package gate
 
 import "bytes"
 
-// maxLine bounds a line that is looked at. Events of go test and summaries are
-// far shorter; what is longer is no evidence.
+// maxLine bounds the length of a line that is examined. Events of go test and
+// summaries are far shorter; a longer line is ignored.
 const maxLine = 256 << 10
 
-// lines cuts a stream into lines, whatever pieces it comes in. It never holds
-// more than maxLine bytes. The zero value is ready.
+// lines splits a stream into lines. It never holds more than maxLine bytes. The
+// zero value is ready to use.
 type lines struct {
 	part []byte // of a line that has not ended
-	long bool   // that line has more than maxLine bytes
+	long bool   // the line has more than maxLine bytes
 }
 
 // cutLines calls whole with every line that ends in p, its line feed included, and

@@ -17,10 +17,10 @@ const (
 	maxBroken = 1000
 )
 
-// named are the tests of one format by name.
+// named holds the tests of one format by name.
 type named struct {
 	ran   map[string]struct{}
-	lines int // how many results had a name, those with the same name included
+	lines int // how many results had a name, including repeated names
 }
 
 // addName takes the name of a test that passed or failed.
@@ -77,9 +77,9 @@ func (c *Counter) tapNames() []string {
 	return c.tap.prefixedNames("tap", tap.Ran()+node.Ran())
 }
 
-// Record is what is kept of a gate's result for later runs on the same tree.
+// Record returns what is kept of a gate's result for later runs on the same tree.
 func Record(res loop.GateResult) loop.TestRecord {
-	res.Took = 0 // Nobody waits for it again.
+	res.Took = 0 // A reused result takes no time.
 	r := loop.TestRecord{Names: &res.Names, Result: &res}
 	if res.Tests != nil {
 		r.TestCounts = *res.Tests
@@ -91,7 +91,7 @@ func Record(res loop.GateResult) loop.TestRecord {
 }
 
 // stableTitle returns the part of a title that is the same in every run: without
-// parameters in brackets, and with # for the digits of a sentence.
+// parameters in brackets, and with # for digits.
 func stableTitle(title string) string {
 	if i := strings.IndexAny(title, "([{"); i >= 0 {
 		title = title[:i]

@@ -8,13 +8,13 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// output is where a gate prints to: what it prints is counted as it is, and
-// shown as its author expects it.
+// output receives what a gate prints. It counts the original, and shows it in the
+// form that the gate's author expects.
 type output struct {
 	Counter
 	shown io.Writer
 	plain *plain   // turns the events of go test back; nil if there are none
-	names *unnamed // takes the names of pytest out again; nil if there are none
+	names *unnamed // removes the names from pytest's output; nil if there are none
 }
 
 // newOutput makes the output of a gate. What is shown goes to tail, and to live unless
@@ -58,8 +58,8 @@ func (o *output) flush() error {
 	return nil
 }
 
-// listener passes on what a gate prints until the first error, and never fails: a live
-// reader must not change what is counted.
+// listener passes on what a gate prints until the first error. It never fails,
+// because a live reader must not change what is counted.
 type listener struct {
 	to   io.Writer
 	gone bool
@@ -99,8 +99,8 @@ func (o *output) testCounts(dir string, earlier Reports) (*loop.TestCounts, loop
 	return &counts, names
 }
 
-// findReportsIn lists the reports of a folder. It returns none if the folder cannot be
-// opened; the gate will say so itself.
+// findReportsIn lists the reports of a folder. It returns none if the folder
+// cannot be opened; then the gate fails by itself.
 func findReportsIn(dir string) Reports {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxHeld bounds what Plain holds back of tests that have not ended.
+// maxHeld bounds the output of unfinished tests that Plain holds back.
 const maxHeld = 1 << 20
 
 // Plain returns a writer that turns the events of go test -json back into what
@@ -23,7 +23,7 @@ const maxHeld = 1 << 20
 // hangs; it does not close w. An error is that of w.
 func Plain(w io.Writer) io.WriteCloser { return &plain{to: w} }
 
-// plain holds the output of each test until it is known whether it matters.
+// plain holds the output of each test until it is known whether to show it.
 type plain struct {
 	to      io.Writer
 	verbose bool // everything matters
@@ -41,7 +41,7 @@ type heldOutput struct {
 	text []string
 }
 
-// Write fails when the writer behind it did.
+// Write fails if the underlying writer has failed.
 func (p *plain) Write(b []byte) (int, error) {
 	p.lines.cutLines(b, p.takeLine, p.writeOut)
 	if p.err != nil {

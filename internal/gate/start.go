@@ -24,7 +24,7 @@ var obstacles = []struct {
 	{lazyregexp.New(`(?m)^(error: could not find .Cargo\.toml. .+)$`), "change to the folder of Cargo.toml first (cd DIR && …), or correct %s"},
 }
 
-// noTests matches what runners print that fail because they found no tests.
+// noTests matches the messages of runners that fail because they found no tests.
 var noTests = lazyregexp.New(`(?m)^(?:=+ )?(?:no tests ran in .+|NO TESTS RAN.*|No tests found, exiting with code 1)$`)
 
 // Obstacle says why a gate could not do its work at all on a base, and how to fix it:

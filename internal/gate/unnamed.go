@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// unnamed takes out of the output of pytest what a gate's author did not ask
-// for: the names of tests that passed, and the heading above them if nothing
-// else stands below it.
+// unnamed removes from pytest's output what the gate's author did not request:
+// the names of tests that passed, and the heading above them if it becomes empty.
 type unnamed struct {
 	to      io.Writer
 	lines   lines
@@ -16,7 +15,7 @@ type unnamed struct {
 	err     error
 }
 
-// Write fails when the writer behind it did.
+// Write fails if the underlying writer has failed.
 func (u *unnamed) Write(b []byte) (int, error) {
 	u.lines.cutLines(b, u.takeLine, u.writeOut)
 	if u.err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Comparison compares the reports of one gate on two trees. The trees are opened only if
-// names differ.
+// Comparison compares the reports of one gate on two trees. The trees are opened
+// only if names differ.
 type Comparison struct {
 	Line string // of the gate
 	Base loop.TestNames
@@ -25,12 +25,12 @@ type Comparison struct {
 	Tests bool
 }
 
-// Unreported are the differences between the tests that are expected and those
+// Unreported are the differences between the tests that were expected and those
 // that reported. Each list is sorted.
 type Unreported struct {
-	Missing []string // expected, not renamed or removed by the change, and they did not report
-	Gone    []string // of the base, and the change renamed or removed them
-	Nowhere []string // reported, and no file of the tree holds them
+	Missing []string // expected, not renamed or removed by the change, but not reported
+	Gone    []string // on the base, and renamed or removed by the change
+	Nowhere []string // reported, but in no file of the tree
 }
 
 // Unreported compares names. What is expected comes from the base: the tests
@@ -82,8 +82,8 @@ func (u *Unreported) addMissing(missing []string, renamed bool) {
 	}
 }
 
-// Objection says why a gate with such reports has not passed; empty if they are
-// no reason.
+// Objection returns why a gate with such reports has not passed; empty if they
+// are no reason.
 func (u Unreported) Objection() string {
 	switch {
 	case len(u.Missing) > 0:
@@ -94,8 +94,8 @@ func (u Unreported) Objection() string {
 	return ""
 }
 
-// Flag is what a human is told about tests that the change renamed or removed;
-// empty if there are none.
+// Flag returns what people are told about tests that the change renamed or
+// removed; empty if there are none.
 func (u Unreported) Flag() string {
 	if len(u.Gone) == 0 {
 		return ""
