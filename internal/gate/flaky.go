@@ -47,8 +47,8 @@ func (r Rule) undecided(passed, tried int) bool {
 }
 
 // runRule tries the gate until its rule is met or cannot be met any more. The
-// last try is the one that decided, and its result is that of the gate: a
-// passing one if the rule is met, else a failing one.
+// result of the gate is that of the last try: a passing one if the rule is met,
+// else a failing one.
 func (c Command) runRule(ctx context.Context, in Input, s script) (loop.GateResult, error) {
 	var res loop.GateResult
 	var tries []loop.Try
