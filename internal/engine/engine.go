@@ -84,8 +84,7 @@ type Deps struct {
 	LabelGap time.Duration // between questions for it while a run works; 0: a minute
 
 	// Pulls asks the code host behind a remote of a repository what became of pull
-	// requests, by their addresses: a state of forge for each. May be nil: then nobody
-	// knows.
+	// requests, by their addresses: a state of forge for each.
 	Pulls func(ctx context.Context, r *git.Repo, remote string, addresses []string) (map[string]string, error)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,8 +17,8 @@ import (
 )
 
 // readPulls finds the pull requests of the loop that are open, or whose state is
-// unknown. The code host is asked once for all of them, and
-// never again for one that is merged or closed.
+// unknown. The code host is asked once for all of them, and never again for one that
+// is merged or closed.
 func (ps *proposals) readPulls(ctx context.Context) error {
 	pulls, err := ps.donePulls(ctx)
 	if err != nil {
@@ -48,9 +49,10 @@ func (ps *proposals) readPulls(ctx context.Context) error {
 	for _, e := range open {
 		address := e.Result[effect.ResultURL]
 		words := fmt.Sprintf("pull request %s is open", address)
+		why, unsure := unknown[address]
 		switch state := states[address]; {
-		case unknown != "":
-			words = fmt.Sprintf("pull request %s may be open: %s", address, unknown)
+		case unsure:
+			words = fmt.Sprintf("pull request %s may be open: %s", address, why)
 		case state != forge.Open:
 			ps.pulled = append(ps.pulled, ps.stagePullState(e, state))
 			continue
@@ -89,26 +91,36 @@ func (ps *proposals) pulledHere(ctx context.Context, e loop.Effect) (bool, error
 		return false, err
 	}
 	held, err := ps.target.Repo.Contains(ctx, tip, e.Args[effect.ArgCommit])
-	return held && err == nil, nil // Nothing keeps the commit of a branch that was removed.
+	if errors.Is(err, loop.ErrNotFound) {
+		return false, nil // Git has removed the commit after its branch.
+	}
+	return held, err
 }
 
-// askHost asks what became of pull requests. If it cannot, unknown says why.
-func (ps *proposals) askHost(ctx context.Context, pulls []loop.Effect) (states map[string]string, unknown string) {
-	if ps.Pulls == nil {
-		return nil, "nobody can be asked"
+// askHost asks the code host behind each remote what became of its pull requests. For
+// each address it returns the state, or why that is unknown.
+func (ps *proposals) askHost(ctx context.Context, pulls []loop.Effect) (states, unknown map[string]string) {
+	states, unknown = map[string]string{}, map[string]string{}
+	behind := map[string][]string{} // addresses by remote
+	for _, e := range pulls {
+		remote := e.Args[effect.ArgRemote]
+		behind[remote] = append(behind[remote], e.Result[effect.ResultURL])
 	}
-	addresses := make([]string, len(pulls))
-	for i, e := range pulls {
-		addresses[i] = e.Result[effect.ResultURL]
+	for remote, addresses := range behind {
+		found, err := ps.Pulls(ctx, ps.target.Repo, remote, addresses)
+		if err == nil {
+			maps.Copy(states, found)
+			continue
+		}
+		why := err.Error()
+		if f, ok := errors.AsType[*loop.Fault](err); ok {
+			why = f.Error() + "; fix: " + f.Advice().String()
+		}
+		for _, address := range addresses {
+			unknown[address] = why
+		}
 	}
-	states, err := ps.Pulls(ctx, ps.target.Repo, pulls[0].Args[effect.ArgRemote], addresses)
-	if f, ok := errors.AsType[*loop.Fault](err); ok {
-		return nil, f.Error() + "; fix: " + f.Advice().String()
-	}
-	if err != nil {
-		return nil, err.Error()
-	}
-	return states, ""
+	return states, unknown
 }
 
 // stagePullState stages what became of a pull request.

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,11 +54,17 @@ func (sent) Look(context.Context, loop.Effect) (effect.Found, error) { return ef
 type host struct {
 	states map[string]string
 	err    error
+	behind map[string]string // addresses → the remote whose host knows them; origin where there is none
 	asked  [][]string
 }
 
-func (h *host) ask(_ context.Context, _ *git.Repo, _ string, addresses []string) (map[string]string, error) {
+func (h *host) ask(_ context.Context, _ *git.Repo, remote string, addresses []string) (map[string]string, error) {
 	h.asked = append(h.asked, addresses)
+	for _, address := range addresses {
+		if cmp.Or(h.behind[address], "origin") != remote {
+			return nil, fmt.Errorf("%s is not a pull request of %s", address, remote)
+		}
+	}
 	return h.states, h.err
 }
 

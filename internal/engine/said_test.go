@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -311,5 +312,30 @@ func TestAnAgentDoesNotSeeWhatASenseCommandWrote(t *testing.T) {
 	}
 	if files := runGit(t, r.root, "diff", "--name-only", "main", run.Branch); files != "src/b.txt" {
 		t.Errorf("proposed files = %q", files)
+	}
+}
+
+// A program need not end what it prints with a line feed.
+func TestAnUnfinishedLineOfAnAgentIsShownWhenItsTurnEnds(t *testing.T) {
+	r := one(t)
+	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+		if _, err := io.WriteString(req.Output, "looking\nhalf a line"); err != nil {
+			t.Error(err)
+		}
+		return says(t, req, `{"outcome":"done","no_change":true}`)
+	}
+	run := r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})
+	var printed string
+	r.view(func(rd *store.Reader) error {
+		events, err := rd.Events(t.Context(), run.ID, 0, 100)
+		for _, e := range events {
+			if e.Kind == loop.EventOutput {
+				printed += e.Text
+			}
+		}
+		return err
+	})
+	if want := "looking\nhalf a line"; printed != want {
+		t.Errorf("stored %q, want %q", printed, want)
 	}
 }

@@ -171,7 +171,7 @@ func (wt *workTree) setAside(why error) error {
 // keepCandidate puts the candidate of a tree under the snapshot ref: a branch
 // was to hold it and does not.
 func (wt *workTree) keepCandidate(ctx context.Context, tree string) error {
-	i := slices.IndexFunc(wt.its, func(it loop.Iteration) bool { return it.Tree == tree && it.Candidate != "" })
+	i := slices.IndexFunc(wt.its, func(it loop.Iteration) bool { return it.Tree == tree })
 	if i < 0 {
 		return nil // An effect of the protocol's own.
 	}

@@ -100,7 +100,8 @@ func (r *Repo) Unfinished(ctx context.Context) (Advance, bool, error) {
 	return a, err == nil && tip == a.Commit, err
 }
 
-// Contains reports whether commit is tip or one of its ancestors.
+// Contains reports whether commit is tip or one of its ancestors. If the repository
+// does not have the commit, the error is loop.ErrNotFound.
 func (r *Repo) Contains(ctx context.Context, tip, commit string) (bool, error) {
 	for _, id := range []string{tip, commit} {
 		if err := r.Format.Check(id); err != nil {
@@ -110,6 +111,11 @@ func (r *Repo) Contains(ctx context.Context, tip, commit string) (bool, error) {
 	_, err := r.git.Output(ctx, nil, "merge-base", "--is-ancestor", commit, tip)
 	if program.Status(err) == 1 {
 		return false, nil
+	}
+	if program.Status(err) > 1 {
+		if _, gone := r.git.Output(ctx, nil, "cat-file", "-e", commit); program.Status(gone) != 0 {
+			err = loop.ErrNotFound
+		}
 	}
 	if err != nil {
 		return false, fmt.Errorf("compare history of %s with %s: %w", tip, commit, err)
