@@ -179,14 +179,15 @@ type trouble struct {
 	at          string // the point; empty: before anything is done
 	hit         int    // of the point
 	begin, mend func(r *rig) error
-	passes      bool // it fails once, so that something has failed for sure
-	tidying     bool // what fails is done by Sweep as well
+	words       string // of its error
+	passes      bool   // it fails once, so that something has failed for sure
+	tidying     bool   // what fails is done by Sweep as well
 }
 
 // passing is an error at one point and nowhere else.
 func passing(at string, hit int) trouble {
 	return trouble{
-		at: at, hit: hit, passes: true, begin: func(*rig) error { return syscall.EIO }, mend: func(*rig) error { return nil },
+		at: at, hit: hit, words: syscall.EIO.Error(), passes: true, begin: func(*rig) error { return syscall.EIO }, mend: func(*rig) error { return nil },
 		tidying: slices.Contains([]string{
 			"engine.tree.drop.before", "workspace.remove.before", "workspace.park.before", "workspace.park.after",
 			"git.candidate.drop.before", "git.candidate.drop.after",
@@ -210,9 +211,9 @@ func away(at string, place func(*rig) string) trouble {
 	}
 }
 
-func statements(at, begin, mend string) trouble {
+func statements(at, words, begin, mend string) trouble {
 	return trouble{
-		at: at, hit: 1,
+		at: at, hit: 1, words: words,
 		begin: func(r *rig) error { return r.exec(begin) }, mend: func(r *rig) error { return r.exec(mend) },
 	}
 }
@@ -236,7 +237,7 @@ func (f flow) troubles(hits []string) map[string]trouble {
 	all := map[string]trouble{}
 	for what, tables := range map[string][]string{"INSERT": filled, "UPDATE": changed} {
 		for _, table := range tables {
-			all[what+" of "+table+" fails"] = statements("",
+			all[what+" of "+table+" fails"] = statements("", "a trouble",
 				"CREATE TRIGGER none BEFORE "+what+" ON "+table+" BEGIN SELECT RAISE(ABORT, 'a trouble'); END", "DROP TRIGGER none")
 		}
 	}
@@ -252,7 +253,7 @@ func (f flow) troubles(hits []string) map[string]trouble {
 	}
 	for _, point := range f.readsAt {
 		for _, table := range asked {
-			all[table+" is away from "+point+" on"] = statements(point, "ALTER TABLE "+table+" RENAME TO away", "ALTER TABLE away RENAME TO "+table)
+			all[table+" is away from "+point+" on"] = statements(point, "no such table", "ALTER TABLE "+table+" RENAME TO away", "ALTER TABLE away RENAME TO "+table)
 		}
 		for _, name := range []string{"objects", "refs"} {
 			all[name+" are away from "+point+" on"] = away(point, func(r *rig) string { return filepath.Join(r.root, ".git", name) })
@@ -301,9 +302,12 @@ func (f flow) meetsTroubles(t *testing.T) {
 				hits.Do(tr.at, tr.hit, func(context.Context) error { return tr.begin(r) })
 			}
 			run, err := f.do(fault.With(t.Context(), hits), r, target, firing)
-			told := err != nil || !run.Outcome.IsSuccess() && strings.Contains(run.Detail, ": ")
+			told := !run.Outcome.IsSuccess() && strings.Contains(run.Detail, ": ") && strings.Contains(run.Detail, tr.words)
+			if err != nil {
+				told = strings.Contains(err.Error(), tr.words)
+			}
 			if !told && (run.Outcome != f.want || tr.passes && !tr.tidying) {
-				t.Errorf("%s %s %q; want %s, or what has failed", run.Outcome, run.Reason, run.Detail, f.want)
+				t.Errorf("%s %s %q, %v; want %s, or what has failed", run.Outcome, run.Reason, run.Detail, err, f.want)
 			}
 			if tr.at == "" || slices.Contains(hits.Hits(), tr.at) {
 				if err := tr.mend(r); err != nil {

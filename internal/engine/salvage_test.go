@@ -161,16 +161,20 @@ func TestACandidateThatIsGoneIsReplacedByItsCopyAndThatByNothing(t *testing.T) {
 
 // A disk that is full may have room later, and by then nothing is lost.
 func TestARunIsNotConcludedWithoutItsWorkWhereALaterTryMayKeepIt(t *testing.T) {
-	for name, c := range map[string]struct{ at, fails string }{
-		"a candidate that is gone": {"engine.effect.apply.before", "workspace.snapshot.before=ENOSPC"},
-		"a copy":                   {"engine.verify.before", "workspace.snapshot.before=ENOSPC"},
+	for name, c := range map[string]struct{ at, then string }{
+		"a candidate that is gone":                                {"engine.effect.apply.before", ""},
+		"a candidate that is gone, whose effect is known to fail": {"engine.effect.apply.before", `UPDATE effects SET state = 'failed', error = 'no route'`},
+		"a copy": {"engine.verify.before", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, target := keeper(t)
 			r.lostAt(target, c.at, 1)
 			r.forgotten()
-			full, err := fault.Parse(c.fails)
+			if err := r.exec(c.then); err != nil {
+				t.Fatal(err)
+			}
+			full, err := fault.Parse("workspace.snapshot.before=ENOSPC")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -135,8 +135,8 @@ func TestAStepWhoseProposalCannotBeReadIsNotWorkedOn(t *testing.T) {
 		prepare func(*rig, engine.Target, *host)
 		rows    []string
 	}{
-		"one without an answer":             {asked, []string{"the open question", "the run that proposed", "its iteration"}},
-		"one on a pull request that is open": {pulled(forge.Open), []string{"the pull request", "the approved question", "the run that proposed", "its iteration"}},
+		"one without an answer":                {asked, []string{"the open question", "the run that proposed", "its iteration"}},
+		"one on a pull request that is open":   {pulled(forge.Open), []string{"the pull request", "the approved question", "the run that proposed", "its iteration"}},
 		"one on a pull request that is closed": {pulled(forge.Closed), []string{"the pull request", "the approved question", "the run that proposed", "its iteration"}},
 		"one that was rejected": {func(r *rig, target engine.Target, _ *host) {
 			run := r.wants(target, loop.OutcomeProposed, "", "")
