@@ -304,7 +304,7 @@ func (f flow) meetsTroubles(t *testing.T) {
 			run, err := f.do(fault.With(t.Context(), hits), r, target, firing)
 			told := !run.Outcome.IsSuccess() && strings.Contains(run.Detail, ": ") && strings.Contains(run.Detail, tr.words)
 			if err != nil {
-				told = strings.Contains(err.Error(), tr.words)
+				told = strings.Contains(err.Error()+run.Detail, tr.words)
 			}
 			if !told && (run.Outcome != f.want || tr.passes && !tr.tidying) {
 				t.Errorf("%s %s %q, %v; want %s, or what has failed", run.Outcome, run.Reason, run.Detail, err, f.want)

@@ -98,6 +98,21 @@ func TestAChangeOfWhatJudgesIsTriedWithTheJudgesOfTheBase(t *testing.T) {
 	}
 }
 
+func TestALineThatIsNotWhatItLooksLikeIsAFlagOfTheProposal(t *testing.T) {
+	r := newRig(t, storetest.SQLite(t))
+	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\u202eowt\n")
+		return says(t, req, `{"outcome":"done","summary":"written"}`)
+	}
+	run := r.run(r.target("u", pinned{}, until("grep -q two src/a.txt", "u", []string{"src/**"})), engine.Firing{})
+	if run.Outcome != loop.OutcomeProposed {
+		t.Fatalf("run = %s %q, want proposed", run.Outcome, run.Detail)
+	}
+	if text := strings.Join(r.approval(run.Approval).Action.Flags, "; "); !strings.Contains(text, "src/a.txt") || !strings.Contains(text, "202e") && !strings.Contains(text, "202E") {
+		t.Errorf("flags = %q, want the character and its line", text)
+	}
+}
+
 func TestASecretInTheCandidateRefusesIt(t *testing.T) {
 	r := newRig(t, storetest.SQLite(t))
 	key := "ghp_" + "x7Kq2mZ9pLw4Rt8vYb3Nc6Hs1Jd5Gf0QaEoU"

@@ -257,3 +257,17 @@ func TestALimitThatLastsLongerThanATurnParksTheAccount(t *testing.T) {
 		})
 	}
 }
+
+func TestALoopIsHeldUnderItsAccountOnlyIfItHasOne(t *testing.T) {
+	p := newMeteredRig(t, databases["sqlite"](t), says200(1, 1))
+	with := p.calls("a", nil)
+	subjects := p.engine.HoldSubjects(t.Context(), with.Loop.ID, with.Definition)
+	if len(subjects) != 2 || subjects[0] != "loop:lp_a" || !strings.HasPrefix(subjects[1], "account:anthropic:") {
+		t.Errorf("with a key: %q, want the loop and its account", subjects)
+	}
+	without := one(t)
+	target := without.worker(loop.TierAssisted, nil)
+	if got := without.engine.HoldSubjects(t.Context(), target.Loop.ID, target.Definition); !slices.Equal(got, []string{"loop:lp_w"}) {
+		t.Errorf("with a command: %q, want the loop", got)
+	}
+}

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -125,5 +128,41 @@ func TestAYesToWhatHasChangedSinceIsStale(t *testing.T) {
 				t.Errorf("Stale = %q, %v, want %q", why, err, want)
 			}
 		})
+	}
+}
+
+func TestWhetherAProposalIsStaleIsAnErrorWhereGitFails(t *testing.T) {
+	r := one(t)
+	target, a := r.proposes("fix")
+	for _, asked := range []string{"refs/heads/pawl/fix/1", "refs/heads/main", "--is-ancestor"} {
+		repo, err := git.OpenWith(t.Context(), execFunc(func(ctx context.Context, spec proc.Spec) (proc.Result, error) {
+			if slices.Contains(spec.Argv, asked) {
+				return proc.Result{}, errors.New("too many processes")
+			}
+			return proc.Plain{}.Run(ctx, spec)
+		}), r.root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why, err := engine.Stale(t.Context(), repo, a, target.Definition.WithDefaults()); why != "" || err == nil || !strings.Contains(err.Error(), "too many processes") {
+			t.Errorf("without %s: Stale = %q, %v, want the error of git", asked, why, err)
+		}
+	}
+}
+
+// The inputs of a rejected proposal are not paid for again: a digest that could not be
+// read would let them be.
+func TestAProposalWhoseInputsCannotBeReadIsNotMadeAgain(t *testing.T) {
+	r := one(t)
+	target, a := r.proposes("fix")
+	write(t, filepath.Join(r.root, "README.md"), "moved\n")
+	runGit(t, r.root, "commit", "-qam", "moved")
+	r.void(a.ID)
+	if err := r.exec(proposalRows["its iteration"][0]); err != nil {
+		t.Fatal(err)
+	}
+	run := r.run(target, engine.Again(a.ID, loop.Answer{By: "Ada", From: "test"}))
+	if run.Outcome != loop.OutcomeFailed || run.Reason != loop.ReasonInternal || run.Approval != "" {
+		t.Errorf("run = %s %s %q, which asks %q", run.Outcome, run.Reason, run.Detail, run.Approval)
 	}
 }

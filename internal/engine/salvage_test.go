@@ -296,3 +296,22 @@ func TestATurnThatNobodySawIsChargedOrItsRunIsNotConcluded(t *testing.T) {
 	}
 	r.comesToAGoodEnd(target, true)
 }
+
+func TestADeadRunIsNotConcludedBeforeAllOfItIsRead(t *testing.T) {
+	r, target := keeper(t)
+	r.lostAt(target, "engine.verify.before", 1)
+	if err := r.exec(`UPDATE turns SET body = '{' || body`); err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := r.engine.Recover(t.Context(), target); err == nil || r.runs("lp_w")[0].State == loop.RunEnded {
+		t.Errorf("recover = %+v, %v, without its turns", rec, err)
+	}
+	if err := r.exec(`UPDATE turns SET body = substr(body, 2)`); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := r.engine.Recover(t.Context(), target)
+	if err != nil || rec == nil || rec.Run.State != loop.RunEnded || rec.Run.Usage.ChargedTokens() == 0 {
+		t.Fatalf("recover = %+v, %v", rec, err)
+	}
+	r.comesToAGoodEnd(target, true)
+}

@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -24,5 +26,11 @@ func TestIDsOfStepsAndKeysOfEffectsStayAsTheyAreStored(t *testing.T) {
 	}
 	if got, want := r.effect(run.ID).Key, run.ID+"/pawl/w/1"; got != want {
 		t.Errorf("the effect is %s, want %s", got, want)
+	}
+	want := fmt.Sprintf(`{"error":"","key":"%s/pawl/w/1","kind":"propose","result":{"commit":"%s"},"state":"done"}`, run.ID, run.Commit)
+	links := r.chain("lp_w")
+	i := slices.IndexFunc(links, func(l loop.Link) bool { return l.Kind == loop.LinkEffect })
+	if i < 0 || links[i].Body != want {
+		t.Errorf("links = %+v, want one of the effect with %s", links, want)
 	}
 }
