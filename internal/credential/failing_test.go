@@ -15,79 +15,79 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// block keeps replace from writing a file.
-func block(t *testing.T, path string) {
+// blockFile keeps replaceFile from writing a file.
+func blockFile(t *testing.T, path string) {
 	t.Helper()
 	dir, base := filepath.Split(path)
-	write(t, filepath.Join(dir, "."+base+".pawl", "x"), "")
+	writeFile(t, filepath.Join(dir, "."+base+".pawl", "x"), "")
 }
 
 // blockKept keeps a login from being kept.
-func (b bench) blockKept(t *testing.T, login string) {
+func (b loanTest) blockKept(t *testing.T, login string) {
 	t.Helper()
-	id, err := b.lender.keepAside(note{Agent: "claude", File: b.file()}, []byte(login), "why")
+	id, err := b.lender.keepAside(note{Agent: "claude", File: b.loginFile()}, []byte(login), "why")
 	if err != nil {
 		t.Fatal(err)
 	}
-	remove(t, b.lender.keptPath(id))
-	block(t, b.lender.keptPath(id))
+	removeFile(t, b.lender.keptPath(id))
+	blockFile(t, b.lender.keptPath(id))
 }
 
 func TestNoUsersFileChangesWhereWhatItHeldCannotBeKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		blocked string // what cannot be kept
-		do      func(t *testing.T, b bench, loan *Loan) error
+		do      func(t *testing.T, b loanTest, loan *Loan) error
 	}{
-		"the login of a refused run": {renewedLogin, func(t *testing.T, b bench, loan *Loan) error {
+		"the login of a refused run": {renewedLogin, func(t *testing.T, b loanTest, loan *Loan) error {
 			t.Helper()
-			write(t, b.copied(), renewedLogin)
+			writeFile(t, b.copiedFile(), renewedLogin)
 			_, err := loan.EndTurn(true)
 			_, settled := loan.Settle(t.Context(), "the run was refused")
-			return errors.Join(settled, unexpected(err))
+			return errors.Join(settled, markUnexpected(err))
 		}},
-		"the login that a good run replaces": {lentLogin, func(t *testing.T, b bench, loan *Loan) error {
+		"the login that a good run replaces": {lentLogin, func(t *testing.T, b loanTest, loan *Loan) error {
 			t.Helper()
-			write(t, b.copied(), renewedLogin)
+			writeFile(t, b.copiedFile(), renewedLogin)
 			_, err := loan.EndTurn(true)
 			_, settled := loan.Settle(t.Context(), "")
-			return errors.Join(settled, unexpected(err))
+			return errors.Join(settled, markUnexpected(err))
 		}},
-		"a login of an unknown form": {otherLogin, func(t *testing.T, b bench, loan *Loan) error {
+		"a login of an unknown form": {otherLogin, func(t *testing.T, b loanTest, loan *Loan) error {
 			t.Helper()
-			write(t, b.copied(), otherLogin)
+			writeFile(t, b.copiedFile(), otherLogin)
 			_, err := loan.EndTurn(true)
 			return err
 		}},
-		"a login that a second turn spoiled": {renewedLogin, func(t *testing.T, b bench, loan *Loan) error {
+		"a login that a second turn spoiled": {renewedLogin, func(t *testing.T, b loanTest, loan *Loan) error {
 			t.Helper()
-			write(t, b.copied(), renewedLogin)
+			writeFile(t, b.copiedFile(), renewedLogin)
 			_, err := loan.EndTurn(true)
 			err = errors.Join(err, loan.LendAgain(t.Context(), b.inside))
 			b.blockKept(t, newestLogin)
-			write(t, b.copied(), newestLogin)
+			writeFile(t, b.copiedFile(), newestLogin)
 			_, spoiled := loan.EndTurn(false)
-			return errors.Join(spoiled, unexpected(err))
+			return errors.Join(spoiled, markUnexpected(err))
 		}},
-		"the login that a swap replaces": {lentLogin, func(t *testing.T, b bench, loan *Loan) error {
+		"the login that a swap replaces": {lentLogin, func(t *testing.T, b loanTest, loan *Loan) error {
 			t.Helper()
 			loan.Close()
-			id, err := b.lender.keepAside(note{Agent: "claude", File: b.file()}, []byte(newestLogin), "why")
+			id, err := b.lender.keepAside(note{Agent: "claude", File: b.loginFile()}, []byte(newestLogin), "why")
 			_, swapped := b.lender.SwapLogin(t.Context(), "claude", "test")
-			if b.kept(t, id) != newestLogin {
+			if b.keptText(t, id) != newestLogin {
 				t.Error("the login that was to be swapped is gone")
 			}
-			return errors.Join(swapped, unexpected(err))
+			return errors.Join(swapped, markUnexpected(err))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, lentLogin)
+			b := newLoanTest(t, lentLogin)
 			loan := b.lend(t)
 			b.blockKept(t, c.blocked)
 			err := c.do(t, b, loan)
 			if err == nil || errors.Is(err, errUnexpected) {
 				t.Errorf("%v, want that the login cannot be kept", err)
 			}
-			if got := read(t, b.file()); got != lentLogin {
+			if got := readFile(t, b.loginFile()); got != lentLogin {
 				t.Errorf("the user's file is %s", got)
 			}
 		})
@@ -96,7 +96,7 @@ func TestNoUsersFileChangesWhereWhatItHeldCannotBeKept(t *testing.T) {
 
 var errUnexpected = errors.New("it failed too early")
 
-func unexpected(err error) error {
+func markUnexpected(err error) error {
 	if err != nil {
 		return errors.Join(errUnexpected, err)
 	}
@@ -104,47 +104,47 @@ func unexpected(err error) error {
 }
 
 func TestALoanWhoseNoteCannotBeWrittenIsAFault(t *testing.T) {
-	for name, do := range map[string]func(t *testing.T, b bench, loan *Loan, note string) error{
-		"at the end of a turn": func(t *testing.T, b bench, loan *Loan, note string) error {
+	for name, do := range map[string]func(t *testing.T, b loanTest, loan *Loan, note string) error{
+		"at the end of a turn": func(t *testing.T, b loanTest, loan *Loan, note string) error {
 			t.Helper()
-			block(t, note)
-			write(t, b.copied(), renewedLogin)
+			blockFile(t, note)
+			writeFile(t, b.copiedFile(), renewedLogin)
 			_, err := loan.EndTurn(true)
 			return err
 		},
-		"at the end of a turn that changed nothing": func(t *testing.T, _ bench, loan *Loan, note string) error {
+		"at the end of a turn that changed nothing": func(t *testing.T, _ loanTest, loan *Loan, note string) error {
 			t.Helper()
-			remove(t, note)
-			write(t, filepath.Join(note, "x"), "")
+			removeFile(t, note)
+			writeFile(t, filepath.Join(note, "x"), "")
 			_, err := loan.EndTurn(true)
 			return err
 		},
-		"at the begin of another turn": func(t *testing.T, b bench, loan *Loan, note string) error {
+		"at the begin of another turn": func(t *testing.T, b loanTest, loan *Loan, note string) error {
 			t.Helper()
-			block(t, note)
-			return loan.LendAgain(t.Context(), home(t.TempDir()))
+			blockFile(t, note)
+			return loan.LendAgain(t.Context(), diskHome(t.TempDir()))
 		},
-		"when another turn has no home": func(t *testing.T, b bench, loan *Loan, _ string) error {
+		"when another turn has no home": func(t *testing.T, b loanTest, loan *Loan, _ string) error {
 			t.Helper()
-			return loan.LendAgain(t.Context(), home(b.file()))
+			return loan.LendAgain(t.Context(), diskHome(b.loginFile()))
 		},
-		"when the login is due": func(t *testing.T, b bench, loan *Loan, note string) error {
+		"when the login is due": func(t *testing.T, b loanTest, loan *Loan, note string) error {
 			t.Helper()
-			write(t, b.copied(), renewedLogin)
+			writeFile(t, b.copiedFile(), renewedLogin)
 			_, err := loan.EndTurn(true)
-			block(t, note)
+			blockFile(t, note)
 			_, settled := loan.Settle(t.Context(), "")
-			return errors.Join(settled, unexpected(err))
+			return errors.Join(settled, markUnexpected(err))
 		},
-		"when it is to go": func(t *testing.T, _ bench, loan *Loan, note string) error {
+		"when it is to go": func(t *testing.T, _ loanTest, loan *Loan, note string) error {
 			t.Helper()
-			remove(t, note)
-			write(t, filepath.Join(note, "x"), "")
+			removeFile(t, note)
+			writeFile(t, filepath.Join(note, "x"), "")
 			return loan.Forget()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, lentLogin)
+			b := newLoanTest(t, lentLogin)
 			c := b.credential(t)
 			loan, err := b.lender.Lend(t.Context(), c, b.inside)
 			if err != nil {
@@ -155,7 +155,7 @@ func TestALoanWhoseNoteCannotBeWrittenIsAFault(t *testing.T) {
 			if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Fix == "" || errors.Is(err, errUnexpected) {
 				t.Errorf("%v, want a fault with its fix", err)
 			}
-			if got := read(t, b.file()); got != lentLogin {
+			if got := readFile(t, b.loginFile()); got != lentLogin {
 				t.Errorf("the user's file is %s", got)
 			}
 		})
@@ -165,7 +165,7 @@ func TestALoanWhoseNoteCannotBeWrittenIsAFault(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := newBench(t, lentLogin)
+		b := newLoanTest(t, lentLogin)
 		if _, err := b.lender.Lend(fault.With(t.Context(), plan), b.credential(t), b.inside); err == nil {
 			t.Errorf("lent in spite of an error at %s", point)
 		}
@@ -173,7 +173,7 @@ func TestALoanWhoseNoteCannotBeWrittenIsAFault(t *testing.T) {
 }
 
 func TestWhatADeadRunLeftIsFetchedOnce(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	c := b.credential(t)
 	leave := func(login string) {
 		t.Helper()
@@ -181,10 +181,10 @@ func TestWhatADeadRunLeftIsFetchedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, b.lender.pathFor(c.File, ".lent"), string(text))
+		writeFile(t, b.lender.pathFor(c.File, ".lent"), string(text))
 	}
 	leave(renewedLogin)
-	write(t, filepath.Join(b.lender.Dir, "broken.lent"), "{")
+	writeFile(t, filepath.Join(b.lender.Dir, "broken.lent"), "{")
 	claim, err := b.lender.claimLogin(c)
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestWhatADeadRunLeftIsFetchedOnce(t *testing.T) {
 		t.Errorf("Fetch = %+v, %v of another run", back, err)
 	}
 	back, err := b.lender.FetchLeft(t.Context(), "rn_dead")
-	if err != nil || len(back) != 1 || back[0].Back != Kept || b.kept(t, back[0].Aside) != renewedLogin {
+	if err != nil || len(back) != 1 || back[0].Back != Kept || b.keptText(t, back[0].Aside) != renewedLogin {
 		t.Errorf("Fetch = %+v, %v, want that it is kept", back, err)
 	}
 	if back, err := b.lender.FetchLeft(t.Context(), "rn_dead"); err != nil || len(back) > 0 {
@@ -209,8 +209,8 @@ func TestWhatADeadRunLeftIsFetchedOnce(t *testing.T) {
 		t.Errorf("Fetch = %+v though nothing can be kept", back)
 	}
 	lock := b.lender.pathFor(c.File, ".lock")
-	remove(t, lock)
-	write(t, filepath.Join(lock, "x"), "")
+	removeFile(t, lock)
+	writeFile(t, filepath.Join(lock, "x"), "")
 	if back, err := b.lender.FetchLeft(t.Context(), "rn_dead"); err == nil || len(back) > 0 {
 		t.Errorf("Fetch = %+v, %v though nothing can be claimed", back, err)
 	}
@@ -218,14 +218,14 @@ func TestWhatADeadRunLeftIsFetchedOnce(t *testing.T) {
 
 func TestANoteOfAnotherLoginIsForgotten(t *testing.T) {
 	for name, text := range map[string]string{"half a note": "{", "a note of another": `{"file":"/elsewhere","run":"rn_2"}`} {
-		b := newBench(t, lentLogin)
+		b := newLoanTest(t, lentLogin)
 		c := b.credential(t)
-		write(t, b.lender.pathFor(c.File, ".lent"), text)
+		writeFile(t, b.lender.pathFor(c.File, ".lent"), text)
 		if r, err := b.lender.fetchNote(t.Context(), c.File, ""); err != nil || r != (Returned{}) {
 			t.Errorf("%s: %+v, %v, want nothing", name, r, err)
 		}
-		nothingLeft(t, b)
-		write(t, filepath.Join(b.lender.pathFor(c.File, ".lent"), "x"), "")
+		wantNothingLeft(t, b)
+		writeFile(t, filepath.Join(b.lender.pathFor(c.File, ".lent"), "x"), "")
 		if r, err := b.lender.fetchNote(t.Context(), c.File, ""); err == nil {
 			t.Errorf("of a note that cannot be read came %+v", r)
 		}
@@ -234,27 +234,27 @@ func TestANoteOfAnotherLoginIsForgotten(t *testing.T) {
 
 func TestASwapLeavesEitherLoginInPlace(t *testing.T) {
 	for name, c := range map[string]struct {
-		before func(t *testing.T, b *bench)
+		before func(t *testing.T, b *loanTest)
 		name   string
 		fails  bool
 		file   string // afterwards
 		kept   []string
 	}{
-		"of the login that is there":    {func(t *testing.T, b *bench) { t.Helper(); write(t, b.file(), renewedLogin) }, "claude", false, renewedLogin, nil},
-		"where there is none":           {func(t *testing.T, b *bench) { t.Helper(); remove(t, b.file()) }, "claude", false, renewedLogin, nil},
-		"of one that is not kept":       {func(*testing.T, *bench) {}, "gemini", true, lentLogin, []string{renewedLogin}},
-		"with a user's file of no use":  {func(t *testing.T, b *bench) { t.Helper(); block(t, b.file()) }, "claude", true, lentLogin, []string{lentLogin, renewedLogin}},
-		"that nothing is in the way of": {func(*testing.T, *bench) {}, "claude", false, renewedLogin, []string{lentLogin}},
-		"by its id":                     {func(*testing.T, *bench) {}, "", false, renewedLogin, []string{lentLogin}},
-		"from a folder that is not one": {func(t *testing.T, b *bench) { t.Helper(); b.lender.Dir = b.file() }, "claude", true, lentLogin, nil},
-		"where nothing could be claimed": {func(t *testing.T, b *bench) {
+		"of the login that is there":    {func(t *testing.T, b *loanTest) { t.Helper(); writeFile(t, b.loginFile(), renewedLogin) }, "claude", false, renewedLogin, nil},
+		"where there is none":           {func(t *testing.T, b *loanTest) { t.Helper(); removeFile(t, b.loginFile()) }, "claude", false, renewedLogin, nil},
+		"of one that is not kept":       {func(*testing.T, *loanTest) {}, "gemini", true, lentLogin, []string{renewedLogin}},
+		"with a user's file of no use":  {func(t *testing.T, b *loanTest) { t.Helper(); blockFile(t, b.loginFile()) }, "claude", true, lentLogin, []string{lentLogin, renewedLogin}},
+		"that nothing is in the way of": {func(*testing.T, *loanTest) {}, "claude", false, renewedLogin, []string{lentLogin}},
+		"by its id":                     {func(*testing.T, *loanTest) {}, "", false, renewedLogin, []string{lentLogin}},
+		"from a folder that is not one": {func(t *testing.T, b *loanTest) { t.Helper(); b.lender.Dir = b.loginFile() }, "claude", true, lentLogin, nil},
+		"where nothing could be claimed": {func(t *testing.T, b *loanTest) {
 			t.Helper()
-			write(t, filepath.Join(b.lender.pathFor(b.file(), ".lock"), "x"), "")
+			writeFile(t, filepath.Join(b.lender.pathFor(b.loginFile(), ".lock"), "x"), "")
 		}, "claude", true, lentLogin, []string{renewedLogin}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, lentLogin)
-			id, err := b.lender.keepAside(note{Agent: "claude", File: b.file()}, []byte(renewedLogin), "why")
+			b := newLoanTest(t, lentLogin)
+			id, err := b.lender.keepAside(note{Agent: "claude", File: b.loginFile()}, []byte(renewedLogin), "why")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -266,8 +266,8 @@ func TestASwapLeavesEitherLoginInPlace(t *testing.T) {
 			if missing := errors.Is(err, loop.ErrNotFound); missing != (c.name == "gemini") {
 				t.Errorf("Swap = %v, want that the login is not found: %v", err, !missing)
 			}
-			if (err != nil) != c.fails || read(t, b.file()) != c.file {
-				t.Errorf("Swap = %+v, %v, and the file holds %s", s, err, read(t, b.file()))
+			if (err != nil) != c.fails || readFile(t, b.loginFile()) != c.file {
+				t.Errorf("Swap = %+v, %v, and the file holds %s", s, err, readFile(t, b.loginFile()))
 			}
 			all, _ := b.lender.readKept("")
 			var kept []string
@@ -284,15 +284,15 @@ func TestASwapLeavesEitherLoginInPlace(t *testing.T) {
 		t.Errorf("Find = %+v, %v without a folder, want that it is not found", k, err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	write(t, file, "")
+	writeFile(t, file, "")
 	if k, err := (Lender{Dir: file}).FindKept("claude"); err == nil || errors.Is(err, loop.ErrNotFound) {
 		t.Errorf("Find = %+v, %v in a file, want why it cannot be read", k, err)
 	}
 }
 
 func TestWhatIsNoLoginIsNeverGivenBack(t *testing.T) {
-	b := newBench(t, lentLogin)
-	n := note{Run: "rn_1", Agent: "claude", File: b.file(), Host: []byte(lentLogin), Renewed: []byte("no JSON"), Deserved: true}
+	b := newLoanTest(t, lentLogin)
+	n := note{Run: "rn_1", Agent: "claude", File: b.loginFile(), Host: []byte(lentLogin), Renewed: []byte("no JSON"), Deserved: true}
 	if r, err := b.lender.settleNote(t.Context(), n, ""); err == nil {
 		t.Errorf("settle = %+v in the place of the login that was lent", r)
 	}
@@ -308,27 +308,27 @@ func TestWhatIsNoLoginIsNeverGivenBack(t *testing.T) {
 	if r, err := b.lender.settleNote(t.Context(), n, "the run was refused"); err != nil || r.Back != Unchanged || r.Why != "" || r.Aside != "" {
 		t.Errorf("settle = %+v, %v of what nobody renewed", r, err)
 	}
-	if got := read(t, b.file()); got != lentLogin {
+	if got := readFile(t, b.loginFile()); got != lentLogin {
 		t.Errorf("the user's file is %s", got)
 	}
 }
 
 func TestAFileThatAProgramRemovedIsNoRenewedLogin(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	loan := b.lend(t)
-	remove(t, b.copied())
+	removeFile(t, b.copiedFile())
 	r, err := loan.EndTurn(true)
 	if err != nil || r.Back != Refused || r.Aside != "" || !strings.HasPrefix(r.Why, "the program's file cannot be read: ") {
 		t.Errorf("EndTurn = %+v, %v, want that nothing can be read", r, err)
 	}
-	nothingLeft(t, b)
-	b.inside = home(t.TempDir())
+	wantNothingLeft(t, b)
+	b.inside = diskHome(t.TempDir())
 	b.lend(t) // Another run can have it.
 }
 
 // A driver that does not say which host renews its login.
 func TestALoginIsNotReplacedWhereNobodyKnowsWhoRenewsIt(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	c := b.credential(t)
 	c.Renews = nil
 	loan, err := b.lender.Lend(t.Context(), c, b.inside)
@@ -338,13 +338,13 @@ func TestALoginIsNotReplacedWhereNobodyKnowsWhoRenewsIt(t *testing.T) {
 	if loan.HasRenewed() {
 		t.Error("it is renewed before the first turn")
 	}
-	write(t, b.copied(), renewedLogin)
+	writeFile(t, b.copiedFile(), renewedLogin)
 	if r, err := loan.EndTurn(true); err != nil || r.Back != Pending || !loan.HasRenewed() {
 		t.Errorf("EndTurn = %+v, %v, renewed: %v", r, err, loan.HasRenewed())
 	}
 	r, err := loan.Settle(t.Context(), "")
-	if err != nil || r.Back != Kept || r.Why != "pawl does not know which host renews it" || read(t, b.file()) != lentLogin {
-		t.Errorf("Settle = %+v, %v, and the file holds %s", r, err, read(t, b.file()))
+	if err != nil || r.Back != Kept || r.Why != "pawl does not know which host renews it" || readFile(t, b.loginFile()) != lentLogin {
+		t.Errorf("Settle = %+v, %v, and the file holds %s", r, err, readFile(t, b.loginFile()))
 	}
 	if loan.Close(); loan.HasRenewed() {
 		t.Error("it is renewed behind its end")
@@ -354,13 +354,13 @@ func TestALoginIsNotReplacedWhereNobodyKnowsWhoRenewsIt(t *testing.T) {
 func TestAFileThatCannotBeReplacedStaysAsItIs(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	write(t, file, "old")
+	writeFile(t, file, "old")
 	if err := replaceFile(filepath.Join(file, "below"), []byte("new"), nil); err == nil {
 		t.Error("a file was made below a file")
 	}
-	write(t, filepath.Join(dir, ".file.pawl"), "what a process that was killed has left")
-	if err := replaceFile(file, []byte("old"), nil); err != nil || read(t, file) != "old" {
-		t.Errorf("replace = %v beside what another one left, and the file holds %q", err, read(t, file))
+	writeFile(t, filepath.Join(dir, ".file.pawl"), "what a process that was killed has left")
+	if err := replaceFile(file, []byte("old"), nil); err != nil || readFile(t, file) != "old" {
+		t.Errorf("replace = %v beside what another one left, and the file holds %q", err, readFile(t, file))
 	}
 	nowhere := filepath.Join(dir, "nowhere")
 	if err := os.Symlink("nothing", nowhere); err != nil {
@@ -377,11 +377,11 @@ func TestAFileThatCannotBeReplacedStaysAsItIs(t *testing.T) {
 	})
 	err := replaceFile(file, []byte("new"), nil)
 	stop()
-	if _, left := os.Lstat(filepath.Join(dir, ".file.pawl")); !errors.Is(err, syscall.EIO) || read(t, file) != "old" || left == nil {
-		t.Errorf("replace = %v on a disk that fails, and the file holds %q", err, read(t, file))
+	if _, left := os.Lstat(filepath.Join(dir, ".file.pawl")); !errors.Is(err, syscall.EIO) || readFile(t, file) != "old" || left == nil {
+		t.Errorf("replace = %v on a disk that fails, and the file holds %q", err, readFile(t, file))
 	}
-	block(t, file)
-	if err := replaceFile(file, []byte("new"), nil); err == nil || read(t, file) != "old" {
-		t.Errorf("replace = %v, and the file holds %q", err, read(t, file))
+	blockFile(t, file)
+	if err := replaceFile(file, []byte("new"), nil); err == nil || readFile(t, file) != "old" {
+		t.Errorf("replace = %v, and the file holds %q", err, readFile(t, file))
 	}
 }

@@ -105,7 +105,7 @@ func TestACredentialIsFoundWhereTheMachineHasOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.want.Home, c.want.Now = t.TempDir(), now
 			for file, text := range c.files {
-				write(t, filepath.Join(c.want.Home, filepath.FromSlash(file)), text)
+				writeFile(t, filepath.Join(c.want.Home, filepath.FromSlash(file)), text)
 			}
 			got, err := Find(c.want)
 			if err != nil {
@@ -196,7 +196,7 @@ func TestACredentialThatIsNotThereIsAFaultWithItsFix(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.want.Home, c.want.Now = t.TempDir(), now
 			for file, text := range c.files {
-				write(t, filepath.Join(c.want.Home, filepath.FromSlash(file)), text)
+				writeFile(t, filepath.Join(c.want.Home, filepath.FromSlash(file)), text)
 			}
 			got, err := Find(c.want)
 			f, ok := errors.AsType[*loop.Fault](err)
@@ -267,7 +267,7 @@ func TestALoginIsLookedForWhereVariablesPutIt(t *testing.T) {
 			below := strings.TrimPrefix(file, map[string]string{
 				"CLAUDE_CONFIG_DIR": ".claude/", "CODEX_HOME": ".codex/", "XDG_DATA_HOME": ".local/share/", "XDG_CONFIG_HOME": ".config/",
 			}[variable])
-			write(t, filepath.Join(dir, below), `{"access_token":"0123456789abcdef"}`)
+			writeFile(t, filepath.Join(dir, below), `{"access_token":"0123456789abcdef"}`)
 			p := agent.Profile{Name: "x", Login: agent.Login{Files: []string{file}}}
 			c, err := Find(Want{Profile: p, Environ: []string{variable + "=" + dir}, Home: t.TempDir(), Now: now})
 			if err != nil {
@@ -281,20 +281,20 @@ func TestALoginIsLookedForWhereVariablesPutIt(t *testing.T) {
 }
 
 func TestALoginBehindALinkIsLentFromWhereItLies(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	real := filepath.Join(t.TempDir(), "shared.json")
-	if err := errors.Join(os.Rename(b.file(), real), os.Symlink(real, b.file())); err != nil {
+	if err := errors.Join(os.Rename(b.loginFile(), real), os.Symlink(real, b.loginFile())); err != nil {
 		t.Fatal(err)
 	}
 	loan := b.lend(t)
-	write(t, b.copied(), renewedLogin)
+	writeFile(t, b.copiedFile(), renewedLogin)
 	if r, err := loan.Return(t.Context()); err != nil || r.Back != Renewed {
 		t.Fatalf("Return = %+v, %v", r, err)
 	}
-	if info, err := os.Lstat(b.file()); err != nil || info.Mode()&os.ModeSymlink == 0 {
+	if info, err := os.Lstat(b.loginFile()); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the user's link is %v, %v", info, err)
 	}
-	if got := read(t, real); got != renewedLogin {
+	if got := readFile(t, real); got != renewedLogin {
 		t.Errorf("the login is %s", got)
 	}
 }

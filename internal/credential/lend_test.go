@@ -18,22 +18,22 @@ import (
 )
 
 func TestALoginIsCopiedForTheProgramAlone(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	b.lend(t)
-	if got := read(t, b.copied()); got != lentLogin {
+	if got := readFile(t, b.copiedFile()); got != lentLogin {
 		t.Errorf("the copy is %s", got)
 	}
-	if info, err := os.Stat(b.copied()); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(b.copiedFile()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the copy is %v, %v", info.Mode(), err)
 	}
 }
 
 func TestALoginIsLentToOneRunAtATime(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	loan := b.lend(t)
 	other := b.lender
 	other.Holder = loop.Holder{PID: 1, Node: "elsewhere"}
-	_, err := other.Lend(t.Context(), b.credential(t), home(t.TempDir()))
+	_, err := other.Lend(t.Context(), b.credential(t), diskHome(t.TempDir()))
 	held, ok := errors.AsType[*loop.HeldError](err)
 	if !ok || held.Holder != b.lender.Holder || !strings.Contains(err.Error(), "the login ~/.claude/.credentials.json is held by process 4711 on here") {
 		t.Fatalf("Lend = %v, want who holds it", err)
@@ -41,7 +41,7 @@ func TestALoginIsLentToOneRunAtATime(t *testing.T) {
 	if _, err := loan.Return(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	again, err := other.Lend(t.Context(), b.credential(t), home(t.TempDir()))
+	again, err := other.Lend(t.Context(), b.credential(t), diskHome(t.TempDir()))
 	if err != nil {
 		t.Fatalf("Lend after Return = %v", err)
 	}
@@ -51,10 +51,10 @@ func TestALoginIsLentToOneRunAtATime(t *testing.T) {
 }
 
 func TestAClaimNamesItsNewestHolderAlone(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	long := b.lender
 	long.Holder = loop.Holder{PID: 1234567, Node: strings.Repeat("long", 20)}
-	loan, err := long.Lend(t.Context(), b.credential(t), home(t.TempDir()))
+	loan, err := long.Lend(t.Context(), b.credential(t), diskHome(t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,26 +62,26 @@ func TestAClaimNamesItsNewestHolderAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.lend(t)
-	_, err = long.Lend(t.Context(), b.credential(t), home(t.TempDir()))
+	_, err = long.Lend(t.Context(), b.credential(t), diskHome(t.TempDir()))
 	if held, ok := errors.AsType[*loop.HeldError](err); !ok || held.Holder != b.lender.Holder {
 		t.Errorf("Lend = %v, want that %+v holds it", err, b.lender.Holder)
 	}
 }
 
 func TestALoginThatARunHasIsNotSwapped(t *testing.T) {
-	b := newBench(t, lentLogin)
-	if _, err := b.lender.keepAside(note{Agent: "claude", File: b.file()}, []byte(renewedLogin), "why"); err != nil {
+	b := newLoanTest(t, lentLogin)
+	if _, err := b.lender.keepAside(note{Agent: "claude", File: b.loginFile()}, []byte(renewedLogin), "why"); err != nil {
 		t.Fatal(err)
 	}
 	b.lend(t)
 	_, err := b.lender.SwapLogin(t.Context(), "claude", "test")
-	if _, held := errors.AsType[*loop.HeldError](err); !held || read(t, b.file()) != lentLogin {
-		t.Errorf("Swap = %v, and the file holds %s; want that it is held", err, read(t, b.file()))
+	if _, held := errors.AsType[*loop.HeldError](err); !held || readFile(t, b.loginFile()) != lentLogin {
+		t.Errorf("Swap = %v, and the file holds %s; want that it is held", err, readFile(t, b.loginFile()))
 	}
 }
 
-// Whoever cannot write down that a login is lent must not lend it: a run that
-// died with it would be forgotten.
+// If the note of a loan cannot be written, the login must not be lent: nobody would
+// know of a run that died with it.
 func TestALoginIsNotLentWithoutANoteOfIt(t *testing.T) {
 	for name, block := range map[string]func(l Lender, file string) string{
 		"the claim cannot be made":                func(l Lender, file string) string { return filepath.Join(l.pathFor(file, ".lock"), "x") },
@@ -92,14 +92,14 @@ func TestALoginIsNotLentWithoutANoteOfIt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, lentLogin)
+			b := newLoanTest(t, lentLogin)
 			c := b.credential(t)
-			write(t, block(b.lender, c.File), "")
+			writeFile(t, block(b.lender, c.File), "")
 			loan, err := b.lender.Lend(t.Context(), c, b.inside)
 			if _, ok := errors.AsType[*loop.Fault](err); !ok {
 				t.Errorf("Lend = %+v, %v, want a fault", loan, err)
 			}
-			if _, err := os.Lstat(b.copied()); err == nil {
+			if _, err := os.Lstat(b.copiedFile()); err == nil {
 				t.Error("the login was copied")
 			}
 		})
@@ -107,16 +107,16 @@ func TestALoginIsNotLentWithoutANoteOfIt(t *testing.T) {
 }
 
 func TestTwoLoginsAreLentAtTheSameTime(t *testing.T) {
-	b, other := newBench(t, lentLogin), newBench(t, lentLogin)
+	b, other := newLoanTest(t, lentLogin), newLoanTest(t, lentLogin)
 	other.lender.Dir = b.lender.Dir
 	b.lend(t)
 	other.lend(t)
 }
 
 func TestWhatIsNoLoginIsNotLent(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	c := b.credential(t)
-	if err := os.Remove(b.file()); err != nil {
+	if err := os.Remove(b.loginFile()); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]Credential{"a key": {Auth: loop.AuthInject}, "a file that is gone": c, "none": {}, "a token": {Auth: loop.AuthLend}} {
@@ -128,22 +128,22 @@ func TestWhatIsNoLoginIsNotLent(t *testing.T) {
 			}
 		})
 	}
-	write(t, b.file(), lentLogin)
+	writeFile(t, b.loginFile(), lentLogin)
 	b.lend(t)
 }
 
 func TestLoginsOfMCPServersAreNotLentAndNotLost(t *testing.T) {
 	const servers = `"mcpOAuth":{"docs|1":{"accessToken":"mcp-secret-token","serverUrl":"https://docs.example.com"}},`
-	b := newBench(t, "{"+servers+lentLogin[1:])
+	b := newLoanTest(t, "{"+servers+lentLogin[1:])
 	loan := b.lend(t)
-	if got := read(t, b.copied()); strings.Contains(got, "mcp") || !strings.Contains(got, "sk-ant-oat01-first-access") {
+	if got := readFile(t, b.copiedFile()); strings.Contains(got, "mcp") || !strings.Contains(got, "sk-ant-oat01-first-access") {
 		t.Errorf("the copy is %s", got)
 	}
-	write(t, b.copied(), renewedLogin)
+	writeFile(t, b.copiedFile(), renewedLogin)
 	if r, err := loan.Return(t.Context()); err != nil || r.Back != Renewed {
 		t.Fatalf("Return = %+v, %v", r, err)
 	}
-	got := read(t, b.file())
+	got := readFile(t, b.loginFile())
 	for _, part := range []string{"mcp-secret-token", "https://docs.example.com", "sk-ant-oat01-second-access", "1795296000000"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%s is not in %s", part, got)
@@ -152,9 +152,9 @@ func TestLoginsOfMCPServersAreNotLentAndNotLost(t *testing.T) {
 }
 
 func TestAttack077TokensOfALentLoginAreHidden(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	loan := b.lend(t)
-	write(t, b.copied(), renewedLogin)
+	writeFile(t, b.copiedFile(), renewedLogin)
 	hide := redact.New(loan.Secrets()...)
 	if refused := hide.Refused(); len(refused) != 0 {
 		t.Errorf("the redactor refuses %v", refused)
@@ -165,7 +165,7 @@ func TestAttack077TokensOfALentLoginAreHidden(t *testing.T) {
 		}
 	}
 	before := len(loan.Secrets())
-	write(t, b.copied(), "token: sk-ant-oat01-in-a-file-that-is-no-login\n"+strings.Repeat("#", mostLogin))
+	writeFile(t, b.copiedFile(), "token: sk-ant-oat01-in-a-file-that-is-no-login\n"+strings.Repeat("#", mostLogin))
 	if after := loan.Secrets(); len(after) != before/2 {
 		t.Errorf("%d secrets with a file that is too large to be a login, want the %d that were lent", len(after), before/2)
 	}
@@ -197,7 +197,7 @@ func TestSecretsAreFoundInEveryFormOfALogin(t *testing.T) {
 }
 
 // TestALoginOutlivesAProcessThatIsKilled kills a run with a login at every
-// point, after its program renewed it, and looks what the next one finds.
+// point, after its program renewed it, and checks what the next one finds.
 func TestALoginOutlivesAProcessThatIsKilled(t *testing.T) {
 	if user := os.Getenv("LEND_FROM"); user != "" {
 		runAndDie(t, user)
@@ -208,8 +208,8 @@ func TestALoginOutlivesAProcessThatIsKilled(t *testing.T) {
 		"": {}, "credential.back.before": {deserved: true}, "credential.back.after": {deserved: true},
 	} {
 		t.Run("at "+point, func(t *testing.T) {
-			b := newBench(t, lentLogin)
-			kill(t, b, point)
+			b := newLoanTest(t, lentLogin)
+			killAtPoint(t, b, point)
 			next := b.lender
 			next.Run, next.Reopen = "rn_2", func(run string) (agent.Home, error) {
 				if run != "rn_1" {
@@ -220,14 +220,14 @@ func TestALoginOutlivesAProcessThatIsKilled(t *testing.T) {
 			if !c.lost {
 				// Killed right after the copy, the program was never started; that its
 				// file is there lets it be renewed here.
-				write(t, b.copied(), renewedLogin)
+				writeFile(t, b.copiedFile(), renewedLogin)
 			}
-			fresh := home(t.TempDir())
+			fresh := diskHome(t.TempDir())
 			loan, err := next.Lend(t.Context(), b.credential(t), fresh)
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Only of a run that came to its end it is known whether it was refused.
+			// Only if a run came to its end is it known whether it was refused.
 			want, kept := lentLogin, renewedLogin
 			switch {
 			case c.deserved:
@@ -235,13 +235,13 @@ func TestALoginOutlivesAProcessThatIsKilled(t *testing.T) {
 			case c.lost:
 				kept = ""
 			}
-			if got := read(t, b.file()); got != want {
+			if got := readFile(t, b.loginFile()); got != want {
 				t.Errorf("after %+v the user's file is %s", loan.Before, got)
 			}
 			if list, err := b.lender.readKept("claude"); err != nil || kept == "" != (len(list) == 0) || kept != "" && string(list[0].Login) != kept {
 				t.Errorf("kept are %+v, %v, want %q", list, err, kept)
 			}
-			b.kept(t, loan.Before.Aside) // What it names is there.
+			b.keptText(t, loan.Before.Aside) // It exists.
 			if there := loan.Before.Back == Renewed && loan.Before.Why == "run rn_1 renewed it"; there != (point == "credential.back.after") {
 				t.Errorf("of the dead run came back %+v", loan.Before)
 			}
@@ -251,13 +251,13 @@ func TestALoginOutlivesAProcessThatIsKilled(t *testing.T) {
 			if r, err := loan.Return(t.Context()); err != nil || r.Back != Unchanged {
 				t.Errorf("Return = %+v, %v", r, err)
 			}
-			nothingLeft(t, b)
+			wantNothingLeft(t, b)
 		})
 	}
 }
 
-// kill runs the test in a process that dies at a point, or with its loan.
-func kill(t *testing.T, b bench, point string) {
+// killAtPoint runs the test in a process that dies at a point, or with its loan.
+func killAtPoint(t *testing.T, b loanTest, point string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestALoginOutlivesAProcessThatIsKilled$")
 	cmd.Env = append(os.Environ(), "LEND_FROM="+b.user, "LEND_TO="+string(b.inside), "LEND_DIR="+b.lender.Dir)
@@ -290,12 +290,12 @@ func kill(t *testing.T, b bench, point string) {
 
 func runAndDie(t *testing.T, user string) {
 	t.Helper()
-	b := bench{user: user, inside: home(os.Getenv("LEND_TO")), lender: Lender{Dir: os.Getenv("LEND_DIR"), Run: "rn_1"}}
+	b := loanTest{user: user, inside: diskHome(os.Getenv("LEND_TO")), lender: Lender{Dir: os.Getenv("LEND_DIR"), Run: "rn_1"}}
 	loan, err := b.lender.Lend(t.Context(), b.credential(t), b.inside)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, b.copied(), renewedLogin)
+	writeFile(t, b.copiedFile(), renewedLogin)
 	if os.Getenv("PAWL_CRASH_AT") == "" {
 		os.Stdout.WriteString("renewed\n")
 		time.Sleep(time.Minute) // A select without cases would be a deadlock, and end it.
@@ -304,10 +304,10 @@ func runAndDie(t *testing.T, user string) {
 	t.Fatalf("it lives, after %v", err)
 }
 
-// nothingLeft looks for files that only a loan that lasts may have.
-func nothingLeft(t *testing.T, b bench) {
+// wantNothingLeft checks that there are no files that only a loan may have.
+func wantNothingLeft(t *testing.T, b loanTest) {
 	t.Helper()
-	for _, dir := range []string{b.lender.Dir, filepath.Dir(b.file())} {
+	for _, dir := range []string{b.lender.Dir, filepath.Dir(b.loginFile())} {
 		all, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -321,22 +321,22 @@ func nothingLeft(t *testing.T, b bench) {
 }
 
 func TestAHomeThatIsGoneEndsTheLoanOfADeadRun(t *testing.T) {
-	b := newBench(t, lentLogin)
-	kill(t, b, "")
+	b := newLoanTest(t, lentLogin)
+	killAtPoint(t, b, "")
 	b.lender.Reopen = func(string) (agent.Home, error) { return nil, os.ErrNotExist }
 	loan := b.lend(t)
 	if loan.Before.Aside != "" || loan.Before.Back != Kept || !strings.Contains(loan.Before.Why, "rn_1") {
 		t.Errorf("of the dead run came back %+v", loan.Before)
 	}
-	if got := read(t, b.copied()); got != lentLogin {
+	if got := readFile(t, b.copiedFile()); got != lentLogin {
 		t.Errorf("the copy is %s", got)
 	}
 }
 
 func TestALoginThatCannotBeStoredIsGivenBackByTheNextRun(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	loan := b.lend(t)
-	write(t, b.copied(), renewedLogin)
+	writeFile(t, b.copiedFile(), renewedLogin)
 	plan, err := fault.Parse("credential.back.before=ENOSPC")
 	if err != nil {
 		t.Fatal(err)
@@ -344,15 +344,15 @@ func TestALoginThatCannotBeStoredIsGivenBackByTheNextRun(t *testing.T) {
 	if r, err := loan.Return(fault.With(t.Context(), plan)); err == nil {
 		t.Fatalf("Return = %+v on a full disk", r)
 	}
-	if got := read(t, b.file()); got != lentLogin {
+	if got := readFile(t, b.loginFile()); got != lentLogin {
 		t.Errorf("the user's file is %s", got)
 	}
 	b.lender.Reopen = func(string) (agent.Home, error) { return b.inside, nil }
-	next, err := b.lender.Lend(t.Context(), b.credential(t), home(t.TempDir()))
+	next, err := b.lender.Lend(t.Context(), b.credential(t), diskHome(t.TempDir()))
 	if err != nil || next.Before.Back != Renewed {
 		t.Fatalf("Lend = %+v, %v", next, err)
 	}
-	if got := read(t, b.file()); got != renewedLogin {
+	if got := readFile(t, b.loginFile()); got != renewedLogin {
 		t.Errorf("the user's file is %s", got)
 	}
 	if _, err := next.Return(t.Context()); err != nil {

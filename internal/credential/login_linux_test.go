@@ -14,11 +14,11 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// A file of the kernel that is only written cannot be read by root either.
+// A write-only file of the kernel cannot be read even by root.
 func TestALoginThatCannotBeReadIsNotAnEmptyOne(t *testing.T) {
-	b := newBench(t, lentLogin)
-	remove(t, b.file())
-	if err := os.Symlink("/proc/sys/vm/drop_caches", b.file()); err != nil {
+	b := newLoanTest(t, lentLogin)
+	removeFile(t, b.loginFile())
+	if err := os.Symlink("/proc/sys/vm/drop_caches", b.loginFile()); err != nil {
 		t.Fatal(err)
 	}
 	got, err := Find(Want{Profile: claude, Auth: loop.AuthLend, Home: b.user, Now: now})
@@ -30,7 +30,7 @@ func TestALoginThatCannotBeReadIsNotAnEmptyOne(t *testing.T) {
 
 func TestAnOwnerThatCannotBeSetIsAnError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	write(t, file, "text")
+	writeFile(t, file, "text")
 	f, err := os.OpenFile(file, unix.O_PATH, 0) // Nothing of such a file can be changed.
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestAnOwnerThatCannotBeSetIsAnError(t *testing.T) {
 	}
 }
 
-// anothers is a file of somebody else.
+// anothers is the file info of a file of somebody else.
 type anothers struct{ fs.FileInfo }
 
 func (anothers) Sys() any { return &syscall.Stat_t{Uid: 4711, Gid: 4711} }

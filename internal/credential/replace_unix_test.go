@@ -20,8 +20,8 @@ func TestALoginKeepsItsGroup(t *testing.T) {
 		groups = append(groups, 1)
 	}
 	file := filepath.Join(t.TempDir(), "login.json")
-	write(t, file, "old")
-	for _, group := range groups { // A user's own is the only one that some have.
+	writeFile(t, file, "old")
+	for _, group := range groups { // Some users have no other group than their own.
 		if err := os.Chown(file, -1, group); err != nil {
 			t.Fatal(err)
 		}
@@ -38,14 +38,14 @@ func TestALoginKeepsItsGroup(t *testing.T) {
 	}
 }
 
-// nobodys is a file of a system without owners.
+// nobodys is the file info of a file on a system without owners.
 type nobodys struct{ fs.FileInfo }
 
 func (nobodys) Sys() any { return nil }
 
 func TestAFileIsGivenToAnOwnerWhoIsKnown(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	write(t, file, "text")
+	writeFile(t, file, "text")
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)

@@ -40,12 +40,12 @@ var (
 	command = agent.Profile{Name: "command", AnyProvider: true}
 )
 
-// home is a program's home on a disk.
-type home string
+// diskHome is a program's home in a directory.
+type diskHome string
 
-func (h home) Path() string { return string(h) }
+func (h diskHome) Path() string { return string(h) }
 
-func (h home) Write(name string, content []byte) error {
+func (h diskHome) Write(name string, content []byte) error {
 	path := filepath.Join(string(h), filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (h home) Write(name string, content []byte) error {
 	return os.WriteFile(path, content, 0o600)
 }
 
-func (h home) Read(name string) ([]byte, error) {
+func (h diskHome) Read(name string) ([]byte, error) {
 	path := filepath.Join(string(h), filepath.FromSlash(name))
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return nil, errors.Join(err, errors.New("it is not a file"))
@@ -66,30 +66,30 @@ func (h home) Read(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 1<<20))
 }
 
-// bench is a user with a login, and a run that wants it.
-type bench struct {
+// loanTest is a user with a login, and a run that needs it.
+type loanTest struct {
 	user   string // the home of the user
-	inside home
+	inside diskHome
 	lender Lender
 }
 
-func newBench(t *testing.T, login string) bench {
+func newLoanTest(t *testing.T, login string) loanTest {
 	t.Helper()
-	b := bench{user: t.TempDir(), inside: home(t.TempDir())}
-	// A pattern would not find what is below such a name.
+	b := loanTest{user: t.TempDir(), inside: diskHome(t.TempDir())}
+	// If the name were used as a pattern, nothing below it would be found.
 	b.lender = Lender{Dir: filepath.Join(t.TempDir(), "a[b", "logins"), Holder: loop.Holder{PID: 4711, Node: "here"}, Run: "rn_1"}
-	write(t, b.file(), login)
+	writeFile(t, b.loginFile(), login)
 	return b
 }
 
-func (b bench) file() string { return filepath.Join(b.user, ".claude", ".credentials.json") }
+func (b loanTest) loginFile() string { return filepath.Join(b.user, ".claude", ".credentials.json") }
 
-// copied is the login as the program sees it.
-func (b bench) copied() string {
+// copiedFile returns the path of the login in the program's home.
+func (b loanTest) copiedFile() string {
 	return filepath.Join(string(b.inside), ".claude", ".credentials.json")
 }
 
-func (b bench) credential(t *testing.T) Credential {
+func (b loanTest) credential(t *testing.T) Credential {
 	t.Helper()
 	c, err := Find(Want{Profile: claude, Auth: loop.AuthLend, Home: b.user, Now: now})
 	if err != nil {
@@ -98,7 +98,7 @@ func (b bench) credential(t *testing.T) Credential {
 	return c
 }
 
-func (b bench) lend(t *testing.T) *Loan {
+func (b loanTest) lend(t *testing.T) *Loan {
 	t.Helper()
 	loan, err := b.lender.Lend(t.Context(), b.credential(t), b.inside)
 	if err != nil {
@@ -108,7 +108,7 @@ func (b bench) lend(t *testing.T) *Loan {
 	return loan
 }
 
-func write(t *testing.T, path, text string) {
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func read(t *testing.T, path string) string {
+func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -127,7 +127,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// Return ends a loan as a run of one turn does, in which the vendor answered.
+// Return ends a loan as a run does that has one turn, in which the vendor answered.
 func (l *Loan) Return(ctx context.Context) (Returned, error) {
 	defer l.Close()
 	r, err := l.EndTurn(true)
@@ -140,8 +140,8 @@ func (l *Loan) Return(ctx context.Context) (Returned, error) {
 	return r, err
 }
 
-// kept is the login that is kept by an id, and empty for none.
-func (b bench) kept(t *testing.T, id string) string {
+// keptText returns the kept login with an id, "" for an empty id.
+func (b loanTest) keptText(t *testing.T, id string) string {
 	t.Helper()
 	if id == "" {
 		return ""

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-func parsed(t *testing.T, text string) form {
+func mustParse(t *testing.T, text string) form {
 	t.Helper()
 	f, err := parseLogin([]byte(text))
 	if err != nil {
@@ -50,13 +50,13 @@ func TestARenewalBringsOnlyWhatDescribesALoginAndItsTimes(t *testing.T) {
 		`"clientId":"a"`: true, `"client_id":1`: true, `"clientId":null`: false, `"clientId":{}`: false, `"clientIds":"a"`: false,
 		`"token":"a"`: false, `"hook":"a"`: false,
 	} {
-		err := sameForm(form{}, parsed(t, "{"+member+"}"))
+		err := sameForm(form{}, mustParse(t, "{"+member+"}"))
 		if (err == nil) != may {
 			t.Errorf("%s comes: %v, want that it may: %v", member, err, may)
 		}
 	}
 	for member, may := range map[string]bool{`"subscriptionType":"a"`: true, `"rateLimitTier":"a"`: true, `"expiresAt":1`: true, `"last_refresh":1`: true, `"token":"a"`: false, `"clientId":"a"`: false, `"x":1`: false} {
-		if err := sameForm(parsed(t, "{"+member+"}"), form{}); (err == nil) != may {
+		if err := sameForm(mustParse(t, "{"+member+"}"), form{}); (err == nil) != may {
 			t.Errorf("%s goes: %v, want that it may: %v", member, err, may)
 		}
 	}
@@ -68,7 +68,7 @@ func TestARenewalBringsOnlyWhatDescribesALoginAndItsTimes(t *testing.T) {
 		{`"token":"a"`, `"token":"a b"`}: true, {`"token":"a"`, `"token":"a\tb"`}: false, {`"token":"a"`, `"token":"é"`}: false, {`"token":"a"`, `"token":""`}: false,
 		{`"token":true`, `"token":false`}: false, {`"a":{"token":"x"}`, `"a":{"token":"y"}`}: true, {`"a":{"token":"x"}`, `"a":{"token":"x","b":1}`}: false,
 	} {
-		if err := sameForm(parsed(t, "{"+change[0]+"}"), parsed(t, "{"+change[1]+"}")); (err == nil) != may {
+		if err := sameForm(mustParse(t, "{"+change[0]+"}"), mustParse(t, "{"+change[1]+"}")); (err == nil) != may {
 			t.Errorf("%s becomes %s: %v, want that it may: %v", change[0], change[1], err, may)
 		}
 	}
@@ -91,7 +91,7 @@ func TestTheEndOfALoginIsReadInEachOfItsForms(t *testing.T) {
 		`{"issuedAt":1795267200000}`:                          {},
 		`{"a":{"expires":5},"b":[{"expires":9}],"expires":7}`: time.Unix(9, 0),
 	} {
-		if got := latestTime(parsed(t, text)); !got.Equal(want) {
+		if got := latestTime(mustParse(t, text)); !got.Equal(want) {
 			t.Errorf("%s ends at %v, want %v", text, got, want)
 		}
 	}
@@ -143,7 +143,7 @@ func TestALoginIsReadUpToItsBounds(t *testing.T) {
 			t.Errorf("%s: parse = %v, want that it is read: %v", name, err, c.ok)
 		}
 	}
-	if got := parsed(t, `{"a":[1,"b",null,true],"c":{"d":[]}}`); !cmp.Equal(got, form{"a": []any{json.Number("1"), "b", nil, true}, "c": form{"d": []any{}}}) {
+	if got := mustParse(t, `{"a":[1,"b",null,true],"c":{"d":[]}}`); !cmp.Equal(got, form{"a": []any{json.Number("1"), "b", nil, true}, "c": form{"d": []any{}}}) {
 		t.Errorf("parse = %#v", got)
 	}
 }
@@ -322,7 +322,7 @@ func TestADeadLoginIsNotLent(t *testing.T) {
 		"a token that never ends":         {`{"access":"0123-4567"}`, ""},
 	} {
 		user := t.TempDir()
-		write(t, filepath.Join(user, claudeFile), c.text)
+		writeFile(t, filepath.Join(user, claudeFile), c.text)
 		_, err := Find(Want{Profile: claude, Auth: loop.AuthLend, Home: user, Now: now})
 		if c.why == "" && err != nil || c.why != "" && (err == nil || !strings.Contains(err.Error(), c.why)) {
 			t.Errorf("%s: %v, want %q", name, err, c.why)
@@ -353,7 +353,7 @@ func TestWhereALoginIsLookedForIsWrittenAsPeopleDo(t *testing.T) {
 func TestALoginBehindALoopOfLinksIsNamed(t *testing.T) {
 	user := t.TempDir()
 	path := filepath.Join(user, claudeFile)
-	write(t, path, "")
+	writeFile(t, path, "")
 	if err := errors.Join(os.Remove(path), os.Symlink(path, path)); err != nil {
 		t.Fatal(err)
 	}
@@ -364,9 +364,9 @@ func TestALoginBehindALoopOfLinksIsNamed(t *testing.T) {
 
 func TestAFileIsReplacedOnlyIfItIsWhatItWas(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "login.json")
-	write(t, path, "old")
-	if err := overwriteFile(t.Context(), path, []byte("older"), []byte("new")); err == nil || read(t, path) != "old" {
-		t.Errorf("overwrite = %v, and the file holds %s", err, read(t, path))
+	writeFile(t, path, "old")
+	if err := overwriteFile(t.Context(), path, []byte("older"), []byte("new")); err == nil || readFile(t, path) != "old" {
+		t.Errorf("overwrite = %v, and the file holds %s", err, readFile(t, path))
 	}
 	if all, err := os.ReadDir(filepath.Dir(path)); err != nil || len(all) != 1 {
 		t.Errorf("beside it lies %v, %v", all, err)
@@ -374,18 +374,18 @@ func TestAFileIsReplacedOnlyIfItIsWhatItWas(t *testing.T) {
 	if err := replaceFile(filepath.Join(path, "below"), []byte("new"), nil); err == nil {
 		t.Error("a file below a file was written")
 	}
-	if err := overwriteFile(t.Context(), path, []byte("old"), []byte("new")); err != nil || read(t, path) != "new" {
-		t.Errorf("overwrite = %v, and the file holds %s", err, read(t, path))
+	if err := overwriteFile(t.Context(), path, []byte("old"), []byte("new")); err != nil || readFile(t, path) != "new" {
+		t.Errorf("overwrite = %v, and the file holds %s", err, readFile(t, path))
 	}
 }
 
 func TestALoginIsNotSwappedForWhatIsNoFile(t *testing.T) {
-	b := newBench(t, lentLogin)
-	if _, err := b.lender.keepAside(note{Agent: "claude", File: b.file()}, []byte(renewedLogin), "why"); err != nil {
+	b := newLoanTest(t, lentLogin)
+	if _, err := b.lender.keepAside(note{Agent: "claude", File: b.loginFile()}, []byte(renewedLogin), "why"); err != nil {
 		t.Fatal(err)
 	}
-	remove(t, b.file())
-	write(t, filepath.Join(b.file(), "x"), "x")
+	removeFile(t, b.loginFile())
+	writeFile(t, filepath.Join(b.loginFile(), "x"), "x")
 	_, err := b.lender.SwapLogin(t.Context(), "claude", "test")
 	if f, ok := errors.AsType[*loop.Fault](err); !ok || !strings.Contains(f.Why, "not a regular file") {
 		t.Errorf("Swap = %v, want that it is not a regular file", err)
@@ -393,10 +393,10 @@ func TestALoginIsNotSwappedForWhatIsNoFile(t *testing.T) {
 }
 
 func TestAHomeThatCannotBeWrittenGetsNoLogin(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	file := filepath.Join(t.TempDir(), "file")
-	write(t, file, "")
-	if _, err := b.lender.Lend(t.Context(), b.credential(t), home(file)); err == nil {
+	writeFile(t, file, "")
+	if _, err := b.lender.Lend(t.Context(), b.credential(t), diskHome(file)); err == nil {
 		t.Error("Lend says that the login is there")
 	}
 }
@@ -414,10 +414,10 @@ func TestAHostIsAVendorsByItsNameAlone(t *testing.T) {
 }
 
 func TestKeptLoginsAreListedTheNewestFirst(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	var ids []string
 	for i, login := range []string{renewedLogin, newestLogin, otherLogin} {
-		n := note{Agent: "claude", From: "~/x", File: b.file(), Run: "rn_1"}
+		n := note{Agent: "claude", From: "~/x", File: b.loginFile(), Run: "rn_1"}
 		if i == 2 {
 			n.Agent = "codex"
 		}
@@ -430,8 +430,8 @@ func TestKeptLoginsAreListedTheNewestFirst(t *testing.T) {
 		}
 		ids = append(ids, id)
 	}
-	write(t, filepath.Join(b.lender.Dir, "other.kept"), `{"id":"another"}`)
-	write(t, filepath.Join(b.lender.Dir, "broken.kept"), `{`)
+	writeFile(t, filepath.Join(b.lender.Dir, "other.kept"), `{"id":"another"}`)
+	writeFile(t, filepath.Join(b.lender.Dir, "broken.kept"), `{`)
 	list, err := b.lender.ListKept()
 	if err != nil || len(list) != 3 || list[0].ID != ids[2] || list[1].ID != ids[1] || list[2].ID != ids[0] || !list[1].At.Equal(now.Add(time.Hour)) || list[0].Why != "why" || list[0].From != "~/x" {
 		t.Errorf("List = %+v, %v, want %v from the end", list, err, ids)

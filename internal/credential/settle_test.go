@@ -14,22 +14,22 @@ import (
 )
 
 func TestARenewedLoginComesBack(t *testing.T) {
-	b := newBench(t, lentLogin)
-	if err := os.Chmod(b.file(), 0o640); err != nil {
+	b := newLoanTest(t, lentLogin)
+	if err := os.Chmod(b.loginFile(), 0o640); err != nil {
 		t.Fatal(err)
 	}
 	loan := b.lend(t)
-	write(t, b.copied(), renewedLogin)
-	if r, err := loan.Return(t.Context()); err != nil || r.Back != Renewed || b.kept(t, r.Aside) != lentLogin {
+	writeFile(t, b.copiedFile(), renewedLogin)
+	if r, err := loan.Return(t.Context()); err != nil || r.Back != Renewed || b.keptText(t, r.Aside) != lentLogin {
 		t.Fatalf("Return = %+v, %v, want that it is renewed and the old one kept", r, err)
 	}
-	if got := read(t, b.file()); got != renewedLogin {
+	if got := readFile(t, b.loginFile()); got != renewedLogin {
 		t.Errorf("the user's file is %s", got)
 	}
-	if info, err := os.Stat(b.file()); err != nil || info.Mode().Perm() != 0o640 {
+	if info, err := os.Stat(b.loginFile()); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("its mode is %v, %v", info.Mode(), err)
 	}
-	nothingLeft(t, b)
+	wantNothingLeft(t, b)
 	if r, err := loan.Return(t.Context()); err != nil || r.Back != Unchanged {
 		t.Errorf("a second Return = %+v, %v", r, err)
 	}
@@ -76,39 +76,39 @@ func TestWhatProgramsMakeOfALoginIsARenewedOne(t *testing.T) {
 }
 
 func TestALoginThatWasNotRenewedChangesNothing(t *testing.T) {
-	b := newBench(t, lentLogin)
-	before, err := os.Stat(b.file())
+	b := newLoanTest(t, lentLogin)
+	before, err := os.Stat(b.loginFile())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r, err := b.lend(t).Return(t.Context()); err != nil || r.Back != Unchanged || r.Why != "" || r.Aside != "" {
 		t.Fatalf("Return = %+v, %v", r, err)
 	}
-	if after, err := os.Stat(b.file()); err != nil || !os.SameFile(before, after) {
+	if after, err := os.Stat(b.loginFile()); err != nil || !os.SameFile(before, after) {
 		t.Errorf("the user's file is another one: %v", err)
 	}
-	nothingLeft(t, b)
+	wantNothingLeft(t, b)
 }
 
 func TestWhatIsNoRenewedLoginIsNotGivenBack(t *testing.T) {
-	change := func(old, text string) func(*testing.T, bench) {
+	change := func(old, text string) func(*testing.T, loanTest) {
 		if !strings.Contains(renewedLogin, old) {
 			t.Fatalf("%s is in no login", old)
 		}
-		return leave(strings.Replace(renewedLogin, old, text, 1))
+		return leaveLogin(strings.Replace(renewedLogin, old, text, 1))
 	}
 	for name, c := range map[string]struct {
-		do    func(*testing.T, bench)
+		do    func(*testing.T, loanTest)
 		why   string
-		aside bool // it may be the only login that still holds
+		aside bool // it is kept, because it may be the only valid login
 	}{
-		"garbage":                     {leave("\x00\x01garbage"), "it is not JSON", false},
-		"nothing":                     {leave(""), "it is not JSON", false},
-		"text of no encoding":         {leave("{\"a\":\"\xff\"}"), "it is not UTF-8", false},
-		"a list":                      {leave("[" + renewedLogin + "]"), "it is not a JSON object", false},
-		"two logins":                  {leave(renewedLogin + lentLogin), "something follows its JSON", false},
-		"a bottomless list":           {leave(strings.Repeat("[", 1000)), "it is nested too deep", false},
-		"64 KiB and more":             {leave(renewedLogin + strings.Repeat(" ", mostLogin)), "it is larger than 65536 bytes", false},
+		"garbage":                     {leaveLogin("\x00\x01garbage"), "it is not JSON", false},
+		"nothing":                     {leaveLogin(""), "it is not JSON", false},
+		"text of no encoding":         {leaveLogin("{\"a\":\"\xff\"}"), "it is not UTF-8", false},
+		"a list":                      {leaveLogin("[" + renewedLogin + "]"), "it is not a JSON object", false},
+		"two logins":                  {leaveLogin(renewedLogin + lentLogin), "something follows its JSON", false},
+		"a bottomless list":           {leaveLogin(strings.Repeat("[", 1000)), "it is nested too deep", false},
+		"64 KiB and more":             {leaveLogin(renewedLogin + strings.Repeat(" ", mostLogin)), "it is larger than 65536 bytes", false},
 		"a member that was not":       {change(`{"claude`, `{"apiKeyHelper":"curl evil","claude`), `its member "apiKeyHelper" is new`, true},
 		"a nested one that was not":   {change(`"expiresAt"`, `"hook":"x","expiresAt"`), `its member "hook" is new`, true},
 		"a member that is gone":       {change(`,"organizationUuid":"11111111-2222"`, ``), `its member "organizationUuid" is gone`, true},
@@ -126,50 +126,53 @@ func TestWhatIsNoRenewedLoginIsNotGivenBack(t *testing.T) {
 		"an earlier end":              {change(`1795296000000`, `1795260000000`), `before the one that was lent`, true},
 		"an end in the far future":    {change(`1795296000000`, `4000000000000`), `it claims to end at 2096-10-02`, true},
 		"scopes of objects":           {change(`"user:profile"`, `{}`), `its member "scopes" is not a list of words`, true},
-		"a link to the user's file":   {func(t *testing.T, b bench) { relink(t, b, b.file()) }, "cannot be read", false},
-		"a link to another file":      {func(t *testing.T, b bench) { relink(t, b, "/etc/hostname") }, "cannot be read", false},
-		"a folder":                    {func(t *testing.T, b bench) { remove(t, b.copied()); write(t, filepath.Join(b.copied(), "x"), "x") }, "cannot be read", false},
-		"no file":                     {func(t *testing.T, b bench) { remove(t, b.copied()) }, "cannot be read", false},
+		"a link to the user's file":   {func(t *testing.T, b loanTest) { linkLogin(t, b, b.loginFile()) }, "cannot be read", false},
+		"a link to another file":      {func(t *testing.T, b loanTest) { linkLogin(t, b, "/etc/hostname") }, "cannot be read", false},
+		"a folder": {func(t *testing.T, b loanTest) {
+			removeFile(t, b.copiedFile())
+			writeFile(t, filepath.Join(b.copiedFile(), "x"), "x")
+		}, "cannot be read", false},
+		"no file": {func(t *testing.T, b loanTest) { removeFile(t, b.copiedFile()) }, "cannot be read", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, lentLogin)
+			b := newLoanTest(t, lentLogin)
 			loan := b.lend(t)
 			c.do(t, b)
 			r, err := loan.Return(t.Context())
 			if err != nil || r.Back != Refused || !strings.Contains(r.Why, c.why) {
 				t.Errorf("Return = %+v, %v, want that it is refused because %s", r, err, c.why)
 			}
-			if got := read(t, b.file()); got != lentLogin {
+			if got := readFile(t, b.loginFile()); got != lentLogin {
 				t.Errorf("the user's file is %s", got)
 			}
 			if (r.Aside != "") != c.aside {
 				t.Errorf("%q was put aside", r.Aside)
 			}
-			b.inside = home(t.TempDir())
+			b.inside = diskHome(t.TempDir())
 			b.lend(t)
 		})
 	}
 }
 
-// leave is a program that ends with this text in place of its login.
-func leave(text string) func(*testing.T, bench) {
-	return func(t *testing.T, b bench) {
+// leaveLogin returns a program that leaves this text in place of its login.
+func leaveLogin(text string) func(*testing.T, loanTest) {
+	return func(t *testing.T, b loanTest) {
 		t.Helper()
-		write(t, b.copied(), text)
+		writeFile(t, b.copiedFile(), text)
 	}
 }
 
-func remove(t *testing.T, path string) {
+func removeFile(t *testing.T, path string) {
 	t.Helper()
 	if err := os.RemoveAll(path); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func relink(t *testing.T, b bench, target string) {
+func linkLogin(t *testing.T, b loanTest, target string) {
 	t.Helper()
-	remove(t, b.copied())
-	if err := os.Symlink(target, b.copied()); err != nil {
+	removeFile(t, b.copiedFile())
+	if err := os.Symlink(target, b.copiedFile()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -190,18 +193,18 @@ func TestOfTwoRenewedLoginsNeitherIsLost(t *testing.T) {
 		"the program's is poisoned, the user's is ok": {"garbage", renewedLogin, Refused, renewedLogin, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, lentLogin)
+			b := newLoanTest(t, lentLogin)
 			loan := b.lend(t)
-			write(t, b.copied(), c.ours)
-			write(t, b.file(), c.theirs)
+			writeFile(t, b.copiedFile(), c.ours)
+			writeFile(t, b.loginFile(), c.theirs)
 			r, err := loan.Return(t.Context())
 			if err != nil || r.Back != c.back {
 				t.Fatalf("Return = %+v, %v, want %s", r, err, c.back)
 			}
-			if got := read(t, b.file()); got != c.file {
+			if got := readFile(t, b.loginFile()); got != c.file {
 				t.Errorf("the user's file is %s", got)
 			}
-			aside := b.kept(t, r.Aside)
+			aside := b.keptText(t, r.Aside)
 			if aside != c.aside {
 				t.Errorf("put aside is %q, want %q", aside, c.aside)
 			}
@@ -210,45 +213,45 @@ func TestOfTwoRenewedLoginsNeitherIsLost(t *testing.T) {
 }
 
 func TestALoginThatTheUserRemovedStaysRemoved(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	loan := b.lend(t)
-	write(t, b.copied(), renewedLogin)
-	remove(t, b.file())
+	writeFile(t, b.copiedFile(), renewedLogin)
+	removeFile(t, b.loginFile())
 	r, err := loan.Return(t.Context())
-	if err != nil || r.Back != Kept || b.kept(t, r.Aside) != renewedLogin {
+	if err != nil || r.Back != Kept || b.keptText(t, r.Aside) != renewedLogin {
 		t.Errorf("Return = %+v, %v", r, err)
 	}
-	if _, err := os.Lstat(b.file()); err == nil {
+	if _, err := os.Lstat(b.loginFile()); err == nil {
 		t.Error("the file is there again")
 	}
 }
 
 func TestAUsersFileThatBecameALinkIsNotWrittenThrough(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	loan := b.lend(t)
-	write(t, b.copied(), renewedLogin)
+	writeFile(t, b.copiedFile(), renewedLogin)
 	target := filepath.Join(t.TempDir(), "target")
-	write(t, target, lentLogin)
-	remove(t, b.file())
-	if err := os.Symlink(target, b.file()); err != nil {
+	writeFile(t, target, lentLogin)
+	removeFile(t, b.loginFile())
+	if err := os.Symlink(target, b.loginFile()); err != nil {
 		t.Fatal(err)
 	}
 	r, err := loan.Return(t.Context())
-	if err != nil || r.Back != Kept || b.kept(t, r.Aside) != renewedLogin {
+	if err != nil || r.Back != Kept || b.keptText(t, r.Aside) != renewedLogin {
 		t.Errorf("Return = %+v, %v", r, err)
 	}
-	if got := read(t, target); got != lentLogin {
+	if got := readFile(t, target); got != lentLogin {
 		t.Errorf("the target is %s", got)
 	}
 }
 
 func TestWhatIsPutAsideDoesNotGrow(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	var last Returned
 	for i := range 3 * mostKept {
-		b.inside = home(t.TempDir())
+		b.inside = diskHome(t.TempDir())
 		loan := b.lend(t)
-		write(t, b.copied(), strings.Replace(renewedLogin, "{", `{"n`+strings.Repeat("x", i)+`":1,`, 1))
+		writeFile(t, b.copiedFile(), strings.Replace(renewedLogin, "{", `{"n`+strings.Repeat("x", i)+`":1,`, 1))
 		var err error
 		if last, err = loan.Return(t.Context()); err != nil {
 			t.Fatal(err)
@@ -258,10 +261,10 @@ func TestWhatIsPutAsideDoesNotGrow(t *testing.T) {
 	if err != nil || len(all) != 8 {
 		t.Errorf("%d logins lie aside, %v, want the newest eight", len(all), err)
 	}
-	b.kept(t, last.Aside)
+	b.keptText(t, last.Aside)
 }
 
-// TestALoginOfTheSameFormIsOneWhateverItsTokens holds for all tokens and times.
+// TestALoginOfTheSameFormIsOneWhateverItsTokens checks random tokens and times.
 func TestALoginOfTheSameFormIsOneWhateverItsTokens(t *testing.T) {
 	token := rapid.StringMatching(`[A-Za-z0-9._~+/=-]{1,200}`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -317,8 +320,8 @@ func FuzzRenewed(f *testing.F) {
 	})
 }
 
-// jwt is a readable token.
-func jwt(claims string) string {
+// newJWT returns a token that can be read.
+func newJWT(claims string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".sig"
 }
 
@@ -327,7 +330,7 @@ func TestALoginOfAnotherAccountIsNotGivenBack(t *testing.T) {
 	holding := func(token string) []byte {
 		return []byte(`{"tokens":{"id_token":"` + token + `","access_token":"opaque","refresh_token":"r"}}`)
 	}
-	of := func(claims string) []byte { return holding(jwt(claims)) }
+	of := func(claims string) []byte { return holding(newJWT(claims)) }
 	for name, c := range map[string]struct{ claims, why string }{
 		"renewed":                {strings.Replace(mine, `"exp":1`, `"exp":2`, 1), ""},
 		"another user":           {strings.Replace(mine, "u1", "u2", 1), "of another account"},
@@ -344,15 +347,15 @@ func TestALoginOfAnotherAccountIsNotGivenBack(t *testing.T) {
 			}
 		})
 	}
-	head, rest, _ := strings.Cut(jwt(mine), ".")
+	head, rest, _ := strings.Cut(newJWT(mine), ".")
 	claims, sum, _ := strings.Cut(rest, ".")
 	if err := checkRenewed(of(mine), holding(head+"."+claims+"!."+sum)); err == nil || !strings.Contains(err.Error(), "no longer says whose it is") {
 		t.Errorf("with claims that are not base64 to their end: renewed = %v", err)
 	}
 }
 
-// An agent wrote another token into its file, and the run was refused: the
-// user's file held it afterwards, and the old one was nowhere.
+// An agent wrote another token into its file, and the run was refused: the user's file
+// had that token afterwards, and the old one was lost.
 func TestAttack084ALoginIsReplacedOnlyAfterAGoodRunInWhichItsVendorAnswered(t *testing.T) {
 	for name, c := range map[string]struct {
 		answered bool
@@ -366,12 +369,12 @@ func TestAttack084ALoginIsReplacedOnlyAfterAGoodRunInWhichItsVendorAnswered(t *t
 		"neither of them": {false, "the run was refused", Kept, "the run was refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, lentLogin)
+			b := newLoanTest(t, lentLogin)
 			loan := b.lend(t)
-			write(t, b.copied(), renewedLogin)
+			writeFile(t, b.copiedFile(), renewedLogin)
 			r, err := loan.EndTurn(c.answered)
-			if err != nil || r.Back != Pending || read(t, b.file()) != lentLogin {
-				t.Fatalf("after the turn: %+v, %v, and the file holds %s", r, err, read(t, b.file()))
+			if err != nil || r.Back != Pending || readFile(t, b.loginFile()) != lentLogin {
+				t.Fatalf("after the turn: %+v, %v, and the file holds %s", r, err, readFile(t, b.loginFile()))
 			}
 			if r, err = loan.Settle(t.Context(), c.refused); err != nil || r.Back != c.back || r.Why != c.why {
 				t.Fatalf("Settle = %+v, %v, want %s because %s", r, err, c.back, c.why)
@@ -383,15 +386,15 @@ func TestAttack084ALoginIsReplacedOnlyAfterAGoodRunInWhichItsVendorAnswered(t *t
 			if c.back == Renewed {
 				file, kept = kept, file
 			}
-			if read(t, b.file()) != file || b.kept(t, r.Aside) != kept {
-				t.Errorf("the user's file is %s, kept is %s", read(t, b.file()), b.kept(t, r.Aside))
+			if readFile(t, b.loginFile()) != file || b.keptText(t, r.Aside) != kept {
+				t.Errorf("the user's file is %s, kept is %s", readFile(t, b.loginFile()), b.keptText(t, r.Aside))
 			}
 			s, err := b.lender.SwapLogin(t.Context(), "claude", "test")
-			if err != nil || s.Taken.ID != r.Aside || read(t, b.file()) != kept || b.kept(t, s.Kept) != file {
-				t.Fatalf("Swap = %+v, %v, and the file holds %s", s, err, read(t, b.file()))
+			if err != nil || s.Taken.ID != r.Aside || readFile(t, b.loginFile()) != kept || b.keptText(t, s.Kept) != file {
+				t.Fatalf("Swap = %+v, %v, and the file holds %s", s, err, readFile(t, b.loginFile()))
 			}
-			if s, err = b.lender.SwapLogin(t.Context(), s.Kept, "test"); err != nil || read(t, b.file()) != file {
-				t.Errorf("a second Swap = %+v, %v, and the file holds %s", s, err, read(t, b.file()))
+			if s, err = b.lender.SwapLogin(t.Context(), s.Kept, "test"); err != nil || readFile(t, b.loginFile()) != file {
+				t.Errorf("a second Swap = %+v, %v, and the file holds %s", s, err, readFile(t, b.loginFile()))
 			}
 			if list, err := b.lender.ListKept(); err != nil || len(list) != 1 || list[0].Agent != "claude" {
 				t.Errorf("kept are %+v, %v", list, err)
@@ -401,9 +404,9 @@ func TestAttack084ALoginIsReplacedOnlyAfterAGoodRunInWhichItsVendorAnswered(t *t
 }
 
 func TestALoginThatIsNotJSONIsSwappedAsItIs(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	loan := b.lend(t)
-	write(t, b.copied(), renewedLogin)
+	writeFile(t, b.copiedFile(), renewedLogin)
 	r, err := loan.EndTurn(true)
 	if err == nil {
 		r, err = loan.Settle(t.Context(), "")
@@ -414,53 +417,53 @@ func TestALoginThatIsNotJSONIsSwappedAsItIs(t *testing.T) {
 	if err := loan.Forget(); err != nil {
 		t.Fatal(err)
 	}
-	write(t, b.file(), "no JSON")
+	writeFile(t, b.loginFile(), "no JSON")
 	s, err := b.lender.SwapLogin(t.Context(), "claude", "test")
-	if err != nil || read(t, b.file()) != lentLogin {
-		t.Fatalf("Swap = %+v, %v, and the file holds %s", s, err, read(t, b.file()))
+	if err != nil || readFile(t, b.loginFile()) != lentLogin {
+		t.Fatalf("Swap = %+v, %v, and the file holds %s", s, err, readFile(t, b.loginFile()))
 	}
 	// The logins of MCP servers have no place in it; they are kept with the file.
 	host := `{"mcpOAuth":{},` + lentLogin[1:]
-	write(t, b.file(), host)
+	writeFile(t, b.loginFile(), host)
 	again, err := b.lender.SwapLogin(t.Context(), s.Kept, "test")
-	if err != nil || read(t, b.file()) != "no JSON" || b.kept(t, again.Kept) != host {
-		t.Errorf("a second Swap = %+v, %v, and the file holds %q", again, err, read(t, b.file()))
+	if err != nil || readFile(t, b.loginFile()) != "no JSON" || b.keptText(t, again.Kept) != host {
+		t.Errorf("a second Swap = %+v, %v, and the file holds %q", again, err, readFile(t, b.loginFile()))
 	}
 }
 
 func TestALaterTurnGoesOnWithTheRenewedLoginAndCannotSpoilIt(t *testing.T) {
-	b := newBench(t, lentLogin)
+	b := newLoanTest(t, lentLogin)
 	loan := b.lend(t)
-	write(t, b.copied(), renewedLogin)
+	writeFile(t, b.copiedFile(), renewedLogin)
 	if r, err := loan.EndTurn(true); err != nil || r.Back != Pending {
 		t.Fatalf("the first turn: %+v, %v", r, err)
 	}
-	if _, err := b.lender.Lend(t.Context(), b.credential(t), home(t.TempDir())); err == nil {
+	if _, err := b.lender.Lend(t.Context(), b.credential(t), diskHome(t.TempDir())); err == nil {
 		t.Error("another run gets the old login")
 	}
-	b.inside = home(t.TempDir())
-	if err := loan.LendAgain(t.Context(), b.inside); err != nil || read(t, b.copied()) != renewedLogin {
-		t.Fatalf("Again = %v, the copy is %s", err, read(t, b.copied()))
+	b.inside = diskHome(t.TempDir())
+	if err := loan.LendAgain(t.Context(), b.inside); err != nil || readFile(t, b.copiedFile()) != renewedLogin {
+		t.Fatalf("Again = %v, the copy is %s", err, readFile(t, b.copiedFile()))
 	}
-	write(t, b.copied(), newestLogin)
+	writeFile(t, b.copiedFile(), newestLogin)
 	r, err := loan.EndTurn(false)
-	if err != nil || r.Back != Kept || b.kept(t, r.Aside) != newestLogin {
+	if err != nil || r.Back != Kept || b.keptText(t, r.Aside) != newestLogin {
 		t.Fatalf("the second turn: %+v, %v", r, err)
 	}
-	b.inside = home(t.TempDir())
+	b.inside = diskHome(t.TempDir())
 	if err := loan.LendAgain(t.Context(), b.inside); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := loan.EndTurn(true); err != nil || r.Back != Pending {
 		t.Errorf("a third turn, which left it as it was: %+v, %v, want that Settle decides", r, err)
 	}
-	if r, err = loan.Settle(t.Context(), ""); err != nil || r.Back != Renewed || read(t, b.file()) != renewedLogin {
-		t.Errorf("Settle = %+v, %v, and the file holds %s", r, err, read(t, b.file()))
+	if r, err = loan.Settle(t.Context(), ""); err != nil || r.Back != Renewed || readFile(t, b.loginFile()) != renewedLogin {
+		t.Errorf("Settle = %+v, %v, and the file holds %s", r, err, readFile(t, b.loginFile()))
 	}
 	if err := loan.Forget(); err != nil {
 		t.Fatal(err)
 	}
-	nothingLeft(t, b)
+	wantNothingLeft(t, b)
 }
 
 func TestATokenOfTheEnvironmentIsLentWithoutAFile(t *testing.T) {

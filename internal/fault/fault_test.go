@@ -36,9 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// victim runs the program above and returns its trace, its exit and what it
-// wrote to standard error.
-func victim(t *testing.T, env ...string) ([]string, *exec.ExitError, string) {
+// runVictim runs the victim and returns its trace, its exit and its standard error.
+func runVictim(t *testing.T, env ...string) ([]string, *exec.ExitError, string) {
 	t.Helper()
 	trace := filepath.Join(t.TempDir(), "trace")
 	self, err := os.Executable()
@@ -72,7 +71,7 @@ func TestAProcessIsKilledAtExactlyTheHitThatItsEnvironmentNames(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			trace, exit, _ := victim(t, "PAWL_FAULTS=1", "PAWL_CRASH_AT="+c.at)
+			trace, exit, _ := runVictim(t, "PAWL_FAULTS=1", "PAWL_CRASH_AT="+c.at)
 			if exit == nil || exit.Exited() {
 				t.Errorf("process ended as %v, want killed by a signal", exit)
 			}
@@ -84,7 +83,7 @@ func TestAProcessIsKilledAtExactlyTheHitThatItsEnvironmentNames(t *testing.T) {
 }
 
 func TestAHitThatIsNeverReachedKillsNobody(t *testing.T) {
-	trace, exit, stderr := victim(t, "PAWL_FAULTS=1", "PAWL_CRASH_AT=test.write.after:4")
+	trace, exit, stderr := runVictim(t, "PAWL_FAULTS=1", "PAWL_CRASH_AT=test.write.after:4")
 	if exit != nil {
 		t.Errorf("process ended as %v: %s", exit, stderr)
 	}
@@ -94,14 +93,14 @@ func TestAHitThatIsNeverReachedKillsNobody(t *testing.T) {
 }
 
 func TestTheVariablesAreIgnoredWithoutTheSwitch(t *testing.T) {
-	trace, exit, stderr := victim(t, "PAWL_CRASH_AT=test.write.before", "PAWL_FAIL_AT=no.such=thing")
+	trace, exit, stderr := runVictim(t, "PAWL_CRASH_AT=test.write.before", "PAWL_FAIL_AT=no.such=thing")
 	if exit != nil || len(trace) > 0 {
 		t.Errorf("process ended as %v with trace %q: %s", exit, trace, stderr)
 	}
 }
 
 func TestAPlannedErrorReachesTheCallerInARealProcess(t *testing.T) {
-	_, exit, stderr := victim(t, "PAWL_FAULTS=1", "PAWL_FAIL_AT=test.write.after:2=ENOSPC")
+	_, exit, stderr := runVictim(t, "PAWL_FAULTS=1", "PAWL_FAIL_AT=test.write.after:2=ENOSPC")
 	if exit == nil || exit.ExitCode() != 7 {
 		t.Errorf("process ended as %v, want exit 7", exit)
 	}
@@ -137,7 +136,7 @@ func TestAPlanThatCannotMeanAnythingStopsTheProcess(t *testing.T) {
 	}
 }
 
-func plan(t *testing.T, spec string) *fault.Plan {
+func mustParse(t *testing.T, spec string) *fault.Plan {
 	t.Helper()
 	p, err := fault.Parse(spec)
 	if err != nil {
@@ -159,7 +158,7 @@ func TestAPlanInAContextFailsTheHitsThatItNames(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx := fault.With(t.Context(), plan(t, c.spec))
+			ctx := fault.With(t.Context(), mustParse(t, c.spec))
 			for i, want := range c.want {
 				if err := before.Hit(ctx); !errors.Is(err, want) {
 					t.Errorf("hit %d = %v, want %v", i+1, err, want)
@@ -202,7 +201,7 @@ func TestAnActionOfTheTestRunsAtItsHit(t *testing.T) {
 
 func TestAStallEndsByItselfOrWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := fault.With(t.Context(), plan(t, "test.write.before:1+=stall"))
+		ctx := fault.With(t.Context(), mustParse(t, "test.write.before:1+=stall"))
 		start := time.Now()
 		if err := before.Hit(ctx); err != nil || time.Since(start) != fault.Stall {
 			t.Errorf("stall = %v after %v, want nil after %v", err, time.Since(start), fault.Stall)
@@ -221,7 +220,7 @@ func TestAPlannedPanicPanics(t *testing.T) {
 			t.Error("nothing panicked")
 		}
 	}()
-	_ = before.Hit(fault.With(t.Context(), plan(t, "test.write.before=panic")))
+	_ = before.Hit(fault.With(t.Context(), mustParse(t, "test.write.before=panic")))
 }
 
 func TestTwoPointsCannotShareAName(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/waiting"
 )
 
-func claim(t *testing.T, path string) *os.File {
+func mustTry(t *testing.T, path string) *os.File {
 	t.Helper()
 	f, err := Try(path)
 	if err != nil {
@@ -33,12 +33,12 @@ func claim(t *testing.T, path string) *os.File {
 
 func TestAClaimIsHeldByOneUntilItIsClosed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "folder", "claim")
-	f := claim(t, path)
+	f := mustTry(t, path)
 	if _, err := Try(path); !errors.Is(err, ErrHeld) {
 		t.Fatalf("Try = %v, want that it is held", err)
 	}
 	f.Close()
-	claim(t, path)
+	mustTry(t, path)
 }
 
 func TestAClaimEndsWithItsProcess(t *testing.T) {
@@ -67,7 +67,7 @@ func TestAClaimEndsWithItsProcess(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	claim(t, path)
+	mustTry(t, path)
 }
 
 func TestAWaitForAClaimIsToldWithWhoHoldsIt(t *testing.T) {
@@ -123,7 +123,7 @@ func TestSharedClaimsKeepOutOneThatIsNot(t *testing.T) {
 
 func TestWaitingEndsWithItsContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "claim")
-	claim(t, path)
+	mustTry(t, path)
 	why := errors.New("enough")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, why)
 	defer cancel()

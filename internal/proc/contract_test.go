@@ -36,11 +36,11 @@ func TestRunReportsHowAProgramEnded(t *testing.T) {
 		"a child that ends later does not change it":    {"sleep 0.01 & exit 3", Result{Exit: 3, Ended: Exited}},
 		"a child that ended earlier does not change it": {"(exit 9) & wait; sh -c 'exit 8'; exit 4", Result{Exit: 4, Ended: Exited}},
 	}
-	for name, r := range runners() {
+	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
 			for name, c := range cases {
 				t.Run(name, func(t *testing.T) {
-					got := mustRun(t, r, shell(c.script))
+					got := mustRun(t, r, shellSpec(c.script))
 					if got.Took <= 0 {
 						t.Errorf("took %v", got.Took)
 					}
@@ -107,7 +107,7 @@ func TestRunSaysWhyNothingStarted(t *testing.T) {
 		"a context that ended":      {ctx: gone, spec: argv("true"), want: errStop},
 		"arguments beyond the host": {spec: argv("true", strings.Repeat("x", 1<<20)), want: syscall.E2BIG},
 	}
-	for name, r := range runners() {
+	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
 			for name, c := range cases {
 				t.Run(name, func(t *testing.T) {
@@ -152,11 +152,11 @@ func TestTheProgramGetsExactlyWhatTheSpecSays(t *testing.T) {
 		"a name from PATH":       {Spec{Argv: []string{"gate"}, Dir: "/", Env: []string{"PATH=/nowhere:" + dir}}, "from /\n"},
 		"arguments of all kinds": {Spec{Argv: printf("", "a b", "\n", "--", "\xff"), Env: []string{systemPath}}, "[][a b][\n][--][\xff]"},
 	}
-	for name, r := range runners() {
+	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
 			for name, c := range cases {
 				t.Run(name, func(t *testing.T) {
-					if diff := cmp.Diff(c.want, output(t, r, c.spec)); diff != "" {
+					if diff := cmp.Diff(c.want, mustOutput(t, r, c.spec)); diff != "" {
 						t.Error(diff)
 					}
 				})
@@ -177,15 +177,15 @@ func TestTheProgramLeadsASessionAndHasThreeDescriptors(t *testing.T) {
 		test "$session" = $$ -a "$group" = $$ || echo "pid $$ has session $session and group $group"
 		for fd in /proc/$$/fd/*; do if [ -e "$fd" ]; then echo "${fd##*/}"; fi; done`
 	for _, m := range treeMethods() {
-		if got := sorted(output(t, runnerFor(m), shell(script))); !cmp.Equal(got, []string{"0", "1", "2"}) {
+		if got := sortLines(mustOutput(t, runnerFor(m), shellSpec(script))); !cmp.Equal(got, []string{"0", "1", "2"}) {
 			t.Errorf("%s: %q", m, got)
 		}
 	}
 	for _, m := range append(treeMethods(), plain) {
-		cmd := asHelper(m, "T=1", script)
+		cmd := helperCommand(m, "T=1", script)
 		cmd.ExtraFiles = []*os.File{os.Stderr, os.Stderr, os.Stderr}
 		out, err := cmd.Output()
-		if got := sorted(string(out)); err != nil || !cmp.Equal(got, []string{"0", "1", "2"}) {
+		if got := sortLines(string(out)); err != nil || !cmp.Equal(got, []string{"0", "1", "2"}) {
 			t.Errorf("%s below a process with more: %q, %v", m, got, err)
 		}
 	}
@@ -194,7 +194,7 @@ func TestTheProgramLeadsASessionAndHasThreeDescriptors(t *testing.T) {
 func TestTreeRestoresSignalsThatPawlInherited(t *testing.T) {
 	for _, m := range treeMethods() {
 		t.Run(string(m), func(t *testing.T) {
-			cmd := asHelper(m, "T=1", "grep -E 'Sig(Ign|Blk)' /proc/self/status")
+			cmd := helperCommand(m, "T=1", "grep -E 'Sig(Ign|Blk)' /proc/self/status")
 			restore := ignoreAndBlock(t)
 			out, err := cmd.Output()
 			restore()
@@ -226,10 +226,10 @@ func ignoreAndBlock(t *testing.T) (restore func()) {
 
 func TestATreeChangesNeitherUserNorCapabilities(t *testing.T) {
 	const script = "grep -E '^(Uid|Gid|CapInh|CapPrm|CapEff|CapAmb|NoNewPrivs)' /proc/self/status"
-	want := output(t, Plain{}, shell(script))
+	want := mustOutput(t, Plain{}, shellSpec(script))
 	for _, m := range treeMethods() {
 		t.Run(string(m), func(t *testing.T) {
-			if diff := cmp.Diff(want, output(t, Tree{Want: m}, shell(script))); diff != "" {
+			if diff := cmp.Diff(want, mustOutput(t, Tree{Want: m}, shellSpec(script))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -240,7 +240,7 @@ func TestATreeInANamespaceSeesItsOwnProcessesOnly(t *testing.T) {
 	if (Tree{}).Method() != PIDNamespace {
 		t.Skip("no PID namespaces on this host")
 	}
-	got := sorted(output(t, Tree{}, shell("cd /proc && echo [0-9]* && test -d self/fd")))
+	got := sortLines(mustOutput(t, Tree{}, shellSpec("cd /proc && echo [0-9]* && test -d self/fd")))
 	if len(got) != 2 || got[0] != "1" {
 		t.Errorf("visible: %q, want the stage and the shell", got)
 	}

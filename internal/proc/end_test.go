@@ -21,7 +21,7 @@ import (
 const long = 30 * time.Second
 
 func TestBoundsEndAProgram(t *testing.T) {
-	// Every script says something when it is ready to be ended.
+	// Every script prints something when it is ready to be killed.
 	cases := map[string]struct {
 		script string
 		grace  time.Duration
@@ -35,13 +35,13 @@ func TestBoundsEndAProgram(t *testing.T) {
 		"by TERM although it is stopped":     {`echo; kill -STOP $$`, long, 143},
 		"although its output is never ended": {`(trap '' TERM; exec sleep 300) & echo; exec sleep 300`, long, 143},
 	}
-	for name, r := range runners() {
+	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
 			for name, c := range cases {
 				t.Run(name, func(t *testing.T) {
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
-					s := shell(c.script)
+					s := shellSpec(c.script)
 					ready := onWrite(cancel)
 					s.Stdout, s.Grace = &ready, c.grace
 					got, err := r.Run(ctx, s)
@@ -55,9 +55,9 @@ func TestBoundsEndAProgram(t *testing.T) {
 }
 
 func TestATimeOutIsToldFromACancellation(t *testing.T) {
-	for name, r := range runners() {
+	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
-			s := shell("exec sleep 300")
+			s := shellSpec("exec sleep 300")
 			s.Timeout = 250 * time.Millisecond
 			began := time.Now()
 			if got := mustRunOut(t, r, s); got.Ended != TimedOut || got.Exit != 137 || time.Since(began) < s.Timeout || got.Took > time.Since(began) {
@@ -73,7 +73,7 @@ func TestATimeOutIsToldFromACancellation(t *testing.T) {
 			if err != nil || got.Ended != Canceled || got.Exit != 137 {
 				t.Errorf("deadline of the caller: %+v, %v", got, err)
 			}
-			s = shell("exit 0")
+			s = shellSpec("exit 0")
 			s.Timeout = long
 			if got := mustRun(t, r, s); got.Ended != Exited || got.Took > long/2 {
 				t.Errorf("time-out that is not reached: %+v", got)
@@ -85,7 +85,7 @@ func TestATimeOutIsToldFromACancellation(t *testing.T) {
 // up waits until a detached process has written to $UP.
 const up = `; while [ ! -s "$UP" ]; do sleep 0.01; done; `
 
-// escapes are scripts that leave something behind, if they can, and then end.
+// escapes are scripts that try to leave a process behind, and then end.
 var escapes = map[string]string{
 	"a child":                           `sleep $MARK & exit 0`,
 	"a child in a session of its own":   `(setsid sh -c 'echo > "$UP"; exec sleep $MARK' &)` + up + `exit 0`,
@@ -104,7 +104,7 @@ func TestNothingIsLeftWhenATreeHasEnded(t *testing.T) {
 		t.Run(string(m), func(t *testing.T) {
 			for name, script := range escapes {
 				t.Run(name, func(t *testing.T) {
-					s, mark := marked(t, script)
+					s, mark := markedSpec(t, script)
 					var out strings.Builder
 					s.Stdout, s.Stderr, s.Timeout = &out, &out, long
 					got, err := Tree{Want: m}.Run(t.Context(), s)
@@ -114,7 +114,7 @@ func TestNothingIsLeftWhenATreeHasEnded(t *testing.T) {
 					if err != nil || got.Exit != 0 && !killed || got.Took > long/2 {
 						t.Errorf("%+v, %v, output %q", got, err, out.String())
 					}
-					if left := living(t, mark); len(left) > 0 {
+					if left := livingWith(t, mark); len(left) > 0 {
 						t.Errorf("left: %q", left)
 					}
 				})
@@ -128,7 +128,7 @@ func TestNothingIsLeftWhenATreeIsCut(t *testing.T) {
 		t.Run(string(m), func(t *testing.T) {
 			for name, script := range escapes {
 				t.Run(name, func(t *testing.T) {
-					s, mark := marked(t, "("+script+"); trap '' TERM; echo; while :; do sleep $MARK; done")
+					s, mark := markedSpec(t, "("+script+"); trap '' TERM; echo; while :; do sleep $MARK; done")
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					ready := onWrite(cancel)
@@ -137,7 +137,7 @@ func TestNothingIsLeftWhenATreeIsCut(t *testing.T) {
 					if err != nil || got.Exit != 137 || got.Took > long/2 {
 						t.Errorf("%+v, %v", got, err)
 					}
-					if left := living(t, mark); len(left) > 0 {
+					if left := livingWith(t, mark); len(left) > 0 {
 						t.Errorf("left: %q", left)
 					}
 				})
@@ -149,13 +149,13 @@ func TestNothingIsLeftWhenATreeIsCut(t *testing.T) {
 func TestATreeThatStopsItsSupervisorIsCut(t *testing.T) {
 	for _, m := range treeMethods() {
 		t.Run(string(m), func(t *testing.T) {
-			s, mark := marked(t, `setsid sleep $MARK & kill -STOP $PPID; echo; while :; do sleep $MARK; done`)
+			s, mark := markedSpec(t, `setsid sleep $MARK & kill -STOP $PPID; echo; while :; do sleep $MARK; done`)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ready := onWrite(cancel)
 			s.Stdout, s.Grace = &ready, 20*time.Millisecond
 			got, err := Tree{Want: m}.Run(ctx, s)
-			if left := living(t, mark); err != nil || got.Ended != Canceled || len(left) > 0 {
+			if left := livingWith(t, mark); err != nil || got.Ended != Canceled || len(left) > 0 {
 				t.Errorf("%+v, %v, left %q", got, err, left)
 			}
 		})
@@ -165,7 +165,7 @@ func TestATreeThatStopsItsSupervisorIsCut(t *testing.T) {
 func TestATreeCannotHoldUpItsSupervisor(t *testing.T) {
 	for _, m := range treeMethods() {
 		t.Run(string(m), func(t *testing.T) {
-			if got := mustRun(t, Tree{Want: m}, shell(`kill -STOP $PPID; exit 4`)); got.Exit != 4 {
+			if got := mustRun(t, Tree{Want: m}, shellSpec(`kill -STOP $PPID; exit 4`)); got.Exit != 4 {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -175,7 +175,7 @@ func TestATreeCannotHoldUpItsSupervisor(t *testing.T) {
 func TestASupervisorIgnoresRequestsToEnd(t *testing.T) {
 	for _, m := range treeMethods() {
 		t.Run(string(m), func(t *testing.T) {
-			s, mark := marked(t, `echo; read x; exit 5`)
+			s, mark := markedSpec(t, `echo; read x; exit 5`)
 			in, feeder := io.Pipe()
 			ready := onWrite(func() {
 				for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
@@ -203,7 +203,7 @@ func TestAProgramWithoutATagDiesWithItsSupervisorToo(t *testing.T) {
 				}
 			})
 			var sleeper string
-			if !within(long, func() bool { sleeper = strings.Join(living(t, mark), ""); return sleeper != "" }) {
+			if !waitUntil(long, func() bool { sleeper = strings.Join(livingWith(t, mark), ""); return sleeper != "" }) {
 				t.Fatal("the program did not start")
 			}
 			pid, _, _ := strings.Cut(sleeper, " ")
@@ -216,8 +216,8 @@ func TestAProgramWithoutATagDiesWithItsSupervisorToo(t *testing.T) {
 				t.Error(err)
 			}
 			ended.Wait()
-			if !within(long, func() bool { return len(living(t, mark)) == 0 }) {
-				t.Errorf("left: %q", living(t, mark))
+			if !waitUntil(long, func() bool { return len(livingWith(t, mark)) == 0 }) {
+				t.Errorf("left: %q", livingWith(t, mark))
 			}
 		})
 	}
@@ -227,7 +227,7 @@ func TestATreeDiesWithItsSupervisor(t *testing.T) {
 	for _, m := range treeMethods() {
 		t.Run(string(m), func(t *testing.T) {
 			for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGABRT} {
-				s, mark := marked(t, `setsid sleep $MARK & echo; while :; do sleep $MARK; done`)
+				s, mark := markedSpec(t, `setsid sleep $MARK & echo; while :; do sleep $MARK; done`)
 				ready := onWrite(func() { killStage(t, mark, sig) })
 				s.Stdout = &ready
 				s.Timeout = long
@@ -235,7 +235,7 @@ func TestATreeDiesWithItsSupervisor(t *testing.T) {
 				if got.Exit != 137 || got.Ended != Signaled {
 					t.Errorf("%v: %+v", sig, got)
 				}
-				if left := living(t, mark); len(left) > 0 {
+				if left := livingWith(t, mark); len(left) > 0 {
 					t.Errorf("%v: left %q", sig, left)
 				}
 			}
@@ -246,7 +246,7 @@ func TestATreeDiesWithItsSupervisor(t *testing.T) {
 // killStage signals the stage of the tree that has mark.
 func killStage(t *testing.T, mark string, sig syscall.Signal) {
 	t.Helper()
-	for _, p := range living(t, mark) {
+	for _, p := range livingWith(t, mark) {
 		if pid, _, _ := strings.Cut(p, " "); strings.Contains(p, stage.Arg) {
 			n, err := strconv.Atoi(pid)
 			if err != nil {
@@ -258,7 +258,7 @@ func killStage(t *testing.T, mark string, sig syscall.Signal) {
 			return
 		}
 	}
-	t.Errorf("no stage among %q", living(t, mark))
+	t.Errorf("no stage among %q", livingWith(t, mark))
 }
 
 func TestATreeDiesWithPawl(t *testing.T) {
@@ -270,19 +270,19 @@ func TestATreeDiesWithPawl(t *testing.T) {
 	for _, m := range treeMethods() {
 		t.Run(string(m), func(t *testing.T) {
 			mark := newMark()
-			cmd := asHelper(m, "MARK="+mark, script)
+			cmd := helperCommand(m, "MARK="+mark, script)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			defer end(cmd)
+			defer killAndWait(cmd)
 			// The helper, the stage, the shell, three daemons, two sleeps below.
-			if !within(long, func() bool { return len(living(t, mark)) >= 8 }) {
-				t.Fatalf("only %q started", living(t, mark))
+			if !waitUntil(long, func() bool { return len(livingWith(t, mark)) >= 8 }) {
+				t.Fatalf("only %q started", livingWith(t, mark))
 			}
-			end(cmd)
+			killAndWait(cmd)
 			killed := time.Now()
-			if !within(long, func() bool { return len(living(t, mark)) == 0 }) {
-				t.Fatalf("left: %q", living(t, mark))
+			if !waitUntil(long, func() bool { return len(livingWith(t, mark)) == 0 }) {
+				t.Fatalf("left: %q", livingWith(t, mark))
 			}
 			t.Logf("gone after %v", time.Since(killed))
 		})
@@ -293,22 +293,22 @@ func TestATreeDiesWithPawlAlsoWhenItsSupervisorIsStopped(t *testing.T) {
 	for _, m := range treeMethods() {
 		t.Run(string(m), func(t *testing.T) {
 			mark := newMark()
-			cmd := asHelper(m, "MARK="+mark, `sleep $MARK & exec sleep $MARK`)
+			cmd := helperCommand(m, "MARK="+mark, `sleep $MARK & exec sleep $MARK`)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			defer end(cmd)
-			if !within(long, func() bool { return strings.Count(strings.Join(living(t, mark), "\n"), " sleep "+mark) == 2 }) {
-				t.Fatalf("only %q started", living(t, mark))
+			defer killAndWait(cmd)
+			if !waitUntil(long, func() bool { return strings.Count(strings.Join(livingWith(t, mark), "\n"), " sleep "+mark) == 2 }) {
+				t.Fatalf("only %q started", livingWith(t, mark))
 			}
 			// A stopped pawl cannot wake the stage before it is killed.
 			if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
 			killStage(t, mark, syscall.SIGSTOP)
-			end(cmd)
-			if !within(long, func() bool { return len(living(t, mark)) == 0 }) {
-				t.Fatalf("left: %q", living(t, mark))
+			killAndWait(cmd)
+			if !waitUntil(long, func() bool { return len(livingWith(t, mark)) == 0 }) {
+				t.Fatalf("left: %q", livingWith(t, mark))
 			}
 		})
 	}
@@ -316,23 +316,23 @@ func TestATreeDiesWithPawlAlsoWhenItsSupervisorIsStopped(t *testing.T) {
 
 func TestAPlainProgramDiesWithPawl(t *testing.T) {
 	mark := newMark()
-	cmd := asHelper(plain, "MARK="+mark, `exec sleep $MARK`)
+	cmd := helperCommand(plain, "MARK="+mark, `exec sleep $MARK`)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer end(cmd)
-	if !within(long, func() bool { return strings.Contains(strings.Join(living(t, mark), "\n"), " sleep "+mark) }) {
-		t.Fatalf("only %q started", living(t, mark))
+	defer killAndWait(cmd)
+	if !waitUntil(long, func() bool { return strings.Contains(strings.Join(livingWith(t, mark), "\n"), " sleep "+mark) }) {
+		t.Fatalf("only %q started", livingWith(t, mark))
 	}
-	end(cmd)
-	if !within(long, func() bool { return len(living(t, mark)) == 0 }) {
-		t.Fatalf("left: %q", living(t, mark))
+	killAndWait(cmd)
+	if !waitUntil(long, func() bool { return len(livingWith(t, mark)) == 0 }) {
+		t.Fatalf("left: %q", livingWith(t, mark))
 	}
 }
 
 func TestPlainKillsItsGroupAndDoesNotWaitForADaemon(t *testing.T) {
 	before := runtime.NumGoroutine()
-	s, mark := marked(t, `exec 3<&0; sleep $MARK & (setsid sh -c 'echo > "$UP"; exec sleep $MARK' &)`+up+`echo said; exit 2`)
+	s, mark := markedSpec(t, `exec 3<&0; sleep $MARK & (setsid sh -c 'echo > "$UP"; exec sleep $MARK' &)`+up+`echo said; exit 2`)
 	t.Cleanup(func() { _, _ = KillTagged(context.Background(), s.Tag) })
 	var out strings.Builder
 	s.Stdin, s.Stdout = bytes.NewReader(make([]byte, 1<<20)), &out
@@ -340,10 +340,10 @@ func TestPlainKillsItsGroupAndDoesNotWaitForADaemon(t *testing.T) {
 	if got.Exit != 2 || out.String() != "said\n" || got.Took > long {
 		t.Errorf("%+v, output %q", got, out.String())
 	}
-	if left := living(t, mark); len(left) != 1 {
+	if left := livingWith(t, mark); len(left) != 1 {
 		t.Errorf("%q live, want the daemon alone", left)
 	}
-	if !within(long/2, func() bool { return runtime.NumGoroutine() <= before }) {
+	if !waitUntil(long/2, func() bool { return runtime.NumGoroutine() <= before }) {
 		t.Error("a goroutine still feeds the daemon")
 	}
 }

@@ -15,18 +15,19 @@ import (
 	"github.com/pawl-run/pawl/internal/proc/stage"
 )
 
-// ownGroups are the control groups that this process has made.
+// ownGroups returns the control groups that this process has made.
 func ownGroups() []string {
 	return groupHome().GroupNames(groupPrefix + strconv.Itoa(os.Getpid()) + "-")
 }
 
-// lent reports whether this host lends control groups, and says so if not.
-func lent(t *testing.T) bool {
+// hasUnifiedGroups reports whether this user may make control groups of version 2 here,
+// and logs if not.
+func hasUnifiedGroups(t *testing.T) bool {
 	t.Helper()
 	if slices.Contains(treeMethods(), CGroup) {
 		return true
 	}
-	t.Log("no control group of version 2 is lent to this user here: not tried")
+	t.Log("this user may not make control groups of version 2 here: not tried")
 	return false
 }
 
@@ -38,7 +39,7 @@ func TestAGroupIsGoneWhenItsRunHasEnded(t *testing.T) {
 			"time-out":  "(setsid sleep 300 &); exec sleep 300",
 			"orphaning": "(setsid sleep 300 &); kill -9 $PPID; sleep 300",
 		} {
-			s, _ := marked(t, script)
+			s, _ := markedSpec(t, script)
 			s.Timeout, s.Limits = 300*time.Millisecond, Limits{Processes: 100, Memory: 1 << 30}
 			mustRunOut(t, Tree{Want: m}, s)
 			if left := ownGroups(); len(left) > 0 {
@@ -53,7 +54,7 @@ func TestAGroupIsGoneWhenItsRunHasEnded(t *testing.T) {
 }
 
 func TestAGroupFindsWhatNoTagTellsOf(t *testing.T) {
-	if !lent(t) {
+	if !hasUnifiedGroups(t) {
 		return
 	}
 	cases := map[string]struct {
@@ -66,13 +67,13 @@ func TestAGroupFindsWhatNoTagTellsOf(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			if c.limits.Processes > 0 && groupHome().ProcessLimiter() == "" {
-				t.Log("no control group that bounds processes is lent here: not tried")
+				t.Log("no control group can limit processes here: not tried")
 				return
 			}
-			s, mark := marked(t, `(setsid sh -c 'echo > "$UP"; exec env -i sleep $MARK' &)`+up+`kill -9 $PPID; sleep 1`)
+			s, mark := markedSpec(t, `(setsid sh -c 'echo > "$UP"; exec env -i sleep $MARK' &)`+up+`kill -9 $PPID; sleep 1`)
 			s.Tag, s.Limits, s.Timeout = "", c.limits, long
 			got := mustRun(t, Tree{Want: c.method}, s)
-			if left := living(t, mark); got.Exit != 137 || len(left) > 0 {
+			if left := livingWith(t, mark); got.Exit != 137 || len(left) > 0 {
 				t.Errorf("%+v, left %q", got, left)
 			}
 		})
@@ -80,25 +81,25 @@ func TestAGroupFindsWhatNoTagTellsOf(t *testing.T) {
 }
 
 func TestTheGroupsOfADeadPawlAreRemovedByTheNext(t *testing.T) {
-	if !lent(t) {
+	if !hasUnifiedGroups(t) {
 		return
 	}
 	mark := newMark()
-	cmd := asHelper(CGroup, "MARK="+mark, `exec sleep $MARK`)
+	cmd := helperCommand(CGroup, "MARK="+mark, `exec sleep $MARK`)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer end(cmd)
-	if !within(long, func() bool { return strings.Contains(strings.Join(living(t, mark), "\n"), " sleep "+mark) }) {
-		t.Fatalf("only %q started", living(t, mark))
+	defer killAndWait(cmd)
+	if !waitUntil(long, func() bool { return strings.Contains(strings.Join(livingWith(t, mark), "\n"), " sleep "+mark) }) {
+		t.Fatalf("only %q started", livingWith(t, mark))
 	}
 	prefix := groupPrefix + strconv.Itoa(cmd.Process.Pid) + "-"
 	if names := groupHome().GroupNames(prefix); len(names) != 1 || isOrphaned(names[0]) {
 		t.Fatalf("groups %q, want one of a living pawl", names)
 	}
-	end(cmd)
-	if !within(long, func() bool { return len(living(t, mark)) == 0 }) {
-		t.Fatalf("left: %q", living(t, mark))
+	killAndWait(cmd)
+	if !waitUntil(long, func() bool { return len(livingWith(t, mark)) == 0 }) {
+		t.Fatalf("left: %q", livingWith(t, mark))
 	}
 	names := groupHome().GroupNames(prefix)
 	if len(names) == 0 {
@@ -108,7 +109,7 @@ func TestTheGroupsOfADeadPawlAreRemovedByTheNext(t *testing.T) {
 	if len(names) != 1 || !isOrphaned(names[0]) {
 		t.Fatalf("groups %q, want one of a dead pawl", names)
 	}
-	if err := asHelper(CGroup, "T=1", "exit 0").Run(); err != nil {
+	if err := helperCommand(CGroup, "T=1", "exit 0").Run(); err != nil {
 		t.Fatal(err)
 	}
 	if names := groupHome().GroupNames(prefix); len(names) > 0 {
@@ -140,7 +141,7 @@ func TestOnlyADeadPawlOfThisHostLeavesGroups(t *testing.T) {
 }
 
 func TestAProgramThatCannotEnterItsGroupIsNotStarted(t *testing.T) {
-	if !lent(t) {
+	if !hasUnifiedGroups(t) {
 		return
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -169,11 +170,11 @@ func TestAHundredTreesDieAtOnce(t *testing.T) {
 			var lock sync.Mutex
 			var killed time.Time
 			var took []time.Duration
-			_, mark := marked(t, "")
+			_, mark := markedSpec(t, "")
 			ready.Add(trees)
 			for range trees {
 				ended.Go(func() {
-					s := shell(`(setsid sleep $MARK &); trap '' TERM; echo; exec sleep $MARK`)
+					s := shellSpec(`(setsid sleep $MARK &); trap '' TERM; echo; exec sleep $MARK`)
 					s.Env = append(s.Env, "MARK="+mark)
 					first := onWrite(ready.Done)
 					s.Stdout = &first
@@ -192,7 +193,7 @@ func TestAHundredTreesDieAtOnce(t *testing.T) {
 			ended.Wait()
 			slices.Sort(took)
 			t.Logf("%d trees killed: p50 %v, p99 %v", trees, took[trees/2], took[trees*99/100])
-			if left := living(t, mark); len(left) > 0 {
+			if left := livingWith(t, mark); len(left) > 0 {
 				t.Errorf("%d left: %.200q", len(left), left)
 			}
 		})

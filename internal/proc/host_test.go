@@ -18,7 +18,7 @@ import (
 
 func TestAFloodOfOutputCostsBoundedMemory(t *testing.T) {
 	const flood = 1 << 30
-	for name, r := range runners() {
+	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
 			ring := NewRing(4<<10, 60<<10)
 			s := Spec{Argv: []string{"head", "-c", "1073741824", "/dev/zero"}, Env: []string{systemPath}, Stdout: ring}
@@ -53,12 +53,12 @@ func TestRunsLeaveNothingBehindInPawl(t *testing.T) {
 	}
 	runAll := func() {
 		for _, m := range append(treeMethods(), plain) {
-			s := shell("cat; exit 1")
+			s := shellSpec("cat; exit 1")
 			s.Stdin, s.Stdout, s.Stderr = strings.NewReader("x"), NewRing(1, 1), NewRing(1, 1)
 			mustRun(t, runnerFor(m), s)
 			ctx, cancel := context.WithCancel(t.Context())
 			ready := onWrite(cancel)
-			s = shell("echo; exec sleep 300")
+			s = shellSpec("echo; exec sleep 300")
 			s.Stdout = &ready
 			if got, err := runnerFor(m).Run(ctx, s); err != nil || got.Ended != Canceled {
 				t.Errorf("%+v, %v", got, err)
@@ -73,7 +73,7 @@ func TestRunsLeaveNothingBehindInPawl(t *testing.T) {
 	for range 10 {
 		runAll()
 	}
-	if !within(long, func() bool { g2, f2, c2 := count(); return g2 <= g && f2 <= f && c2 <= c }) {
+	if !waitUntil(long, func() bool { g2, f2, c2 := count(); return g2 <= g && f2 <= f && c2 <= c }) {
 		g2, f2, c2 := count()
 		t.Errorf("goroutines %d → %d, descriptors %d → %d, children %d → %d", g, g2, f, f2, c, c2)
 	}
@@ -98,13 +98,13 @@ func TestTheStrongestMethodIsTheOneThatTheHostOffers(t *testing.T) {
 }
 
 func TestAMethodThatDoesNotExistIsRefused(t *testing.T) {
-	got, err := Tree{Want: "no-such-method"}.Run(t.Context(), shell("exit 0"))
+	got, err := Tree{Want: "no-such-method"}.Run(t.Context(), shellSpec("exit 0"))
 	if !errors.Is(err, errors.ErrUnsupported) || got.Ended != NotStarted {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
-// unprivileged is set for the run of these tests as a user without rights.
+// unprivileged is set when these tests run again as a user without privileges.
 const unprivileged = "PAWL_TEST_UNPRIVILEGED"
 
 func TestAllThisHoldsForAnUnprivilegedUser(t *testing.T) {
@@ -145,15 +145,15 @@ func BenchmarkExec(b *testing.B) {
 	}
 }
 
-func BenchmarkPlain(b *testing.B) { benchmark(b, Plain{}) }
+func BenchmarkPlain(b *testing.B) { benchmarkRun(b, Plain{}) }
 
 func BenchmarkTree(b *testing.B) {
 	for _, m := range treeMethods() {
-		b.Run(string(m), func(b *testing.B) { benchmark(b, Tree{Want: m}) })
+		b.Run(string(m), func(b *testing.B) { benchmarkRun(b, Tree{Want: m}) })
 	}
 }
 
-func benchmark(b *testing.B, r runner) {
+func benchmarkRun(b *testing.B, r runner) {
 	b.Helper()
 	for b.Loop() {
 		if got, err := r.Run(b.Context(), Spec{Argv: []string{"/bin/true"}}); err != nil || got.Exit != 0 {

@@ -29,7 +29,7 @@ func startSleep(t *testing.T, env ...string) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { end(cmd) })
+	t.Cleanup(func() { killAndWait(cmd) })
 	return cmd
 }
 
@@ -73,7 +73,7 @@ func TestAProcessThatEndedIsDeadAlsoBeforeItIsReaped(t *testing.T) {
 	if Alive(id) {
 		t.Error("a zombie is alive")
 	}
-	end(cmd)
+	killAndWait(cmd)
 	if Alive(id) {
 		t.Error("a reaped process is alive")
 	}
@@ -106,20 +106,20 @@ func TestKillTaggedKillsWhatHasExactlyTheTag(t *testing.T) {
 }
 
 func TestKillTaggedAlsoKillsWhatHidItsEnvironmentBelow(t *testing.T) {
-	s, mark := marked(t, `env -i sleep $MARK & env -i setsid sleep $MARK & echo; wait`)
+	s, mark := markedSpec(t, `env -i sleep $MARK & env -i setsid sleep $MARK & echo; wait`)
 	cmd := exec.Command(s.Argv[0], s.Argv[1:]...)
 	cmd.Env = s.Env
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer end(cmd)
-	if !within(long, func() bool { return len(living(t, mark)) == 3 }) {
-		t.Fatalf("only %q started", living(t, mark))
+	defer killAndWait(cmd)
+	if !waitUntil(long, func() bool { return len(livingWith(t, mark)) == 3 }) {
+		t.Fatalf("only %q started", livingWith(t, mark))
 	}
 	if killed, err := KillTagged(t.Context(), s.Tag); killed != 3 || err != nil {
 		t.Errorf("killed %d, %v; want 3", killed, err)
 	}
-	if left := living(t, mark); len(left) > 0 {
+	if left := livingWith(t, mark); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
 }

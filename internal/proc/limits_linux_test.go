@@ -33,18 +33,18 @@ func TestOutputBeyondTheLimitIsNotPassedOn(t *testing.T) {
 			`cat /dev/zero >&2 & exec cat /dev/zero`, 100_000, Result{Exit: 137, Ended: Limited, Limit: OutputLimit}, 100_000,
 		},
 	}
-	for name, r := range runners() {
+	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
 			for name, c := range cases {
 				t.Run(name, func(t *testing.T) {
 					out, errs := NewRing(0, 0), NewRing(0, 0)
-					s := shell(c.script)
+					s := shellSpec(c.script)
 					s.Stdout, s.Stderr, s.Grace, s.Timeout = out, errs, long, long
 					s.Limits.Output = c.limit
 					got := mustRun(t, r, s)
 					got.Took = 0
 					if c.want.Ended == Limited && c.want.Exit == 0 && got.Exit == 137 {
-						got.Exit = 0 // The kill came before its own end.
+						got.Exit = 0 // It was killed before it ended by itself.
 					}
 					if total := out.Total() + errs.Total(); got != c.want || total != c.total {
 						t.Errorf("got %+v with %d bytes, want %+v with %d", got, total, c.want, c.total)
@@ -99,7 +99,7 @@ func TestAFileDoesNotGrowBeyondItsLimit(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					// The shell would end as the child did, and sees it only as
 					// long as it has something else to do.
-					s := shell("ulimit -c 0; " + c.script + "; exit $?")
+					s := shellSpec("ulimit -c 0; " + c.script + "; exit $?")
 					s.Dir, s.Timeout, s.Limits.FileBytes = t.TempDir(), long, limit
 					got := mustRun(t, Tree{Want: m}, s)
 					got.Took = 0
@@ -116,8 +116,8 @@ func TestAFileDoesNotGrowBeyondItsLimit(t *testing.T) {
 	}
 }
 
-// keepBy makes h the one that keeps limits until the test ends.
-func keepBy(t *testing.T, h cgroup.Home) {
+// useGroupHome makes h the home of control groups until the test ends.
+func useGroupHome(t *testing.T, h cgroup.Home) {
 	t.Helper()
 	before := groupHome()
 	set := func(h cgroup.Home) {
@@ -129,8 +129,8 @@ func keepBy(t *testing.T, h cgroup.Home) {
 	t.Cleanup(func() { set(before) })
 }
 
-// bombs are scripts that fork for ever. They may run only where the kernel
-// refuses them more than their limit.
+// bombs are scripts that fork for ever. They may run only if the kernel enforces the
+// limit of processes.
 var bombs = map[string]string{
 	"a fork bomb":                   `f() { f & f & wait; }; f`,
 	"one that traps TERM":           `trap '' TERM HUP; f() { f & f & while :; do wait; done; }; f`,
@@ -139,7 +139,7 @@ var bombs = map[string]string{
 	"one that starts after a while": `sleep 0.4; f() { f & f & wait; }; f`,
 }
 
-// swarms are scripts that would grow to a thousand processes and no more.
+// swarms are scripts that grow to at most a thousand processes.
 var swarms = map[string]string{
 	"a swarm": `f() { if [ $1 -lt 9 ]; then f $(($1+1)) & f $(($1+1)) & fi; sleep $MARK; }; f 0`,
 	"one that traps TERM": `trap '' TERM HUP
@@ -159,8 +159,8 @@ func TestAForkBombEnds(t *testing.T) {
 		t.Run(string(m), func(t *testing.T) {
 			for name, script := range bombs {
 				t.Run(name, func(t *testing.T) {
-					// The kernel only refuses to fork more, upon which it may end.
-					if got := multiply(t, m, script, 700*time.Millisecond); got.Ended == Limited {
+					// The kernel only refuses to fork more, and the script may then end.
+					if got := runMultiplying(t, m, script, 700*time.Millisecond); got.Ended == Limited {
 						t.Errorf("%+v, want it refused to fork", got)
 					}
 				})
@@ -172,13 +172,13 @@ func TestAForkBombEnds(t *testing.T) {
 func TestASwarmEndsAlsoWithoutAControlGroup(t *testing.T) {
 	for _, m := range treeMethods() {
 		if m == CGroup {
-			continue // There is no such method without.
+			continue // The method does not exist without control groups.
 		}
 		t.Run(string(m), func(t *testing.T) {
-			keepBy(t, cgroup.Home{})
+			useGroupHome(t, cgroup.Home{})
 			for name, script := range swarms {
 				t.Run(name, func(t *testing.T) {
-					if got := multiply(t, m, script, long); got.Ended != Limited || got.Limit != ProcessesLimit {
+					if got := runMultiplying(t, m, script, long); got.Ended != Limited || got.Limit != ProcessesLimit {
 						t.Errorf("%+v, want it ended by the limit", got)
 					}
 				})
@@ -187,15 +187,15 @@ func TestASwarmEndsAlsoWithoutAControlGroup(t *testing.T) {
 	}
 }
 
-// multiply runs a script that may not have more than 64 processes.
-func multiply(t *testing.T, m Method, script string, timeout time.Duration) Result {
+// runMultiplying runs a script with a limit of 64 processes.
+func runMultiplying(t *testing.T, m Method, script string, timeout time.Duration) Result {
 	t.Helper()
-	s, mark := marked(t, script)
+	s, mark := markedSpec(t, script)
 	s.Env = append(s.Env, "F="+script)
 	s.Limits.Processes, s.Timeout = 64, timeout
 	got := mustRunOut(t, Tree{Want: m}, s)
 	t.Logf("%+v", got)
-	if left := living(t, mark); len(left) > 0 || got.Took > long {
+	if left := livingWith(t, mark); len(left) > 0 || got.Took > long {
 		t.Errorf("%d left: %.200q; took %v", len(left), left, got.Took)
 	}
 	return got
@@ -220,7 +220,7 @@ func TestAFailureAtTheLimitOfProcessesIsNamed(t *testing.T) {
 		t.Run(string(m), func(t *testing.T) {
 			for name, c := range cases {
 				t.Run(name, func(t *testing.T) {
-					s := shell(script)
+					s := shellSpec(script)
 					s.Env = append(s.Env, "N="+c.n, "STATUS="+c.status)
 					s.Limits.Processes, s.Timeout = 20, long
 					got := mustRun(t, Tree{Want: m}, s)
@@ -235,8 +235,8 @@ func TestAFailureAtTheLimitOfProcessesIsNamed(t *testing.T) {
 }
 
 func TestATimeOutIsALimitToo(t *testing.T) {
-	for name, r := range runners() {
-		s := shell("exec sleep 300")
+	for name, r := range allRunners() {
+		s := shellSpec("exec sleep 300")
 		s.Timeout = 250 * time.Millisecond
 		if got := mustRunOut(t, r, s); got.Ended != TimedOut || got.Limit != TimeLimit {
 			t.Errorf("%s: %+v", name, got)
@@ -246,7 +246,7 @@ func TestATimeOutIsALimitToo(t *testing.T) {
 
 func TestALimitThatIsNegativeIsRefused(t *testing.T) {
 	for _, l := range []Limits{{Processes: -1}, {Memory: -1}, {Output: -1}, {FileBytes: -1}} {
-		s := shell("exit 0")
+		s := shellSpec("exit 0")
 		s.Limits = l
 		if got, err := (Tree{}).Run(t.Context(), s); err == nil || got.Ended != NotStarted {
 			t.Errorf("%+v: %+v, %v", l, got, err)

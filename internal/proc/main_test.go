@@ -22,27 +22,27 @@ import (
 )
 
 // helperArg makes the test binary run one script as pawl would:
-// helperArg METHOD TAG SCRIPT, where METHOD "plain" stands for Plain.
+// helperArg METHOD TAG SCRIPT, where METHOD "plain" means Plain.
 const helperArg = "__proc-helper"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 5 && os.Args[1] == helperArg {
-		helper(os.Args[2], os.Args[3], os.Args[4])
+		runAsHelper(os.Args[2], os.Args[3], os.Args[4])
 	}
 	if len(os.Args) == 4 && os.Args[1] == hogArg {
-		hog(os.Args[2], os.Args[3])
+		hogMemory(os.Args[2], os.Args[3])
 	}
 	if len(os.Args) == 4 && os.Args[1] == shareArg {
-		share(os.Args[2], os.Args[3])
+		shareMemory(os.Args[2], os.Args[3])
 	}
 	status := m.Run()
-	// Helpers that were killed have left their groups to the next pawl.
+	// Helpers that were killed have left control groups.
 	sweepGroups(cgroup.FindHome())
 	os.Exit(status)
 }
 
-func helper(method, tag, script string) {
-	s := shell(script)
+func runAsHelper(method, tag, script string) {
+	s := shellSpec(script)
 	s.Env, s.Tag = append(os.Environ(), tag), tag
 	s.Stdout, s.Stderr = os.Stdout, os.Stderr
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -55,8 +55,8 @@ func helper(method, tag, script string) {
 	os.Exit(res.Exit)
 }
 
-// asHelper returns a command that runs script in a pawl of its own.
-func asHelper(method Method, tag, script string) *exec.Cmd {
+// helperCommand returns a command that runs script in a pawl of its own.
+func helperCommand(method Method, tag, script string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", helperArg, string(method), tag, script)
 	cmd.Stderr = os.Stderr
 	return cmd
@@ -75,7 +75,7 @@ func runnerFor(m Method) runner {
 	return Tree{Want: m}
 }
 
-// treeMethods are the methods of this host that keep the promise of Tree.
+// treeMethods returns the methods of this host by which Tree kills whole trees.
 func treeMethods() []Method {
 	methods := []Method{Subreaper}
 	if groupHome().CanKill() {
@@ -87,8 +87,8 @@ func treeMethods() []Method {
 	return methods
 }
 
-// runners are all ways to run a program here, by name.
-func runners() map[string]runner {
+// allRunners returns all ways to run a program on this host, by name.
+func allRunners() map[string]runner {
 	all := map[string]runner{}
 	for _, m := range append(treeMethods(), Group, plain) {
 		all[string(m)] = runnerFor(m)
@@ -98,32 +98,32 @@ func runners() map[string]runner {
 
 const systemPath = "PATH=/usr/local/bin:/usr/bin:/bin"
 
-func shell(script string) Spec {
+func shellSpec(script string) Spec {
 	return Spec{Argv: []string{"/bin/sh", "-c", script}, Env: []string{systemPath}}
 }
 
-// marks makes values that stand in the command line of whatever must die, as
-// the seconds to sleep, and in its environment.
+// marks numbers the marks: each is in the command line of the processes that must
+// die, as the seconds to sleep, and in their environment.
 var marks atomic.Int64
 
 func newMark() string {
 	return fmt.Sprintf("300.%d%04d", os.Getpid(), marks.Add(1))
 }
 
-// marked returns a spec for script, which may use $MARK and $UP, a file that
-// does not exist yet.
-func marked(t *testing.T, script string) (s Spec, mark string) {
+// markedSpec returns a spec for script, which may use $MARK and $UP, the path of a
+// file that does not exist yet.
+func markedSpec(t *testing.T, script string) (s Spec, mark string) {
 	t.Helper()
 	mark = newMark()
-	s = shell(script)
+	s = shellSpec(script)
 	s.Tag = "MARK=" + mark
 	s.Env = append(s.Env, s.Tag, "UP="+filepath.Join(t.TempDir(), "up"))
 	return s, mark
 }
 
-// living lists the processes that have mark in their command line or
+// livingWith returns the processes that have mark in their command line or
 // environment, except this one and zombies.
-func living(t *testing.T, mark string) []string {
+func livingWith(t *testing.T, mark string) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -144,14 +144,14 @@ func living(t *testing.T, mark string) []string {
 	return found
 }
 
-// end kills and collects what a test started; it may be gone already.
-func end(cmd *exec.Cmd) {
+// killAndWait kills and reaps a process of a test, which may be dead already.
+func killAndWait(cmd *exec.Cmd) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 }
 
-// within polls until ok, and reports whether it came in time.
-func within(limit time.Duration, ok func() bool) bool {
+// waitUntil calls ok until it returns true, and reports whether it did in time.
+func waitUntil(limit time.Duration, ok func() bool) bool {
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if ok() {
 			return true
@@ -160,7 +160,7 @@ func within(limit time.Duration, ok func() bool) bool {
 	return ok()
 }
 
-// onWrite is a writer that calls itself once, at the first write.
+// onWrite is a writer that calls the function once, at the first write.
 type onWrite func()
 
 func (f *onWrite) Write(p []byte) (int, error) {
@@ -180,8 +180,8 @@ func mustRun(t *testing.T, r runner, s Spec) Result {
 	return res
 }
 
-// mustRunOut is mustRun for a program that its time-out may end. On a busy
-// machine one that is short may be over before the program has started.
+// mustRunOut is mustRun for a program that its timeout may end. On a busy machine a
+// short timeout may pass before the program has started.
 func mustRunOut(t *testing.T, r runner, s Spec) Result {
 	t.Helper()
 	for ; ; s.Timeout *= 2 {
@@ -195,7 +195,7 @@ func mustRunOut(t *testing.T, r runner, s Spec) Result {
 	}
 }
 
-func output(t *testing.T, r runner, s Spec) string {
+func mustOutput(t *testing.T, r runner, s Spec) string {
 	t.Helper()
 	var out strings.Builder
 	s.Stdout, s.Stderr = &out, &out
@@ -205,7 +205,7 @@ func output(t *testing.T, r runner, s Spec) string {
 	return out.String()
 }
 
-func sorted(lines string) []string {
+func sortLines(lines string) []string {
 	all := strings.Fields(lines)
 	slices.Sort(all)
 	return all

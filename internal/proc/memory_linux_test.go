@@ -13,14 +13,14 @@ import (
 	"github.com/pawl-run/pawl/internal/proc/cgroup"
 )
 
-// hogArg makes the test binary hold memory: hogArg MEGABYTES SHARERS. With
-// 0 sharers the memory is its own, otherwise so many processes share it.
+// hogArg makes the test binary hold memory: hogArg MEGABYTES SHARERS. With 0 sharers
+// the memory is its own, otherwise that many processes share it.
 const hogArg = "__proc-hog"
 
-// shareArg is hogArg for memory that sharers share.
+// shareArg is hogArg for a process that shares memory.
 const shareArg = "__proc-share"
 
-func hog(megabytes, sharers string) {
+func hogMemory(megabytes, sharers string) {
 	size, _ := strconv.Atoi(megabytes)
 	n, _ := strconv.Atoi(sharers)
 	how, fd := unix.MAP_PRIVATE|unix.MAP_ANON, -1
@@ -43,8 +43,9 @@ func hog(megabytes, sharers string) {
 	time.Sleep(long)
 }
 
-// share makes the memory that sharers share and replaces itself by the first.
-func share(megabytes, sharers string) {
+// shareMemory makes the shared memory, and executes the first of the processes that
+// share it.
+func shareMemory(megabytes, sharers string) {
 	size, _ := strconv.ParseInt(megabytes, 10, 64)
 	fd, err := unix.MemfdCreate("shared", 0)
 	if err == nil {
@@ -73,12 +74,12 @@ func TestATreeThatHoldsTooMuchMemoryEnds(t *testing.T) {
 	}
 	for _, m := range treeMethods() {
 		t.Run(string(m), func(t *testing.T) {
-			keepBy(t, groupHome().WithoutUnified())
+			useGroupHome(t, groupHome().WithoutUnified())
 			if groupHome().MemoryLimiter() != "" {
-				keepBy(t, cgroup.Home{})
+				useGroupHome(t, cgroup.Home{})
 			}
 			if m == CGroup {
-				keepBy(t, cgroup.FindHome())
+				useGroupHome(t, cgroup.FindHome())
 			}
 			for name, c := range cases {
 				t.Run(name, func(t *testing.T) { holdMemory(t, m, c.megabytes, c.sharers, c.limit, c.ends) })
@@ -87,8 +88,8 @@ func TestATreeThatHoldsTooMuchMemoryEnds(t *testing.T) {
 	}
 }
 
-// holdMemory runs holders, and ends them itself once they hold all of it and the
-// watchdog has had time for several looks, if it did not end them by then.
+// holdMemory runs processes that hold memory. If the watchdog has not killed them
+// after several measurements, holdMemory ends them.
 func holdMemory(t *testing.T, m Method, megabytes, sharers string, limit int64, ends bool) {
 	t.Helper()
 	s := Spec{Argv: []string{"/proc/self/exe", hogArg, megabytes, sharers}, Env: []string{systemPath}, Timeout: long}
@@ -98,7 +99,7 @@ func holdMemory(t *testing.T, m Method, megabytes, sharers string, limit int64, 
 	n, _ := strconv.Atoi(sharers)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	out := &holders{left: max(n, 1), there: func() {
+	out := &holderCount{left: max(n, 1), there: func() {
 		if !ends {
 			time.AfterFunc(3*lookEvery, cancel)
 		}
@@ -116,13 +117,14 @@ func holdMemory(t *testing.T, m Method, megabytes, sharers string, limit int64, 
 	}
 }
 
-// holders is told of each one that holds its memory, by a byte.
-type holders struct {
+// holderCount receives a byte from each process that holds its memory, and calls there
+// after the last.
+type holderCount struct {
 	left  int
 	there func()
 }
 
-func (h *holders) Write(p []byte) (int, error) {
+func (h *holderCount) Write(p []byte) (int, error) {
 	if h.left -= len(p); h.left == 0 {
 		h.there()
 	}

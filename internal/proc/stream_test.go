@@ -18,11 +18,11 @@ import (
 
 func TestInputIsCopiedAndClosed(t *testing.T) {
 	text := strings.Repeat("0123456789abcdef", 1<<16)
-	for name, r := range runners() {
+	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
-			s := shell("cat")
+			s := shellSpec("cat")
 			s.Stdin = strings.NewReader(text)
-			if got := output(t, r, s); got != text {
+			if got := mustOutput(t, r, s); got != text {
 				t.Errorf("got %d bytes, want %d", len(got), len(text))
 			}
 		})
@@ -30,7 +30,7 @@ func TestInputIsCopiedAndClosed(t *testing.T) {
 }
 
 func TestInputThatIsNotReadDoesNotHoldTheEnd(t *testing.T) {
-	for name, r := range runners() {
+	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
 			silent, feeder := io.Pipe()
 			defer feeder.Close()
@@ -38,7 +38,7 @@ func TestInputThatIsNotReadDoesNotHoldTheEnd(t *testing.T) {
 				"more than a pipe holds": bytes.NewReader(make([]byte, 10<<20)),
 				"nothing for ever":       silent,
 			} {
-				s := shell("exit 5")
+				s := shellSpec("exit 5")
 				s.Stdin = in
 				if got := mustRun(t, r, s); got.Exit != 5 || got.Took > long {
 					t.Errorf("%s: %+v", name, got)
@@ -49,7 +49,7 @@ func TestInputThatIsNotReadDoesNotHoldTheEnd(t *testing.T) {
 }
 
 func TestFilesAreHandedOver(t *testing.T) {
-	for name, r := range runners() {
+	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
 			in, err := os.Open("/proc/self/comm")
 			if err != nil {
@@ -61,7 +61,7 @@ func TestFilesAreHandedOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer out.Close()
-			s := shell("readlink /proc/self/fd/1 /proc/self/fd/0")
+			s := shellSpec("readlink /proc/self/fd/1 /proc/self/fd/0")
 			s.Stdin, s.Stdout = in, out
 			mustRun(t, r, s)
 			got, err := os.ReadFile(out.Name())
@@ -74,7 +74,7 @@ func TestFilesAreHandedOver(t *testing.T) {
 }
 
 func TestTheEndOfAStreamIsSeenWhenTheProgramClosesIt(t *testing.T) {
-	for name, r := range runners() {
+	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
 			in, feeder := io.Pipe()
 			out, end, err := os.Pipe()
@@ -82,9 +82,9 @@ func TestTheEndOfAStreamIsSeenWhenTheProgramClosesIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer out.Close()
-			s := shell("echo said; exec >&-; read x")
+			s := shellSpec("echo said; exec >&-; read x")
 			asked := make(chan struct{})
-			s.Stdin, s.Stdout, s.Timeout = &announced{in, asked}, end, long
+			s.Stdin, s.Stdout, s.Timeout = &announcedReader{in, asked}, end, long
 			var ended sync.WaitGroup
 			ended.Go(func() { mustRun(t, r, s) })
 			if err := out.SetReadDeadline(time.Now().Add(long / 2)); err != nil {
@@ -106,13 +106,13 @@ func TestTheEndOfAStreamIsSeenWhenTheProgramClosesIt(t *testing.T) {
 	}
 }
 
-// announced is a reader that says when it is first asked.
-type announced struct {
+// announcedReader is a reader that announces its first Read.
+type announcedReader struct {
 	io.Reader
 	asked chan struct{}
 }
 
-func (a *announced) Read(p []byte) (int, error) {
+func (a *announcedReader) Read(p []byte) (int, error) {
 	if a.asked != nil {
 		close(a.asked)
 		a.asked = nil
@@ -121,9 +121,9 @@ func (a *announced) Read(p []byte) (int, error) {
 }
 
 func TestOneWriterForBothStreamsKeepsTheirOrder(t *testing.T) {
-	for name, r := range runners() {
+	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
-			got := output(t, r, shell("for i in 1 2 3 4 5; do echo out; echo err >&2; done"))
+			got := mustOutput(t, r, shellSpec("for i in 1 2 3 4 5; do echo out; echo err >&2; done"))
 			if want := strings.Repeat("out\nerr\n", 5); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
@@ -131,10 +131,10 @@ func TestOneWriterForBothStreamsKeepsTheirOrder(t *testing.T) {
 	}
 }
 
-// failing fails at its second write.
-type failing struct{ writes int }
+// failingWriter is a writer that fails at its second write.
+type failingWriter struct{ writes int }
 
-func (f *failing) Write(p []byte) (int, error) {
+func (f *failingWriter) Write(p []byte) (int, error) {
 	f.writes++
 	if f.writes == 2 {
 		return 0, syscall.ENOSPC
@@ -143,10 +143,10 @@ func (f *failing) Write(p []byte) (int, error) {
 }
 
 func TestAWriterThatFailsIsLeftAloneAndTheProgramGoesOn(t *testing.T) {
-	for name, r := range runners() {
+	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
-			out := &failing{}
-			s := shell("head -c 3000000 /dev/zero && exit 6")
+			out := &failingWriter{}
+			s := shellSpec("head -c 3000000 /dev/zero && exit 6")
 			s.Stdout = out
 			if got := mustRun(t, r, s); got.Exit != 6 || out.writes != 2 {
 				t.Errorf("%+v after %d writes", got, out.writes)
@@ -155,10 +155,11 @@ func TestAWriterThatFailsIsLeftAloneAndTheProgramGoesOn(t *testing.T) {
 	}
 }
 
-// slow takes longer for one write than output may outlast the program.
-type slow struct{ bytes int }
+// slowWriter is a writer that takes longer for one write than output is read after the
+// program's end.
+type slowWriter struct{ bytes int }
 
-func (s *slow) Write(p []byte) (int, error) {
+func (s *slowWriter) Write(p []byte) (int, error) {
 	if s.bytes == 0 {
 		time.Sleep(linger + 50*time.Millisecond)
 	}
@@ -167,10 +168,10 @@ func (s *slow) Write(p []byte) (int, error) {
 }
 
 func TestASlowWriterLosesNothing(t *testing.T) {
-	for name, r := range runners() {
+	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
-			out := &slow{}
-			s := shell("head -c 90000 /dev/zero")
+			out := &slowWriter{}
+			s := shellSpec("head -c 90000 /dev/zero")
 			s.Stdout = out
 			if mustRun(t, r, s); out.bytes != 90000 {
 				t.Errorf("got %d bytes", out.bytes)
@@ -180,13 +181,13 @@ func TestASlowWriterLosesNothing(t *testing.T) {
 }
 
 func TestManyRunsAtOnceDoNotMeet(t *testing.T) {
-	for name, r := range runners() {
+	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
 			var all sync.WaitGroup
 			for n := range 16 {
 				all.Go(func() {
 					var out strings.Builder
-					s := shell(fmt.Sprintf("echo %d; cat; exit %d", n, n))
+					s := shellSpec(fmt.Sprintf("echo %d; cat; exit %d", n, n))
 					s.Stdin, s.Stdout = strings.NewReader(fmt.Sprint("in", n)), &out
 					got, err := r.Run(t.Context(), s)
 					if want := fmt.Sprintf("%d\nin%d", n, n); err != nil || got.Exit != n || out.String() != want {
@@ -205,7 +206,7 @@ func TestAScriptJustWrittenStartsWhileOthersFork(t *testing.T) {
 	for range 2 {
 		forking.Go(func() {
 			for stopping.Err() == nil {
-				if _, err := (Plain{}).Run(t.Context(), shell("exit 0")); err != nil {
+				if _, err := (Plain{}).Run(t.Context(), shellSpec("exit 0")); err != nil {
 					t.Error(err)
 				}
 			}

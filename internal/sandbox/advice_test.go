@@ -10,13 +10,13 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// ubuntu is a machine on which everything works, for an ordinary user.
+// ubuntu are the facts of a host on which everything works, for an ordinary user.
 var ubuntu = hostFacts{
 	OS: "linux", Kernel: "6.8.0-45-generic", UID: 1000, Exe: "/home/somebody/bin/pawl", Home: "/home/somebody/.pawl",
 	Clone: "1", Namespaces: "60000", Modules: "lockdown,capability,landlock,yama,apparmor", Landlock: 4,
 }
 
-func on(change func(*hostFacts)) hostFacts {
+func changedUbuntu(change func(*hostFacts)) hostFacts {
 	m := ubuntu
 	change(&m)
 	return m
@@ -34,60 +34,60 @@ func TestAdviceNamesTheCauseAndItsFix(t *testing.T) {
 		why, fix string
 	}{
 		"Ubuntu's rule over user namespaces": {
-			on(func(m *hostFacts) { m.AppArmor = "1" }), Full, noMount, "kernel.apparmor_restrict_unprivileged_userns = 1",
+			changedUbuntu(func(m *hostFacts) { m.AppArmor = "1" }), Full, noMount, "kernel.apparmor_restrict_unprivileged_userns = 1",
 			"profile pawl \"/home/somebody/bin/pawl\" flags=(unconfined) {\n  userns,",
 		},
 		"the same on a runner of GitHub": {
-			on(func(m *hostFacts) { m.AppArmor, m.GitHub = "1", true }), Full, noMount, "this runner",
+			changedUbuntu(func(m *hostFacts) { m.AppArmor, m.GitHub = "1", true }), Full, noMount, "this runner",
 			"- run: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
 		},
 		"an old Debian": {
-			on(func(m *hostFacts) { m.Clone = "0" }), Full, denied, "kernel.unprivileged_userns_clone = 0", "sudo sysctl -w kernel.unprivileged_userns_clone=1",
+			changedUbuntu(func(m *hostFacts) { m.Clone = "0" }), Full, denied, "kernel.unprivileged_userns_clone = 0", "sudo sysctl -w kernel.unprivileged_userns_clone=1",
 		},
 		"no user namespaces at all": {
-			on(func(m *hostFacts) { m.Namespaces = "0" }), Full, noSpace, "user.max_user_namespaces = 0", "sudo sysctl -w user.max_user_namespaces=15000",
+			changedUbuntu(func(m *hostFacts) { m.Namespaces = "0" }), Full, noSpace, "user.max_user_namespaces = 0", "sudo sysctl -w user.max_user_namespaces=15000",
 		},
 		"the same for root": {
-			on(func(m *hostFacts) { m.Namespaces, m.UID = "0", 0 }), Full, noSpace, "user.max_user_namespaces = 0", "15000",
+			changedUbuntu(func(m *hostFacts) { m.Namespaces, m.UID = "0", 0 }), Full, noSpace, "user.max_user_namespaces = 0", "15000",
 		},
 		"a container of Docker that filters": {
-			on(func(m *hostFacts) { m.Container, m.UID, m.Filtered = "docker", 0, true }), Full, denied,
+			changedUbuntu(func(m *hostFacts) { m.Container, m.UID, m.Filtered = "docker", 0, true }), Full, denied,
 			"the container (docker) filters the system calls", "--security-opt seccomp=unconfined",
 		},
 		"one that covers /proc": {
-			on(func(m *hostFacts) { m.Container, m.UID, m.Masked = "podman", 0, true }), Full, &SetupError{Step: "mount proc", Err: syscall.EPERM},
+			changedUbuntu(func(m *hostFacts) { m.Container, m.UID, m.Masked = "podman", 0, true }), Full, &SetupError{Step: "mount proc", Err: syscall.EPERM},
 			"covers parts of /proc", "systempaths=unconfined",
 		},
 		"one that is confinement enough": {
-			on(func(m *hostFacts) { m.Container = "docker" }), Full, denied, "lets nobody make namespaces", "write sandbox: external",
+			changedUbuntu(func(m *hostFacts) { m.Container = "docker" }), Full, denied, "lets nobody make namespaces", "write sandbox: external",
 		},
 		"one of Kubernetes": {
-			on(func(m *hostFacts) { m.Container = "kubernetes" }), Full, denied, "(kubernetes)", "procMount: Unmasked",
+			changedUbuntu(func(m *hostFacts) { m.Container = "kubernetes" }), Full, denied, "(kubernetes)", "procMount: Unmasked",
 		},
 		"one on Ubuntu": {
-			on(func(m *hostFacts) { m.Container, m.AppArmor = "docker", "1" }), Full, denied, "the container (docker)", "apparmor=unconfined",
+			changedUbuntu(func(m *hostFacts) { m.Container, m.AppArmor = "docker", "1" }), Full, denied, "the container (docker)", "apparmor=unconfined",
 		},
 		"one that hides Landlock": {
-			on(func(m *hostFacts) { m.Container, m.Landlock, m.Filtered = "docker", 0, true }), Full, noRules, "filters the system calls", "seccomp=unconfined",
+			changedUbuntu(func(m *hostFacts) { m.Container, m.Landlock, m.Filtered = "docker", 0, true }), Full, noRules, "filters the system calls", "seccomp=unconfined",
 		},
 		"a kernel before Landlock": {
-			on(func(m *hostFacts) { m.Kernel, m.Landlock = "5.10.0-30-amd64", 0 }), Full, noRules, "Linux 5.10.0-30-amd64 has no Landlock", "5.13",
+			changedUbuntu(func(m *hostFacts) { m.Kernel, m.Landlock = "5.10.0-30-amd64", 0 }), Full, noRules, "Linux 5.10.0-30-amd64 has no Landlock", "5.13",
 		},
 		"a kernel that was not told to start Landlock": {
-			on(func(m *hostFacts) { m.Modules, m.Landlock = "lockdown,capability,yama", 0 }), Full, noRules, "not among the security modules",
+			changedUbuntu(func(m *hostFacts) { m.Modules, m.Landlock = "lockdown,capability,yama", 0 }), Full, noRules, "not among the security modules",
 			"lsm=landlock,lockdown,capability,yama",
 		},
 		"a kernel built without": {
-			on(func(m *hostFacts) { m.Modules, m.Landlock = "", 0 }), Landlock, noRules, "built without Landlock", "CONFIG_SECURITY_LANDLOCK",
+			changedUbuntu(func(m *hostFacts) { m.Modules, m.Landlock = "", 0 }), Landlock, noRules, "built without Landlock", "CONFIG_SECURITY_LANDLOCK",
 		},
 		"Landlock without rules over TCP": {
-			on(func(m *hostFacts) { m.Landlock = 3 }), Landlock, &SetupError{Step: "rule over TCP", Err: syscall.ENOSYS}, "no rules over TCP", "6.7",
+			changedUbuntu(func(m *hostFacts) { m.Landlock = 3 }), Landlock, &SetupError{Step: "rule over TCP", Err: syscall.ENOSYS}, "no rules over TCP", "6.7",
 		},
 		"a kernel too old for mounts without privilege": {
-			on(func(m *hostFacts) { m.Kernel = "5.4.0-1" }), Full, denied, "5.4.0-1 cannot make read-only mounts", "5.13",
+			changedUbuntu(func(m *hostFacts) { m.Kernel = "5.4.0-1" }), Full, denied, "5.4.0-1 cannot make read-only mounts", "5.13",
 		},
 		"WSL 1": {
-			on(func(m *hostFacts) { m.Kernel = "4.4.0-19041-Microsoft" }), Full, denied, "WSL 1", "wsl --set-version NAME 2",
+			changedUbuntu(func(m *hostFacts) { m.Kernel = "4.4.0-19041-Microsoft" }), Full, denied, "WSL 1", "wsl --set-version NAME 2",
 		},
 		"tier full on macOS": {
 			hostFacts{OS: "darwin"}, Full, denied, "macOS has no namespaces", "sandbox: seatbelt",
@@ -109,7 +109,7 @@ func TestAdviceNamesTheCauseAndItsFix(t *testing.T) {
 }
 
 func TestAdviceOnASandboxThatLeaksNamesTheLeak(t *testing.T) {
-	m := on(func(m *hostFacts) { m.AppArmor, m.Container = "1", "docker" })
+	m := changedUbuntu(func(m *hostFacts) { m.AppArmor, m.Container = "1", "docker" })
 	f := m.adviseOn(Full, nil, []Row{{Action: "send a datagram to the host", Want: Denied, Got: Works, Detail: "ok"}})
 	if !strings.Contains(f.Why, "send a datagram to the host: works") || !strings.Contains(f.Advice().String(), "doctor --sandbox --json") {
 		t.Errorf("why %q, fix %q", f.Why, f.Advice())
@@ -117,10 +117,10 @@ func TestAdviceOnASandboxThatLeaksNamesTheLeak(t *testing.T) {
 }
 
 func TestAHostWithoutLayersIsTold(t *testing.T) {
-	m := on(func(m *hostFacts) { m.Home = "/nfs/home" })
+	m := changedUbuntu(func(m *hostFacts) { m.Home = "/nfs/home" })
 	cases := map[string]struct {
 		err      error
-		why, fix string // both empty: it is another error
+		why, fix string // both empty: the error is not explained
 	}{
 		"a file system that takes none":   {&SetupError{Step: "make overlay", Err: syscall.EINVAL}, "/nfs/home takes no layers", "PAWL_HOME"},
 		"one without attributes":          {&SetupError{Step: "set userxattr of overlay", Err: syscall.EOPNOTSUPP}, "/nfs/home takes no layers", "PAWL_HOME"},

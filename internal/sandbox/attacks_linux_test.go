@@ -14,44 +14,44 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox/stage/selftest"
 )
 
-// plainCell is a box of tier full over a directory of the host.
-func plainCell(tb testing.TB) Box {
+// newPlainCell returns a box of tier full with a directory of the host as its tree.
+func newPlainCell(tb testing.TB) Box {
 	tb.Helper()
 	b := Box{Tier: Full, Tree: "/srv/project", Home: "/home/somebody", Dir: tb.TempDir()}
-	own(tb, b.Dir)
+	giveToProgram(tb, b.Dir)
 	return b
 }
 
-// trees are the boxes that an attack on files is tried in, and where the host
-// has what a file of the tree holds at first.
-func trees(t *testing.T) map[string]struct {
+// attackedBoxes returns the boxes in which an attack on files is tried, and the
+// directories of the host with the tree's files.
+func attackedBoxes(t *testing.T) map[string]struct {
 	box  Box
 	root string
 } {
 	t.Helper()
-	layered, plain := cell(t), plainCell(t)
+	layered, plain := newCell(t), newPlainCell(t)
 	return map[string]struct {
 		box  Box
 		root string
 	}{"layered": {layered, layered.Layers.Lower[0]}, "plain": {plain, plain.Dir}}
 }
 
-// put makes a file of the tree, with the directories above it.
-func put(t *testing.T, root, name, text string) string {
+// writeInTree writes a file of the tree, and makes the directories above it.
+func writeInTree(t *testing.T, root, name, text string) string {
 	t.Helper()
 	path := filepath.Join(root, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for dir := filepath.Dir(path); isWithin(dir, root); dir = filepath.Dir(dir) {
-		own(t, dir)
+		giveToProgram(t, dir)
 	}
-	write(t, path, text)
-	own(t, path)
+	writeFile(t, path, text)
+	giveToProgram(t, path)
 	return path
 }
 
-func holdsText(t *testing.T, path, want string) {
+func wantText(t *testing.T, path, want string) {
 	t.Helper()
 	if got, err := os.ReadFile(path); err != nil || string(got) != want {
 		t.Errorf("%s holds %q, %v; want %q", path, got, err, want)
@@ -59,15 +59,15 @@ func holdsText(t *testing.T, path, want string) {
 }
 
 func TestAttack001AFileOutsideOfTheScopeIsWritten(t *testing.T) {
-	for name, c := range trees(t) {
+	for name, c := range attackedBoxes(t) {
 		t.Run(name, func(t *testing.T) {
-			readme := put(t, c.root, "docs/README.md", "text")
+			readme := writeInTree(t, c.root, "docs/README.md", "text")
 			c.box.Protect = []string{c.box.Tree + "/docs/README.md"}
-			out, _ := sh(t, c.box, `exec 2>&1; echo x > docs/README.md; rm -f docs/README.md; mv docs/README.md docs/other; mv docs moved 2>/dev/null && echo moved; cat docs/README.md`)
+			out, _ := runScript(t, c.box, `exec 2>&1; echo x > docs/README.md; rm -f docs/README.md; mv docs/README.md docs/other; mv docs moved 2>/dev/null && echo moved; cat docs/README.md`)
 			if strings.Contains(out, "moved") || !strings.Contains(out, "Read-only file system") || !strings.HasSuffix(out, "text") {
 				t.Errorf("printed:\n%s", out)
 			}
-			holdsText(t, readme, "text")
+			wantText(t, readme, "text")
 		})
 	}
 }
@@ -75,10 +75,10 @@ func TestAttack001AFileOutsideOfTheScopeIsWritten(t *testing.T) {
 func TestAttack004ASymbolicLinkToASecretLeadsNowhere(t *testing.T) {
 	dir := t.TempDir()
 	open755(t, dir)
-	secret := put(t, dir, "secret", "the secret")
-	for name, c := range trees(t) {
+	secret := writeInTree(t, dir, "secret", "the secret")
+	for name, c := range attackedBoxes(t) {
 		t.Run(name, func(t *testing.T) {
-			out, _ := sh(t, c.box, `exec 2>&1; ln -s "$SECRET" l; cat l; for up in .. ../.. ../../../../../..; do cat "$up$SECRET"; done; cat /proc/1/root"$SECRET" /proc/self/root"$SECRET"`,
+			out, _ := runScript(t, c.box, `exec 2>&1; ln -s "$SECRET" l; cat l; for up in .. ../.. ../../../../../..; do cat "$up$SECRET"; done; cat /proc/1/root"$SECRET" /proc/self/root"$SECRET"`,
 				"SECRET="+secret)
 			if strings.Contains(out, "the secret") || !strings.Contains(out, "No such file") {
 				t.Errorf("printed:\n%s", out)
@@ -88,31 +88,31 @@ func TestAttack004ASymbolicLinkToASecretLeadsNowhere(t *testing.T) {
 }
 
 func TestAttack005ALinkedDirectoryIsNoWayAroundWhatIsProtected(t *testing.T) {
-	for name, c := range trees(t) {
+	for name, c := range attackedBoxes(t) {
 		t.Run(name, func(t *testing.T) {
-			config := put(t, c.root, ".loops/x/loop.config.yaml", "text")
+			config := writeInTree(t, c.root, ".loops/x/loop.config.yaml", "text")
 			c.box.Protect = []string{c.box.Tree + "/.loops"}
-			out, _ := sh(t, c.box, `exec 2>&1; mkdir src; ln -s ../.loops src/d; echo x > src/d/x/loop.config.yaml; echo x > src/d/new; ls .loops`)
+			out, _ := runScript(t, c.box, `exec 2>&1; mkdir src; ln -s ../.loops src/d; echo x > src/d/x/loop.config.yaml; echo x > src/d/new; ls .loops`)
 			if strings.Count(out, "Read-only file system") != 2 || !strings.HasSuffix(out, "\nx") {
 				t.Errorf("printed:\n%s", out)
 			}
-			holdsText(t, config, "text")
+			wantText(t, config, "text")
 		})
 	}
 }
 
 func TestALinkInTheTreeDoesNotLeadTheStageOut(t *testing.T) {
-	// The new root hangs at /tmp while it is made, so that hides the host's.
+	// The new root is mounted at /tmp while it is built, which hides the host's.
 	target, err := os.MkdirTemp("/var/tmp", "pawl-link-") //nolint:usetesting // A directory of the test lies below /tmp.
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(target) })
-	own(t, target)
-	for name, c := range trees(t) {
+	giveToProgram(t, target)
+	for name, c := range attackedBoxes(t) {
 		for what, link := range map[string]string{"absolute": target, "upwards": "../../../../../../.." + target} {
 			t.Run(name+" "+what, func(t *testing.T) {
-				sh(t, c.box, `rm -f cache; ln -s "$LINK" cache`, "LINK="+link)
+				runScript(t, c.box, `rm -f cache; ln -s "$LINK" cache`, "LINK="+link)
 				b := c.box
 				b.Binds = []Bind{{From: t.TempDir(), To: b.Tree + "/cache/made"}}
 				_, err := b.Run(t.Context(), proc.Spec{Argv: []string{"/bin/true"}, Dir: b.Tree})
@@ -128,25 +128,25 @@ func TestALinkInTheTreeDoesNotLeadTheStageOut(t *testing.T) {
 }
 
 func TestAttack007AHardLinkFromBeforeTheRunIsCopiedWhenItIsWritten(t *testing.T) {
-	b := cell(t)
-	outside := put(t, filepath.Dir(b.Layers.Lower[0]), "outside/secret.txt", "text")
+	b := newCell(t)
+	outside := writeInTree(t, filepath.Dir(b.Layers.Lower[0]), "outside/secret.txt", "text")
 	if err := os.Link(outside, filepath.Join(b.Layers.Lower[0], "h")); err != nil {
 		t.Fatal(err)
 	}
-	if out, _ := sh(t, b, `echo x > h; cat h`); out != "x" {
+	if out, _ := runScript(t, b, `echo x > h; cat h`); out != "x" {
 		t.Errorf("printed %q", out)
 	}
-	holdsText(t, outside, "text")
+	wantText(t, outside, "text")
 }
 
 func TestAttack008AHardLinkIsNotMadeToWhatIsElsewhere(t *testing.T) {
-	shown := put(t, t.TempDir(), "shown", "text")
-	for name, c := range trees(t) {
+	shown := writeInTree(t, t.TempDir(), "shown", "text")
+	for name, c := range attackedBoxes(t) {
 		t.Run(name, func(t *testing.T) {
-			put(t, c.root, "rules", "text")
+			writeInTree(t, c.root, "rules", "text")
 			c.box.Protect = []string{c.box.Tree + "/rules"}
 			c.box.Binds = []Bind{{From: shown}}
-			out, _ := sh(t, c.box, `exec 2>&1; ln "$SHOWN" a; ln rules b; ln /etc/passwd c; ln /proc/self/exe d; ls`, "SHOWN="+shown)
+			out, _ := runScript(t, c.box, `exec 2>&1; ln "$SHOWN" a; ln rules b; ln /etc/passwd c; ln /proc/self/exe d; ls`, "SHOWN="+shown)
 			if strings.Count(out, "cross-device link") != 4 {
 				t.Errorf("printed:\n%s", out)
 			}
@@ -155,9 +155,9 @@ func TestAttack008AHardLinkIsNotMadeToWhatIsElsewhere(t *testing.T) {
 }
 
 func TestAttack023NoDeviceIsMade(t *testing.T) {
-	for name, c := range trees(t) {
+	for name, c := range attackedBoxes(t) {
 		t.Run(name, func(t *testing.T) {
-			out, _ := sh(t, c.box, `exec 2>&1; mknod c c 1 3; mknod /tmp/b b 7 0; mknod $HOME/c c 1 3; mknod /dev/c c 1 3; ls; mkfifo f && echo fifo`)
+			out, _ := runScript(t, c.box, `exec 2>&1; mknod c c 1 3; mknod /tmp/b b 7 0; mknod $HOME/c c 1 3; mknod /dev/c c 1 3; ls; mkfifo f && echo fifo`)
 			if strings.Count(out, "not permitted") != 4 || !strings.HasSuffix(out, "fifo") {
 				t.Errorf("printed:\n%s", out)
 			}
@@ -166,10 +166,10 @@ func TestAttack023NoDeviceIsMade(t *testing.T) {
 }
 
 func TestAttack061AProgramOfATrustedNameInTheTreeIsNotFound(t *testing.T) {
-	for name, c := range trees(t) {
+	for name, c := range attackedBoxes(t) {
 		t.Run(name, func(t *testing.T) {
 			for _, dir := range []string{"", "bin"} {
-				path := put(t, c.root, filepath.Join(dir, "uname"), "#!/bin/sh\necho hijacked\n")
+				path := writeInTree(t, c.root, filepath.Join(dir, "uname"), "#!/bin/sh\necho hijacked\n")
 				if err := os.Chmod(path, 0o755); err != nil {
 					t.Fatal(err)
 				}
@@ -186,20 +186,20 @@ func TestAttack061AProgramOfATrustedNameInTheTreeIsNotFound(t *testing.T) {
 }
 
 func TestAttack067AGateCannotWriteTheTreeThatItJudges(t *testing.T) {
-	b := cell(t)
+	b := newCell(t)
 	b.Layers.Upper, b.Layers.Work = "", ""
-	out, _ := sh(t, b, `exec 2>&1; echo x > base.txt; touch new; rm -f base.txt; cat base.txt`)
+	out, _ := runScript(t, b, `exec 2>&1; echo x > base.txt; touch new; rm -f base.txt; cat base.txt`)
 	if strings.Count(out, "Read-only file system") != 3 || !strings.HasSuffix(out, "from the base") {
 		t.Errorf("printed:\n%s", out)
 	}
-	holdsText(t, filepath.Join(b.Layers.Lower[0], "base.txt"), "from the base\n")
+	wantText(t, filepath.Join(b.Layers.Lower[0], "base.txt"), "from the base\n")
 }
 
 func TestAttack073NothingOfOurEnvironmentIsInside(t *testing.T) {
 	for _, name := range []string{"GH_TOKEN", "AWS_SECRET_ACCESS_KEY", "DATABASE_URL", "LD_PRELOAD", "GIT_DIR", "NODE_OPTIONS", "BASH_ENV", "TMPDIR"} {
 		t.Setenv(name, t.TempDir())
 	}
-	b := cell(t)
+	b := newCell(t)
 	var out bytes.Buffer
 	_, err := b.Run(t.Context(), proc.Spec{Argv: []string{"/usr/bin/env"}, Dir: b.Tree, Env: []string{"A=1", "HOME=/root"}, Stdout: &out})
 	if err != nil {
@@ -212,7 +212,7 @@ func TestAttack073NothingOfOurEnvironmentIsInside(t *testing.T) {
 
 func TestAttack074TheSupervisorCannotBeRead(t *testing.T) {
 	t.Setenv("PAWL_TEST_SECRET", "the secret")
-	out, _ := sh(t, cell(t), `exec 2>&1
+	out, _ := runScript(t, newCell(t), `exec 2>&1
 		for what in environ mem maps root/etc/hostname cwd fd/3 task/1/environ auxv stack; do cat /proc/1/$what >/dev/null && echo "read $what"; done
 		ls /proc/1/fd /proc/1/map_files && echo listed
 		grep -aq 'the secre[t]' /proc/[0-9]*/environ && echo found
@@ -229,7 +229,7 @@ func TestAttack074TheSupervisorCannotBeRead(t *testing.T) {
 }
 
 func TestAttack079NothingLeavesPastTheProxy(t *testing.T) {
-	for _, tier := range confining(t) {
+	for _, tier := range confiningTiers(t) {
 		t.Run(string(tier), func(t *testing.T) {
 			dir := t.TempDir()
 			open755(t, dir)

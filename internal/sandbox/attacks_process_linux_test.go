@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
-// survivors lists what is left on the host of a box whose programs carry mark.
-func survivors(t *testing.T, mark string) (left []string) {
+// listSurvivors lists what is left on the host of a box whose programs carry mark.
+func listSurvivors(t *testing.T, mark string) (left []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -41,7 +41,7 @@ func TestAttack092NothingOutlivesItsBox(t *testing.T) {
 	for name, script := range scripts {
 		t.Run(name, func(t *testing.T) {
 			mark := fmt.Sprintf("300.%d", time.Now().UnixNano())
-			b := cell(t)
+			b := newCell(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			started := onWrite(func() { time.AfterFunc(300*time.Millisecond, cancel) })
@@ -53,14 +53,14 @@ func TestAttack092NothingOutlivesItsBox(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Logf("%+v", res)
-			if left := survivors(t, mark); len(left) > 0 {
+			if left := listSurvivors(t, mark); len(left) > 0 {
 				t.Errorf("left behind: %q", left)
 			}
 		})
 	}
 }
 
-// onWrite calls itself at the first write.
+// onWrite is a writer that calls the function at the first write.
 type onWrite func()
 
 func (f *onWrite) Write(p []byte) (int, error) {
@@ -81,8 +81,8 @@ func TestAttack094SignalsStayInTheBox(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = bystander.Process.Kill(), bystander.Wait() }()
-	b := cell(t)
-	out, _ := sh(t, b, `exec 2>&1; kill -KILL 1; kill -STOP 1; kill -TERM 1; kill -INT 1; echo still here
+	b := newCell(t)
+	out, _ := runScript(t, b, `exec 2>&1; kill -KILL 1; kill -STOP 1; kill -TERM 1; kill -INT 1; echo still here
 		for pid in $VICTIMS; do kill -KILL $pid && echo "killed $pid"; done`,
 		fmt.Sprintf("VICTIMS=%d %d %d", bystander.Process.Pid, os.Getpid(), os.Getppid()))
 	if !strings.Contains(out, "still here") || strings.Contains(out, "killed") {
@@ -96,7 +96,7 @@ func TestAttack094SignalsStayInTheBox(t *testing.T) {
 	}
 }
 
-// unprivileged is set for the run of these tests as a user without rights.
+// unprivileged is set when these tests run again as a user without privileges.
 const unprivileged = "PAWL_TEST_UNPRIVILEGED"
 
 func TestAllThisHoldsForAnUnprivilegedUser(t *testing.T) {
@@ -109,7 +109,7 @@ func TestAllThisHoldsForAnUnprivilegedUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("the other tests ran without privilege; none of them ran as root")
 	}
-	// Another than nobody, which other tests may keep busy.
+	// Another user than nobody, whose limits other tests may use up.
 	const uid = 64321
 	exe := filepath.Join(t.TempDir(), "sandbox.test")
 	for dir := filepath.Dir(exe); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {

@@ -16,7 +16,7 @@ func TestRootIsShownOfTheSettingsWhatEverybodyMayRead(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		write(t, path, "text")
+		writeFile(t, path, "text")
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func TestASelfTestThatPassedIsNotMadeAgain(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatal(info, err)
 	}
-	// Nothing may be tried any more: there is no place for it.
+	// No further test can be run: its directory cannot be made.
 	if entries, _ := os.ReadDir(home); len(entries) != 1 {
 		t.Errorf("left behind: %v", entries)
 	}
@@ -54,19 +54,19 @@ func TestWhatIsRememberedCountsForThisHostOnly(t *testing.T) {
 		mode os.FileMode
 		want bool
 	}{
-		"as it was written":         {kept(t, passedSchema, key), 0o600, true},
-		"of another binary":         {kept(t, passedSchema, key+"1"), 0o600, false},
-		"of another schema":         {kept(t, "pawl.sandbox/v2", key), 0o600, false},
-		"that anybody could write":  {kept(t, passedSchema, key), 0o666, false},
-		"that is half of it":        {kept(t, passedSchema, key)[:40], 0o600, false},
+		"as it was written":         {writeKeptPass(t, passedSchema, key), 0o600, true},
+		"of another binary":         {writeKeptPass(t, passedSchema, key+"1"), 0o600, false},
+		"of another schema":         {writeKeptPass(t, "pawl.sandbox/v2", key), 0o600, false},
+		"that anybody could write":  {writeKeptPass(t, passedSchema, key), 0o666, false},
+		"that is half of it":        {writeKeptPass(t, passedSchema, key)[:40], 0o600, false},
 		"that is something else":    {`{"schema":"pawl.sandbox/v1"}`, 0o600, false},
 		"that is empty":             {"", 0o600, false},
-		"without a key of any kind": {kept(t, passedSchema, ""), 0o600, false},
+		"without a key of any kind": {writeKeptPass(t, passedSchema, ""), 0o600, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "sandbox.json")
-			write(t, file, c.file)
+			writeFile(t, file, c.file)
 			if err := os.Chmod(file, c.mode); err != nil {
 				t.Fatal(err)
 			}
@@ -80,9 +80,9 @@ func TestWhatIsRememberedCountsForThisHostOnly(t *testing.T) {
 	}
 }
 
-// What passed on another kernel, before the host was started again, for another
-// user or of another binary says nothing: the self-test is made again. It cannot
-// be made here, so that Check succeeds by what it remembers or not at all.
+// A pass on another kernel, before the host was started again, for another user or of
+// another binary does not count: the self-test is run again. It cannot be run here, so
+// that Check succeeds only with a stored pass that counts.
 func TestAPassCountsForItsKernelItsStartItsUserAndItsBinaryOnly(t *testing.T) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -107,7 +107,7 @@ func TestAPassCountsForItsKernelItsStartItsUserAndItsBinaryOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			home := t.TempDir()
-			write(t, filepath.Join(home, "sandbox.json"), kept(t, passedSchema, c.key))
+			writeFile(t, filepath.Join(home, "sandbox.json"), writeKeptPass(t, passedSchema, c.key))
 			if err := os.Chmod(filepath.Join(home, "sandbox.json"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +123,7 @@ func TestABinaryThatWasReplacedIsAnotherOne(t *testing.T) {
 	file, then := filepath.Join(dir, "pawl"), time.Unix(1_700_000_000, 0)
 	put := func(name, text string, at time.Time) {
 		t.Helper()
-		write(t, name, text)
+		writeFile(t, name, text)
 		if err := os.Chtimes(name, at, at); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestABinaryThatWasReplacedIsAnotherOne(t *testing.T) {
 	}
 }
 
-func kept(t *testing.T, schema, key string) string {
+func writeKeptPass(t *testing.T, schema, key string) string {
 	t.Helper()
 	text, err := json.Marshal(passedFile{schema, map[Tier]passedTest{Full: {Key: key, Result: Result{Tier: Full}}}})
 	if err != nil {
@@ -255,7 +255,7 @@ func TestAProcessWaitsForTheSelfTestOfAnotherAndMakesNoneItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(home, "sandbox.json")
-	write(t, file, string(text))
+	writeFile(t, file, string(text))
 	other, err := os.Stat(file)
 	if err != nil {
 		t.Fatal(err)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Many first runs at once, as after an upgrade: each tests the host for itself,
-// and sweeps what it takes for left over.
+// Many first runs at once, as after an upgrade: each tests the host for itself, and
+// removes what looks left over.
 func TestSelfTestsThatSweepAtTheSameTimeAllGetTheirNames(t *testing.T) {
 	dir := t.TempDir()
 	var all sync.WaitGroup

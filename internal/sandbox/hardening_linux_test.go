@@ -43,9 +43,9 @@ func openTerminal(t *testing.T) (near, far *os.File) {
 }
 
 func TestATerminalToWriteToCannotBeReadInside(t *testing.T) {
-	for _, tier := range confining(t) {
+	for _, tier := range confiningTiers(t) {
 		t.Run(string(tier), func(t *testing.T) {
-			b := cell(t)
+			b := newCell(t)
 			if tier == Landlock {
 				b = Box{Tier: Landlock, Dir: t.TempDir(), Scratch: t.TempDir()}
 				open755(t, b.Dir)
@@ -68,7 +68,7 @@ func TestATerminalToWriteToCannotBeReadInside(t *testing.T) {
 }
 
 func TestCoreFilesAreOffAndStayOff(t *testing.T) {
-	out, _ := sh(t, cell(t), `grep 'Max core' /proc/self/limits; ulimit -c 0 && echo said; ulimit -n 100; grep -E 'Max (core|open)' /proc/self/limits`)
+	out, _ := runScript(t, newCell(t), `grep 'Max core' /proc/self/limits; ulimit -c 0 && echo said; ulimit -n 100; grep -E 'Max (core|open)' /proc/self/limits`)
 	lines := strings.Split(out, "\n")
 	if len(lines) != 4 {
 		t.Fatalf("printed:\n%s", out)
@@ -81,7 +81,7 @@ func TestCoreFilesAreOffAndStayOff(t *testing.T) {
 }
 
 func TestEmptyFilesAreCountedToo(t *testing.T) {
-	out, _ := sh(t, cell(t), `for dir in /tmp /dev/shm $HOME; do stat -f -c '%c' $dir; done`)
+	out, _ := runScript(t, newCell(t), `for dir in /tmp /dev/shm $HOME; do stat -f -c '%c' $dir; done`)
 	for total := range strings.FieldsSeq(out) {
 		if len(total) > 6 || total == "0" {
 			t.Errorf("room for %s files", total)

@@ -28,7 +28,7 @@ func limitsOf(ctx context.Context, b Box) (string, error) {
 	return out.String(), err
 }
 
-// limitLine is the soft and the hard limit of that name.
+// limitLine returns the soft and the hard limit of that name.
 func limitLine(limits, name string) string {
 	for line := range strings.Lines(limits) {
 		if rest, ok := strings.CutPrefix(line, name); ok {
@@ -40,7 +40,7 @@ func limitLine(limits, name string) string {
 }
 
 func TestAProgramHasItsBoundsFromItsFirstInstructionOn(t *testing.T) {
-	b := cell(t)
+	b := newCell(t)
 	for range 40 {
 		limits, err := limitsOf(t.Context(), b)
 		if err != nil {
@@ -56,8 +56,8 @@ func TestAProgramHasItsBoundsFromItsFirstInstructionOn(t *testing.T) {
 	}
 }
 
-// deniedEnv makes TestMain a process that cannot bound processes, and prints how
-// a start in it ends.
+// deniedEnv makes the test binary a process that cannot limit processes, and that
+// prints how a start in it ends.
 const deniedEnv = "PAWL_TEST_NPROC"
 
 func TestABoundThatCannotBeSetRefusesTheStart(t *testing.T) {
@@ -86,7 +86,7 @@ func TestInAProcessOfItsOwn(t *testing.T) {
 	default:
 		t.Skip("a part of TestABoundThatCannotBeSetRefusesTheStart")
 	}
-	limits, err := limitsOf(t.Context(), cell(t))
+	limits, err := limitsOf(t.Context(), newCell(t))
 	if err != nil {
 		limits = err.Error()
 	}

@@ -13,9 +13,9 @@ import (
 // that takes no layers.
 const noLayersEnv = "PAWL_TEST_NO_LAYERS"
 
-// An overlay on a tmpfs is what most containers have as their root: the kernel
-// mounts no overlay whose upper directory is on one. It is seen by this process
-// and its children alone. A host that cannot make one fails the test, as one
+// The root of most containers is an overlay, and the kernel mounts no overlay whose
+// upper directory is on another one. This process mounts such an overlay, on a tmpfs,
+// in a mount namespace of its own. A host that cannot do that fails the test, as one
 // without a sandbox does.
 func TestTheSelfTestHoldsWhereTheKernelTakesNoLayers(t *testing.T) {
 	if os.Getenv(noLayersEnv) == "" {
@@ -82,7 +82,7 @@ func TestAHostWithLayersIsFoundToHaveThem(t *testing.T) {
 // In a tree that is a plain directory nothing protected can be written, moved or
 // replaced, by its own name or by that of a folder above it.
 func TestAProtectedFileOfAPlainTreeStaysWhereItIs(t *testing.T) {
-	b := cell(t)
+	b := newCell(t)
 	b.Layers, b.Dir = nil, t.TempDir()
 	open755(t, b.Dir)
 	for _, dir := range []string{"ci", "ci/gates", "src"} {
@@ -90,13 +90,13 @@ func TestAProtectedFileOfAPlainTreeStaysWhereItIs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(t, filepath.Join(b.Dir, "ci/gates/judge"), "true\n")
-	write(t, filepath.Join(b.Dir, "src/a"), "one\n")
+	writeFile(t, filepath.Join(b.Dir, "ci/gates/judge"), "true\n")
+	writeFile(t, filepath.Join(b.Dir, "src/a"), "one\n")
 	for _, path := range []string{".", "ci", "ci/gates", "ci/gates/judge", "src", "src/a"} {
-		own(t, filepath.Join(b.Dir, path))
+		giveToProgram(t, filepath.Join(b.Dir, path))
 	}
 	b.Protect = []string{filepath.Join(b.Tree, "ci/gates/judge"), filepath.Join(b.Tree, "not/there")}
-	out, _ := sh(t, b, `for try in "echo false > ci/gates/judge" "rm ci/gates/judge" "mv ci/gates/judge x" "mv ci/gates y" "mv ci z" "mv src/a ci/gates/judge" "ln -f src/a ci/gates/judge"; do
+	out, _ := runScript(t, b, `for try in "echo false > ci/gates/judge" "rm ci/gates/judge" "mv ci/gates/judge x" "mv ci/gates y" "mv ci z" "mv src/a ci/gates/judge" "ln -f src/a ci/gates/judge"; do
 	(eval "$try") 2>/dev/null && echo "worked: $try"
 done
 echo two > src/a; echo beside > ci/gates/new; cat ci/gates/judge`)

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// layers makes a layered tree with one file of the base in it.
-func layers(tb testing.TB) *Overlay {
+// newLayers makes a layered tree with one file of the base in it.
+func newLayers(tb testing.TB) *Overlay {
 	tb.Helper()
 	dir := tb.TempDir()
 	o := &Overlay{Lower: []string{filepath.Join(dir, "base")}, Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work")}
@@ -25,22 +25,22 @@ func layers(tb testing.TB) *Overlay {
 			tb.Fatal(err)
 		}
 	}
-	write(tb, filepath.Join(o.Lower[0], "base.txt"), "from the base\n")
+	writeFile(tb, filepath.Join(o.Lower[0], "base.txt"), "from the base\n")
 	for _, path := range []string{o.Lower[0], o.Upper, filepath.Join(o.Lower[0], "base.txt")} {
-		own(tb, path)
+		giveToProgram(tb, path)
 	}
 	tb.Cleanup(func() { _ = RemoveTree(o.Work) })
 	return o
 }
 
-func write(tb testing.TB, path, text string) {
+func writeFile(tb testing.TB, path, text string) {
 	tb.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		tb.Fatal(err)
 	}
 }
 
-func own(tb testing.TB, path string) {
+func giveToProgram(tb testing.TB, path string) {
 	tb.Helper()
 	if uid, gid := Full.Owner(); uid != os.Geteuid() {
 		if err := os.Chown(path, uid, gid); err != nil {
@@ -49,14 +49,14 @@ func own(tb testing.TB, path string) {
 	}
 }
 
-// cell is a box of tier full with a layered tree.
-func cell(tb testing.TB) Box {
+// newCell returns a box of tier full with a layered tree.
+func newCell(tb testing.TB) Box {
 	tb.Helper()
-	return Box{Tier: Full, Tree: "/srv/project", Home: "/home/somebody", Layers: layers(tb)}
+	return Box{Tier: Full, Tree: "/srv/project", Home: "/home/somebody", Layers: newLayers(tb)}
 }
 
-// sh runs a script in the box and returns what it printed.
-func sh(tb testing.TB, b Box, script string, env ...string) (string, proc.Result) {
+// runScript runs a script in the box and returns what it printed.
+func runScript(tb testing.TB, b Box, script string, env ...string) (string, proc.Result) {
 	tb.Helper()
 	var out bytes.Buffer
 	dir := b.Tree
@@ -76,7 +76,7 @@ func sh(tb testing.TB, b Box, script string, env ...string) (string, proc.Result
 // A cache as npm, go and cargo leave it where the umask of root is 077.
 func TestACacheThatOnlyItsOwnerMayReadIsShown(t *testing.T) {
 	for name, lower := range map[string]int{"alone": 1, "below another layer": 2} {
-		b := cell(t)
+		b := newCell(t)
 		dir := t.TempDir()
 		v := View{At: "/home/somebody/.cache/npm", Overlay: Overlay{Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work")}}
 		for i := range lower {
@@ -89,7 +89,7 @@ func TestACacheThatOnlyItsOwnerMayReadIsShown(t *testing.T) {
 			}
 			v.Lower = append(v.Lower, at)
 		}
-		link := filepath.Join(dir, "link") // A cache may lie elsewhere.
+		link := filepath.Join(dir, "link") // A cache may be elsewhere.
 		if err := os.Symlink(v.Lower[0], link); err != nil {
 			t.Fatal(err)
 		}
@@ -97,10 +97,10 @@ func TestACacheThatOnlyItsOwnerMayReadIsShown(t *testing.T) {
 		if err := os.Mkdir(v.Upper, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		own(t, v.Upper)
+		giveToProgram(t, v.Upper)
 		b.Views = []View{v}
 		t.Cleanup(func() { _ = RemoveTree(v.Work) })
-		out, _ := sh(t, b, `cd /home/somebody/.cache/npm/sub && cat * && echo more >>a && cat a && rm a && echo gone`)
+		out, _ := runScript(t, b, `cd /home/somebody/.cache/npm/sub && cat * && echo more >>a && cat a && rm a && echo gone`)
 		want := strings.Repeat("cached\n", lower) + "cached\nmore\ngone"
 		if out != want {
 			t.Errorf("%s: printed %q, want %q", name, out, want)
@@ -108,9 +108,9 @@ func TestACacheThatOnlyItsOwnerMayReadIsShown(t *testing.T) {
 		if text, err := os.ReadFile(filepath.Join(v.Lower[0], "sub", "a")); err != nil || string(text) != "cached\n" {
 			t.Errorf("%s: the host's own is now %q, %v", name, text, err)
 		}
-		v.Upper = "" // One that nothing can be added to.
+		v.Upper = "" // A read-only view.
 		b.Views = []View{v}
-		if out, _ := sh(t, b, `cat /home/somebody/.cache/npm/sub/a; echo x 2>/dev/null >/home/somebody/.cache/npm/sub/a || echo denied`); out != "cached\ndenied" {
+		if out, _ := runScript(t, b, `cat /home/somebody/.cache/npm/sub/a; echo x 2>/dev/null >/home/somebody/.cache/npm/sub/a || echo denied`); out != "cached\ndenied" {
 			t.Errorf("%s: read only it printed %q", name, out)
 		}
 	}
@@ -118,7 +118,7 @@ func TestACacheThatOnlyItsOwnerMayReadIsShown(t *testing.T) {
 
 func TestAProgramOpensItsStandardStreamsByTheirNames(t *testing.T) {
 	var out, errs bytes.Buffer
-	b := cell(t)
+	b := newCell(t)
 	res, err := b.Run(t.Context(), proc.Spec{
 		Argv: []string{"/bin/sh", "-c", `echo out >/dev/stdout; echo errors >/dev/stderr; cat /dev/stdin >/proc/self/fd/1`}, Dir: b.Tree,
 		Env: []string{"PATH=/usr/bin:/bin"}, Stdin: strings.NewReader("in\n"), Stdout: &out, Stderr: &errs,
@@ -129,8 +129,8 @@ func TestAProgramOpensItsStandardStreamsByTheirNames(t *testing.T) {
 }
 
 func TestWhatAProgramWritesGoesToTheUpperLayer(t *testing.T) {
-	b := cell(t)
-	out, _ := sh(t, b, `pwd; cat base.txt; echo more >> base.txt; echo new > new.txt; mkdir d; rm -f gone`)
+	b := newCell(t)
+	out, _ := runScript(t, b, `pwd; cat base.txt; echo more >> base.txt; echo new > new.txt; mkdir d; rm -f gone`)
 	if want := b.Tree + "\nfrom the base"; out != want {
 		t.Errorf("printed %q, want %q", out, want)
 	}
@@ -148,13 +148,13 @@ func TestWhatAProgramWritesGoesToTheUpperLayer(t *testing.T) {
 	if base, _ := os.ReadFile(filepath.Join(b.Layers.Lower[0], "base.txt")); string(base) != "from the base\n" {
 		t.Errorf("the base holds %q", base)
 	}
-	if out, _ := sh(t, b, `cat base.txt new.txt`); out != "from the base\nmore\nnew" {
+	if out, _ := runScript(t, b, `cat base.txt new.txt`); out != "from the base\nmore\nnew" {
 		t.Errorf("the next program of the box saw %q", out)
 	}
 }
 
 func TestAProgramHasNoPrivilegeOfAnyKind(t *testing.T) {
-	out, _ := sh(t, cell(t), `grep -E '^(Cap|NoNewPrivs|Seccomp:|Groups)' /proc/self/status; id -u`)
+	out, _ := runScript(t, newCell(t), `grep -E '^(Cap|NoNewPrivs|Seccomp:|Groups)' /proc/self/status; id -u`)
 	for line := range strings.SplitSeq(out, "\n") {
 		name, value, _ := strings.Cut(line, ":")
 		value = strings.TrimSpace(value)
@@ -168,17 +168,17 @@ func TestAProgramHasNoPrivilegeOfAnyKind(t *testing.T) {
 }
 
 func TestOnlyWhatABoxNamesExists(t *testing.T) {
-	b := cell(t)
+	b := newCell(t)
 	secret, shown, writable := t.TempDir(), t.TempDir(), t.TempDir()
 	for _, dir := range []string{secret, shown, writable} {
-		write(t, filepath.Join(dir, "f"), "text")
-		own(t, dir)
+		writeFile(t, filepath.Join(dir, "f"), "text")
+		giveToProgram(t, dir)
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b.Binds = []Bind{{From: shown}, {From: writable, To: "/run/pawl/out", Write: true}}
-	out, _ := sh(t, b, `ls "$SECRET" 2>&1 | sed 's/.*: //'; cat "$SHOWN/f"; echo; echo x > "$SHOWN/g" && echo written; echo x > /run/pawl/out/g && echo written; ls $HOME; echo ~`,
+	out, _ := runScript(t, b, `ls "$SECRET" 2>&1 | sed 's/.*: //'; cat "$SHOWN/f"; echo; echo x > "$SHOWN/g" && echo written; echo x > /run/pawl/out/g && echo written; ls $HOME; echo ~`,
 		"SECRET="+secret, "SHOWN="+shown)
 	for _, want := range []string{"No such file or directory\ntext\n", "written\n/home/somebody"} {
 		if !strings.Contains(out, want) {
@@ -198,21 +198,21 @@ func TestOnlyWhatABoxNamesExists(t *testing.T) {
 func TestAHomeThatIsBoundCoversNeitherTheTreeNorProgramsBelowIt(t *testing.T) {
 	for name, tree := range map[string]string{"below the home": "/home/somebody/work/project", "elsewhere": "/srv/project"} {
 		t.Run(name, func(t *testing.T) {
-			b := cell(t)
+			b := newCell(t)
 			b.Tree = tree
-			write(t, filepath.Join(b.Layers.Lower[0], "readme"), "of the tree")
-			own(t, filepath.Join(b.Layers.Lower[0], "readme"))
+			writeFile(t, filepath.Join(b.Layers.Lower[0], "readme"), "of the tree")
+			giveToProgram(t, filepath.Join(b.Layers.Lower[0], "readme"))
 			home, programs := t.TempDir(), t.TempDir()
-			write(t, filepath.Join(home, "settings"), "of the agent")
-			write(t, filepath.Join(programs, "tool"), "a tool")
+			writeFile(t, filepath.Join(home, "settings"), "of the agent")
+			writeFile(t, filepath.Join(programs, "tool"), "a tool")
 			for _, dir := range []string{home, programs} {
-				own(t, dir)
+				giveToProgram(t, dir)
 				if err := os.Chmod(dir, 0o755); err != nil {
 					t.Fatal(err)
 				}
 			}
 			b.Binds = []Bind{{From: programs, To: b.Home + "/.local/bin"}, {From: home, To: b.Home, Write: true}}
-			out, _ := sh(t, b, `pwd; cat readme; echo; cat ~/settings; echo; cat ~/.local/bin/tool; echo; echo x >new && echo x >~/new && echo written`)
+			out, _ := runScript(t, b, `pwd; cat readme; echo; cat ~/settings; echo; cat ~/.local/bin/tool; echo; echo x >new && echo x >~/new && echo written`)
 			if want := tree + "\nof the tree\nof the agent\na tool\nwritten"; strings.TrimSpace(out) != want {
 				t.Errorf("printed:\n%s\nwant:\n%s", out, want)
 			}
@@ -224,19 +224,19 @@ func TestAHomeThatIsBoundCoversNeitherTheTreeNorProgramsBelowIt(t *testing.T) {
 }
 
 func TestProtectedAndMaskedPathsHoldInTheTree(t *testing.T) {
-	b := cell(t)
+	b := newCell(t)
 	for _, dir := range []string{"rules", "hidden"} {
 		path := filepath.Join(b.Layers.Lower[0], dir)
 		if err := os.Mkdir(path, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(path, "f"), "text")
-		own(t, path)
-		own(t, filepath.Join(path, "f"))
+		writeFile(t, filepath.Join(path, "f"), "text")
+		giveToProgram(t, path)
+		giveToProgram(t, filepath.Join(path, "f"))
 	}
 	b.Protect = []string{b.Tree + "/rules", b.Tree + "/rules.yaml"}
 	b.Masks = []string{b.Tree + "/hidden"}
-	out, _ := sh(t, b, `exec 2>&1; cat rules/f; echo; echo x > rules/f; mv rules other; rm -r rules; ls hidden; echo x > free && echo free`)
+	out, _ := runScript(t, b, `exec 2>&1; cat rules/f; echo; echo x > rules/f; mv rules other; rm -r rules; ls hidden; echo x > free && echo free`)
 	if !strings.HasPrefix(out, "text\n") || !strings.HasSuffix(out, "free") ||
 		strings.Count(out, "Read-only file system") < 2 || !strings.Contains(out, "busy") {
 		t.Errorf("printed:\n%s", out)
@@ -244,7 +244,7 @@ func TestProtectedAndMaskedPathsHoldInTheTree(t *testing.T) {
 }
 
 func TestAPortLeadsOutOfACellThatHasNoNetwork(t *testing.T) {
-	b := cell(t)
+	b := newCell(t)
 	b.Ports = []Port{{
 		Number: 3128,
 		Serve: func(_ context.Context, l net.Listener) {
@@ -259,7 +259,7 @@ func TestAPortLeadsOutOfACellThatHasNoNetwork(t *testing.T) {
 		},
 		Env: func(addr string) []string { return []string{"WAY_OUT=http://" + addr + "/"} },
 	}}
-	out, _ := sh(t, b, `exec 3<>/dev/null; python=$(command -v python3 || true); bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; cat <&3'; echo $WAY_OUT; cat /proc/net/dev | tail -n +3 | cut -d: -f1`)
+	out, _ := runScript(t, b, `exec 3<>/dev/null; python=$(command -v python3 || true); bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; cat <&3'; echo $WAY_OUT; cat /proc/net/dev | tail -n +3 | cut -d: -f1`)
 	for _, want := range []string{"from outside", "http://127.0.0.1:3128/", "lo"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("printed:\n%s\nwant %q in it", out, want)
@@ -279,7 +279,7 @@ func TestABoxThatCannotBeSetUpStartsNothing(t *testing.T) {
 		"a tier of another system":      func(b *Box) { b.Tier = Seatbelt },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := cell(t)
+			b := newCell(t)
 			change(&b)
 			marker := filepath.Join(b.Layers.Upper, "ran")
 			res, err := b.Run(t.Context(), proc.Spec{Argv: []string{"/bin/sh", "-c", "touch ran"}, Dir: b.Tree})
@@ -294,7 +294,7 @@ func TestABoxThatCannotBeSetUpStartsNothing(t *testing.T) {
 }
 
 func TestAProgramThatIsNotThereIsNamed(t *testing.T) {
-	b := cell(t)
+	b := newCell(t)
 	_, err := b.Run(t.Context(), proc.Spec{Argv: []string{"no-such-program"}, Dir: b.Tree, Env: []string{"PATH=/usr/bin"}})
 	if refused, ok := errors.AsType[*SetupError](err); !ok || !strings.Contains(refused.Step, "no-such-program") {
 		t.Errorf("Run = %v", err)
@@ -302,7 +302,7 @@ func TestAProgramThatIsNotThereIsNamed(t *testing.T) {
 }
 
 func TestALandlockedProgramWritesItsTreeAlone(t *testing.T) {
-	if !landlocks(t) {
+	if !hasLandlockTCP(t) {
 		return
 	}
 	dir, other := t.TempDir(), t.TempDir()
@@ -312,7 +312,7 @@ func TestALandlockedProgramWritesItsTreeAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	out, _ := sh(t, b, `exec 2>&1; echo x > in && echo in; echo x > $OTHER/out && echo out; echo x > $TMPDIR/t && echo tmp; bash -c "exec 3<>/dev/tcp/127.0.0.1/$PORT" && echo connected`,
+	out, _ := runScript(t, b, `exec 2>&1; echo x > in && echo in; echo x > $OTHER/out && echo out; echo x > $TMPDIR/t && echo tmp; bash -c "exec 3<>/dev/tcp/127.0.0.1/$PORT" && echo connected`,
 		"OTHER="+other, "PORT="+strings.TrimPrefix(l.Addr().String(), "127.0.0.1:"))
 	if !strings.Contains(out, "in\n") || !strings.Contains(out, "tmp") || strings.Contains(out, "\nout") || strings.Contains(out, "connected") {
 		t.Errorf("printed:\n%s", out)
@@ -320,7 +320,7 @@ func TestALandlockedProgramWritesItsTreeAlone(t *testing.T) {
 }
 
 func TestALandlockedProgramChangesNoModeOrTimeElsewhere(t *testing.T) {
-	if !landlocks(t) {
+	if !hasLandlockTCP(t) {
 		return
 	}
 	if m := (proc.Tree{}).Method(); m != proc.PIDNamespace {
@@ -329,7 +329,7 @@ func TestALandlockedProgramChangesNoModeOrTimeElsewhere(t *testing.T) {
 	}
 	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
 	for _, path := range []string{other, filepath.Join(dir, "mine")} {
-		write(t, path, "text\n")
+		writeFile(t, path, "text\n")
 	}
 	before, err := os.Stat(other)
 	if err != nil {
@@ -338,7 +338,7 @@ func TestALandlockedProgramChangesNoModeOrTimeElsewhere(t *testing.T) {
 	var out bytes.Buffer
 	_, err = Box{Tier: Landlock, Dir: dir, Scratch: t.TempDir()}.Run(t.Context(), proc.Spec{
 		Dir: dir, Env: []string{"PATH=/usr/bin:/bin", "OTHER=" + other}, Stdout: &out, Stderr: &out,
-		// What keeps limits is open for writing.
+		// The files of the control group are open for writing.
 		Limits: proc.Limits{Processes: 100, Memory: 1 << 30},
 		Argv: []string{"/bin/sh", "-c", `chmod 4777 $OTHER && echo mode; touch -d @1 $OTHER && echo time; chmod 1777 $(dirname $OTHER) && echo folder
 		chmod 755 mine && touch -d @1 mine && echo x >>mine && mv mine $TMPDIR/mine && mv $TMPDIR/mine moved && echo own`},
@@ -355,8 +355,7 @@ func TestALandlockedProgramChangesNoModeOrTimeElsewhere(t *testing.T) {
 	}
 }
 
-// open755 opens a test's own directory, and what leads to it, to the user that
-// programs run as.
+// open755 lets the user of programs enter a test's directory and those above it.
 func open755(tb testing.TB, dir string) {
 	tb.Helper()
 	for _, path := range []string{dir, filepath.Dir(dir)} {
@@ -367,10 +366,10 @@ func open755(tb testing.TB, dir string) {
 }
 
 func TestALandlockedProgramLimitsItselfAlone(t *testing.T) {
-	if !landlocks(t) {
+	if !hasLandlockTCP(t) {
 		return
 	}
-	out, _ := sh(t, Box{Tier: Landlock, Dir: t.TempDir(), Scratch: t.TempDir()},
+	out, _ := runScript(t, Box{Tier: Landlock, Dir: t.TempDir(), Scratch: t.TempDir()},
 		`exec 2>&1; ulimit -n 100; ulimit -n; ulimit -c 0 && echo off; prlimit --nofile=90 true && echo own; prlimit --pid $$ --cpu=1 || echo denied`)
 	if !strings.HasPrefix(out, "100\noff\nown\n") || !strings.HasSuffix(out, "\ndenied") {
 		t.Errorf("printed:\n%s", out)
@@ -383,17 +382,17 @@ func TestWhatIsClosedToOthersIsReadWhereItIsBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(from, "below", "file")
-	write(t, path, "bound")
+	writeFile(t, path, "bound")
 	if err := os.Chmod(path, 0o400); err != nil {
 		t.Fatal(err)
 	}
-	b := cell(t)
+	b := newCell(t)
 	b.Binds = []Bind{{From: from, To: "/run/pawl/objects"}, {From: from}, {From: path, To: "/run/pawl/file"}}
-	out, _ := sh(t, b, `exec 2>&1; cd /run/pawl; cat objects/below/file file $FROM/below/file
+	out, _ := runScript(t, b, `exec 2>&1; cd /run/pawl; cat objects/below/file file $FROM/below/file
 		chmod 777 objects || echo closed; (echo x > objects/below/new) || echo closed; rm -f file || echo closed`, "FROM="+from)
 	read := "boundboundbound"
 	if uid, gid := Full.Owner(); uid != os.Geteuid() && (hostFacts{Kernel: kernelRelease()}).isOlderThan(6, 3) {
-		// Not every file system shows its files as another's there: a tmpfs does not.
+		// Not every file system can map owners: a tmpfs cannot.
 		owners, err := mappedOwners(uid, gid)
 		if err != nil {
 			t.Fatal(err)

@@ -7,11 +7,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// same is a host without symbolic links.
-func same(path string) string { return path }
+// samePath resolves paths on a host without symbolic links.
+func samePath(path string) string { return path }
 
-// verdict reads a profile as macOS does: the last rule that matches counts.
-func verdict(profile string, parameters []string, operation, path string) string {
+// judgeProfile returns what a profile says about an operation: the last rule that
+// matches counts, as on macOS.
+func judgeProfile(profile string, parameters []string, operation, path string) string {
 	values := map[string]string{}
 	for _, p := range parameters {
 		name, value, _ := strings.Cut(p, "=")
@@ -41,7 +42,7 @@ func TestASeatbeltProfileSaysWhatTheBoxSays(t *testing.T) {
 		Tier: Seatbelt, Dir: "/srv/tree", Protect: []string{"/srv/tree/ci/rules.yaml"}, Masks: []string{"/srv/tree/hidden"},
 		Binds: []Bind{{From: "/cache"}, {From: "/out", Write: true}},
 	}
-	profile, parameters := b.seatbeltProfile("/scratch/home", "/scratch/tmp", []int{4000, 4001}, same)
+	profile, parameters := b.seatbeltProfile("/scratch/home", "/scratch/tmp", []int{4000, 4001}, samePath)
 	const read, write, unlink = "file-read-data", "file-write-data", "file-write-unlink"
 	cases := map[string]struct{ operation, path, want string }{
 		"the tree is written":                         {write, "/srv/tree/a", "allow"},
@@ -67,7 +68,7 @@ func TestASeatbeltProfileSaysWhatTheBoxSays(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := verdict(profile, parameters, c.operation, c.path); got != c.want {
+			if got := judgeProfile(profile, parameters, c.operation, c.path); got != c.want {
 				t.Errorf("%s of %s: %s, want %s in\n%s%q", c.operation, c.path, got, c.want, profile, parameters)
 			}
 		})
@@ -78,11 +79,11 @@ func TestASeatbeltProfileSaysWhatTheBoxSays(t *testing.T) {
 }
 
 func TestNoPathIsPartOfTheTextOfASeatbeltProfile(t *testing.T) {
-	plain, _ := Box{Dir: "/t", Protect: []string{"/t/p"}, Binds: []Bind{{From: "/b"}}}.seatbeltProfile("/h", "/t", nil, same)
+	plain, _ := Box{Dir: "/t", Protect: []string{"/t/p"}, Binds: []Bind{{From: "/b"}}}.seatbeltProfile("/h", "/t", nil, samePath)
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`/[a-z"\\() ;#=\n]{1,12}`)
 		dir, bind, home := name.Draw(t, "dir"), name.Draw(t, "bind"), name.Draw(t, "home")
-		profile, parameters := Box{Dir: dir, Protect: []string{dir + "/p"}, Binds: []Bind{{From: bind}}}.seatbeltProfile(home, home, nil, same)
+		profile, parameters := Box{Dir: dir, Protect: []string{dir + "/p"}, Binds: []Bind{{From: bind}}}.seatbeltProfile(home, home, nil, samePath)
 		if profile != plain {
 			t.Fatalf("the profile changes with a path:\n%s", profile)
 		}

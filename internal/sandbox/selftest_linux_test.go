@@ -12,19 +12,19 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox/stage"
 )
 
-// confining are the tiers that promise something and that this kernel can hold.
-func confining(t *testing.T) []Tier {
+// confiningTiers returns the tiers that promise something and that this kernel can
+// enforce.
+func confiningTiers(t *testing.T) []Tier {
 	t.Helper()
-	if landlocks(t) {
+	if hasLandlockTCP(t) {
 		return []Tier{Full, Landlock}
 	}
 	return []Tier{Full}
 }
 
-// landlocks reports whether this kernel can hold tier landlock. Where it
-// cannot, as before Linux 6.7, all that there is to see is that the tier is
-// refused with the fix.
-func landlocks(t *testing.T) bool {
+// hasLandlockTCP reports whether this kernel can enforce tier landlock. If it cannot,
+// as before Linux 6.7, it checks that the tier is refused with the fix.
+func hasLandlockTCP(t *testing.T) bool {
 	t.Helper()
 	if stage.LandlockVersion() >= 4 {
 		return true
@@ -39,7 +39,7 @@ func landlocks(t *testing.T) bool {
 }
 
 func TestEveryRowOfTheSelfTestHolds(t *testing.T) {
-	for _, tier := range append(confining(t), None) {
+	for _, tier := range append(confiningTiers(t), None) {
 		t.Run(string(tier), func(t *testing.T) {
 			dir := t.TempDir()
 			open755(t, dir)
@@ -60,7 +60,7 @@ func TestEveryRowOfTheSelfTestHolds(t *testing.T) {
 }
 
 func TestTheSelfTestHoldsWhereNamesAreTooLongForASocket(t *testing.T) {
-	for _, tier := range confining(t) {
+	for _, tier := range confiningTiers(t) {
 		home := t.TempDir()
 		open755(t, home)
 		dir := filepath.Join(home, strings.Repeat("long", 25))
