@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,5 +29,25 @@ func TestAClockThatIsSetBackMakesNoDurationNegative(t *testing.T) {
 	}
 	if run.Spent.Total < 0 || run.Spent.Overhead() < 0 {
 		t.Errorf("spent = %+v", run.Spent)
+	}
+}
+
+func TestTimeInWhichNobodyHeldTheRunIsNotCounted(t *testing.T) {
+	var ahead atomic.Int64
+	r := newRigAt(t, databases["sqlite"](t), func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+		ahead.Store(int64(5 * time.Second))
+		return says(t, req, `{"outcome":"done"}`)
+	}
+	target := r.worker(loop.TierAssisted, nil)
+	r.lostAt(target, "engine.verify.before", 1)
+	ahead.Store(int64(time.Hour))
+	rec, err := r.engine.Recover(t.Context(), target)
+	if err != nil || rec == nil {
+		t.Fatalf("recover = %+v, %v", rec, err)
+	}
+	if got := rec.Run.Spent.Total; got < 5*time.Second || got > 30*time.Minute {
+		t.Errorf("the run took %v, want the 5 s until its last event and a little", got)
 	}
 }

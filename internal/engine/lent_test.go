@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 )
@@ -250,5 +251,25 @@ func TestALoginThatCannotBeGivenBackIsSaidAndSettledByTheNextRun(t *testing.T) {
 	renews = false
 	if next := p.run(p.signs("b", false), engine.Firing{}); next.Outcome != loop.OutcomeProposed {
 		t.Errorf("the next run = %s %s %q", next.Outcome, next.Reason, next.Detail)
+	}
+}
+
+// Nobody else can give it back: no other process finds the run.
+func TestALoginOfARunWhoseStoreIsGoneIsKept(t *testing.T) {
+	place := filepath.Join(t.TempDir(), "pawl.db")
+	p, file := lenderOn(t, place)
+	p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
+		write(t, file, login("users", time.Now().Add(3*time.Hour)))
+		write(t, filepath.Join(r.Home.Path(), loginName), login("programs", time.Now().Add(2*time.Hour)))
+		write(t, r.Dir+"/src/a.txt", "two\n")
+		return says(t, r, `{"outcome":"done"}`)
+	}
+	goes := new(fault.Plan).Do("engine.gather.before", 1, func(context.Context) error { return os.Remove(place) })
+	if _, err := p.engine.Run(fault.With(t.Context(), goes), p.signs("a", false), engine.Firing{Trigger: "manual"}); !errors.Is(err, loop.ErrStoreGone) {
+		t.Fatalf("Run = %v, want that the store is gone", err)
+	}
+	kept, err := filepath.Glob(filepath.Join(p.home, "logins", "*.kept"))
+	if err != nil || len(kept) != 1 {
+		t.Errorf("logins that are kept: %q, %v, want that of the program", kept, err)
 	}
 }

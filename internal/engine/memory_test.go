@@ -13,11 +13,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/guidance"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/redact"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // quietly is a run of an engine that says nothing to anybody.
@@ -313,6 +315,32 @@ func TestInstructionsThatAProgramAttachesByItselfAreUnseenBelowTheTop(t *testing
 	c.actor.Profile.Attaches = []string{"AGENTS.md"}
 	if got := strings.Join(c.agent.attachedFiles(), " "); got != "a/AGENTS.md a/b/AGENTS.md" {
 		t.Errorf("unseen are %q", got)
+	}
+}
+
+func TestInstructionsOfTheBaseAreReadOnceForEachBase(t *testing.T) {
+	root := gittest.Repo(t, map[string]string{"AGENTS.md": "be brief\n", "src/AGENTS.md": "be kind\n", "src/a.txt": "one\n"})
+	repo, err := git.Open(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := unstarted(loop.Definition{Scope: []string{"src/**"}})
+	c.target.Repo, c.said = repo, c.newTranscript("run_1")
+	c.run.BaseCommit = gittest.Run(t, root, "rev-parse", "HEAD")
+	for range 2 {
+		if err := c.agent.readGuidance(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := c.agent.guidedPaths, []string{"AGENTS.md", "src/AGENTS.md"}; !slices.Equal(got, want) {
+		t.Errorf("files = %q, want %q", got, want)
+	}
+	if !strings.Contains(c.agent.guidance, "be brief") || !strings.Contains(c.agent.guidance, "be kind") {
+		t.Errorf("guidance = %q, want the text of both files", c.agent.guidance)
+	}
+	c.run.BaseCommit = strings.Repeat("0", 40)
+	if err := c.agent.readGuidance(t.Context()); err == nil {
+		t.Error("the instructions of a commit that is missing were read")
 	}
 }
 
