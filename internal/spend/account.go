@@ -12,26 +12,26 @@ import (
 )
 
 // Account is what a run may spend on models and what it has spent, over all of
-// its turns. Any number of goroutines may use one, and several endpoints. The
-// zero value spends without a cap. Its fields must not change once it is used;
-// it must not be copied then.
+// its turns. It is safe for concurrent use, and several endpoints may share one.
+// The zero value spends without a cap. Its fields must not change, and it must
+// not be copied, once it is used.
 //
-// A call holds what it may use until its usage is known, so that calls at the
-// same time cannot spend one thing twice. Beyond what was granted no more is
-// spent than by how far the answers under way exceed what was held for them.
+// A call holds what it may use until its usage is known, so that concurrent calls
+// cannot spend the same amount twice. Spending exceeds the grant at most by the
+// amount by which the answers under way exceed what was held for them.
 type Account struct {
-	// Grant is what may be spent: Tokens, Output and MicroUSD; a zero field has
-	// no cap. The other fields mean nothing here.
+	// Grant is what may be spent: Tokens, Output and MicroUSD. A zero field means no
+	// cap. The other fields are ignored.
 	Grant loop.Amount
 
-	// More is asked for a larger grant before a call is refused or cut, with all
-	// that the run would then need. It returns what is granted in total, which may
-	// be less than that. Nothing that had a cap loses it. An error stands for no,
-	// and is the cause that Cause returns. Nil means that there is no more.
+	// More is called for a larger grant before a call is refused or cut, with the
+	// run's total need. It returns the total grant, which may be less. A field with
+	// a cap keeps it. An error means that nothing more is granted, and becomes a part
+	// of what Cause returns. Nil means that no more can be granted.
 	More func(ctx context.Context, need loop.Amount) (loop.Amount, error)
 
-	// Price says what one call of a model costs, in millionths of a US dollar, and
-	// whether the model has a price. Nil means that no model has one.
+	// Price returns what one call of a model costs, in millionths of a US dollar,
+	// and whether the model has a price. Nil means that no model has one.
 	Price func(model string, u loop.Usage) (microUSD int64, known bool)
 
 	asking sync.Mutex // held while More is asked
@@ -43,7 +43,7 @@ type Account struct {
 	live    map[*Charge]struct{}
 	calls   int64
 	recent  map[string][]answeredRequest
-	freed   chan struct{} // closed and made anew when a call ends
+	freed   chan struct{} // closed and replaced when a call ends
 	done    chan struct{}
 	cause   error
 }
@@ -61,38 +61,38 @@ func (a *Account) lock() func() {
 	return a.mu.Unlock
 }
 
-// Exhausted is closed when a call is refused or cut because the grant is used up.
-// From then on every call is refused.
+// Exhausted returns a channel that is closed when a call is refused or cut
+// because the grant is used up. From then on every call is refused.
 func (a *Account) Exhausted() <-chan struct{} {
 	defer a.lock()()
 	return a.done
 }
 
-// Cause says why the account is exhausted, as a *loop.Fault; nil while it is not.
+// Cause returns why the account is exhausted, as a *loop.Fault; nil if it is not.
 func (a *Account) Cause() error {
 	defer a.lock()()
 	return a.cause
 }
 
-// Calls is how many calls were charged, those under way not included.
+// Calls returns how many calls were charged, without those under way.
 func (a *Account) Calls() int64 {
 	defer a.lock()()
 	return a.calls
 }
 
-// Used is what was spent so far, with what calls under way have used.
+// Used returns what was spent so far, including what calls under way have used.
 func (a *Account) Used() loop.Amount {
 	defer a.lock()()
 	return a.spent()
 }
 
-// Committed is what was spent and what calls under way may still spend.
+// Committed returns what was spent, plus what calls under way may still spend.
 func (a *Account) Committed() loop.Amount {
 	defer a.lock()()
 	return a.committed()
 }
 
-// Total is what was used so far, in all and by model in the order of names. It
+// Total returns the usage so far, as a sum and by model, sorted by name. It
 // includes what is known of calls under way.
 func (a *Account) Total() (loop.Usage, []loop.ModelUsage) {
 	defer a.lock()()
@@ -121,9 +121,9 @@ func addUsage(byModel map[string]loop.ModelUsage, m loop.ModelUsage) {
 	byModel[m.Model] = m
 }
 
-// priceUsage prices the usage of a call: by the model that answered, or else
-// by the one that was asked, which the provider may have given a longer name. The
-// usage is booked under the name that has the price.
+// priceUsage prices the usage of a call: by the model that answered, or else by
+// the requested one, for which the provider may use a longer name. The usage is
+// booked under the name that has the price.
 func (a *Account) priceUsage(answered, asked string, u loop.Usage) loop.ModelUsage {
 	m := loop.ModelUsage{Model: answered, Usage: u}
 	if m.Model == "" {
@@ -144,8 +144,9 @@ func (a *Account) priceUsage(answered, asked string, u loop.Usage) loop.ModelUsa
 	return m
 }
 
-// usageAmount is what a usage takes from the grant; a.mu is held. Money is looked up
-// only if it has a cap: this runs for every piece of a stream.
+// usageAmount returns how much of the grant a usage takes; a.mu is held. It looks
+// up the price only if money has a cap, since it is called for every piece of a
+// stream.
 func (a *Account) usageAmount(answered, asked string, u loop.Usage) loop.Amount {
 	sum := loop.Amount{Tokens: u.ChargedTokens(), Output: u.Output}
 	if a.grant.MicroUSD > 0 {
@@ -154,7 +155,7 @@ func (a *Account) usageAmount(answered, asked string, u loop.Usage) loop.Amount 
 	return sum
 }
 
-// settledAmount is what the calls used that have ended; a.mu is held.
+// settledAmount returns what the ended calls used; a.mu is held.
 func (a *Account) settledAmount() loop.Amount {
 	var sum loop.Amount
 	for _, m := range a.settled {
@@ -163,7 +164,8 @@ func (a *Account) settledAmount() loop.Amount {
 	return sum
 }
 
-// spent is what calls have used, those under way included; a.mu is held.
+// spent returns what all calls have used, including those under way; a.mu is
+// held.
 func (a *Account) spent() loop.Amount {
 	sum := a.settledAmount()
 	for c := range a.live {
@@ -172,7 +174,8 @@ func (a *Account) spent() loop.Amount {
 	return sum
 }
 
-// committed is what is spent and what calls under way may still spend; a.mu is held.
+// committed returns what is spent plus what calls under way may still spend; a.mu
+// is held.
 func (a *Account) committed() loop.Amount {
 	sum := a.settledAmount()
 	for c := range a.live {
@@ -185,14 +188,14 @@ func amountOf(m loop.ModelUsage) loop.Amount {
 	return loop.Amount{Tokens: m.ChargedTokens(), Output: m.Output, MicroUSD: m.MicroUSD}
 }
 
-// maxOfEach is the larger of both in each field.
+// maxOfEach returns the larger value of each field.
 func maxOfEach(x, y loop.Amount) loop.Amount {
 	return loop.Amount{
 		Tokens: max(x.Tokens, y.Tokens), Output: max(x.Output, y.Output), MicroUSD: max(x.MicroUSD, y.MicroUSD),
 	}
 }
 
-// exceededCap names the first cap that need passes; empty means that it passes none.
+// exceededCap names the first cap that need exceeds; empty if there is none.
 func exceededCap(grant, need loop.Amount) string {
 	for _, c := range []struct {
 		what      string
@@ -209,15 +212,15 @@ func exceededCap(grant, need loop.Amount) string {
 	return ""
 }
 
-// Exhaust refuses every further call for a reason that only the caller knows, and
+// Exhaust refuses all further calls for a reason that only the caller knows, and
 // returns the cause.
 func (a *Account) Exhaust(why error) error {
 	defer a.lock()()
 	return a.exhaust("", loop.Amount{}, why)
 }
 
-// exhaust ends the account because what a call needs would pass a cap, or because
-// of why if no cap is named; a.mu is held.
+// exhaust ends the account because what a call needs exceeds the cap named what,
+// or because of why if what is empty; a.mu is held.
 func (a *Account) exhaust(what string, need loop.Amount, why error) error {
 	if a.cause != nil {
 		return a.cause
@@ -237,7 +240,8 @@ func (a *Account) exhaust(what string, need loop.Amount, why error) error {
 	return a.cause
 }
 
-// describe says how much of a cap is used and what the next call needs; a.mu is held.
+// describe says how much of a cap is used and how much the next call needs; a.mu
+// is held.
 func (a *Account) describe(what string, need loop.Amount) string {
 	used, text, more := a.spent(), "", int64(0)
 	switch what {
@@ -259,7 +263,7 @@ func (a *Account) describe(what string, need loop.Amount) string {
 
 func dollars(micro int64) float64 { return float64(micro) / 1e6 }
 
-// widen asks for more and adds what was granted, which may be less. It returns why
+// widen asks for more and adds what is granted, which may be less. It returns why
 // nothing was granted.
 func (a *Account) widen(ctx context.Context, need loop.Amount) error {
 	if a.More == nil {

@@ -10,16 +10,16 @@ import (
 const (
 	blockSize  = 1 << 10 // bytes of a request that are compared at once
 	cacheTime  = 5 * time.Minute
-	mostRecent = 4 // conversations that go on at the same time, for each model
+	mostRecent = 4 // conversations at the same time, per model
 )
 
 var blockSeed = maphash.MakeSeed()
 
-// Outline is what is remembered of the text of a request: hashes of its blocks,
+// Outline is what is remembered of a request's text: hashes of its blocks,
 // counted from the beginning and from the end.
 type Outline struct{ front, back []uint64 }
 
-// OutlineOf is the outline of the body of a request.
+// OutlineOf returns the outline of a request's body.
 func OutlineOf(body []byte) Outline {
 	var o Outline
 	for i := 0; i+blockSize <= len(body); i += blockSize {
@@ -29,8 +29,8 @@ func OutlineOf(body []byte) Outline {
 	return o
 }
 
-// commonBytes is how many bytes two requests have in common, before and behind what is
-// new in one of them.
+// commonBytes returns how many bytes two requests have in common, before and
+// after what is new in one of them.
 func (o Outline) commonBytes(p Outline) int64 {
 	n := commonPrefix(o.front, p.front) + commonPrefix(o.back, p.back)
 	return int64(min(n, len(o.front), len(p.front))) * blockSize
@@ -49,13 +49,14 @@ type answeredRequest struct {
 	Outline
 
 	at    time.Time
-	share float64 // of its input that the provider had in its cache, or put there
+	share float64 // the part of its input that the provider had in its cache, or put there
 }
 
 // CachedBytes estimates how many bytes of a request the provider will read from
 // its cache: those that an earlier request had as well, as far as the provider
-// cached that one. No budget of tokens counts them. Without the estimate, each
-// call of a long conversation would be funded as if all of it were new.
+// cached that one. Budgets of tokens do not count cached tokens. Without the
+// estimate, each call of a long conversation would be funded as if all of it were
+// new.
 func (a *Account) CachedBytes(model string, o Outline, now time.Time) int64 {
 	defer a.lock()()
 	var most int64
@@ -67,8 +68,8 @@ func (a *Account) CachedBytes(model string, o Outline, now time.Time) int64 {
 	return most
 }
 
-// Remember notes a request that was answered, with its usage as the provider
-// reports it.
+// Remember notes a request that was answered, with the usage that the provider
+// reported.
 func (a *Account) Remember(model string, o Outline, u loop.Usage, now time.Time) {
 	all, cached := u.Input+u.CacheRead+u.CacheWrite, u.CacheRead+u.CacheWrite
 	if u.Source != loop.UsageMetered || cached == 0 {

@@ -9,20 +9,21 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// maxWait bounds how long a call waits for others to give back what they hold.
+// maxWait bounds how long a call waits for other calls to give back what they
+// hold.
 const maxWait = 2 * time.Minute
 
-// Call is what a call of a model wants to spend. Tokens of input are estimated.
+// Call is what a call of a model wants to spend. The input tokens are estimated.
 type Call struct {
 	Model        string
 	Input        int64 // tokens, without those in Cached
 	Cached       int64 // tokens that the provider reads from its cache
 	Output       int64 // tokens, at most
-	CacheWrite   bool  // the provider is to cache the input, which costs more
-	CacheWrite1h bool  // for an hour
+	CacheWrite   bool  // the provider should cache the input, which costs more
+	CacheWrite1h bool  // and keep it for an hour
 }
 
-// usageWith is what the call uses if it writes so many tokens.
+// usageWith returns the call's usage if it writes so many tokens.
 func (q Call) usageWith(output int64) loop.Usage {
 	u := loop.Usage{Input: q.Input, CacheRead: q.Cached, Output: output}
 	if q.CacheWrite {
@@ -43,8 +44,8 @@ type Charge struct {
 	asked   string      // model
 	held    loop.Amount // for the call
 
-	// These belong to the mutex of the account.
-	answered string // model, once it is known
+	// The account's mutex guards these.
+	answered string // the model that answered; empty if not known yet
 	used     loop.Usage
 }
 
@@ -56,10 +57,10 @@ func (e *UnpricedError) Error() string {
 	return fmt.Sprintf("the run has a budget in money and the model %q has no price: the call was refused; add a price, or name a model that has one", e.Model)
 }
 
-// Open funds a call, or returns why it cannot be funded: an *UnpricedError, a
-// *loop.Fault once the account is exhausted, or the end of ctx. It waits for calls
-// under way if only what they hold is in the way. The charge must be settled or
-// released.
+// Open funds a call, or returns why it cannot: an *UnpricedError, a *loop.Fault
+// once the account is exhausted, or the end of ctx. If the call cannot be funded
+// only because of what others hold, it waits for them. The charge must be settled
+// or released.
 func (a *Account) Open(ctx context.Context, q Call) (*Charge, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
@@ -76,8 +77,8 @@ func (a *Account) Open(ctx context.Context, q Call) (*Charge, error) {
 	}
 }
 
-// tryFund returns a charge, why there is none, or a channel that is closed when it
-// is worth trying again.
+// tryFund returns a charge, an error, or a channel that is closed when it is
+// worth trying again.
 func (a *Account) tryFund(ctx context.Context, q Call) (*Charge, <-chan struct{}, error) {
 	if c, _, err := a.fundWhole(q); c != nil || err != nil {
 		return c, nil, err
@@ -92,8 +93,8 @@ func (a *Account) tryFund(ctx context.Context, q Call) (*Charge, <-chan struct{}
 	return a.fundRest(q, why)
 }
 
-// fundWhole funds a call with all that it wants. Without a charge and an error it
-// returns what would have to be granted.
+// fundWhole funds a call with everything that it wants. If it returns neither a
+// charge nor an error, the amount is the grant that would be needed.
 func (a *Account) fundWhole(q Call) (*Charge, loop.Amount, error) {
 	defer a.lock()()
 	if a.cause != nil {
@@ -125,9 +126,9 @@ func (a *Account) fundRest(q Call, why error) (*Charge, <-chan struct{}, error) 
 	return nil, nil, a.exhaust(exceededCap(a.grant, base.Add(least)), least, why)
 }
 
-// affordableOutput is how many tokens the call can write on top of base, at most
-// those that it asks for; a.mu is held. It searches because prices need not be
-// linear.
+// affordableOutput returns how many tokens the call can write on top of base, at
+// most those that it asks for; a.mu is held. It uses a search because prices need
+// not be linear.
 func (a *Account) affordableOutput(q Call, base loop.Amount) int64 {
 	const most = 1 << 30
 	first := sort.Search(int(min(q.Output, most)), func(n int) bool {
@@ -143,22 +144,22 @@ func (a *Account) addCharge(model string, held loop.Amount, output int64) *Charg
 	return c
 }
 
-// Begin notes the least that a call uses once it is sent, for whoever adds up the
-// calls of a process that died.
+// Begin notes the least that a call uses once it is sent. If the process dies,
+// this much of it is known.
 func (c *Charge) Begin(least loop.Usage) {
 	defer c.account.lock()()
 	c.used = least
 }
 
-// Progress says what the call has used so far. It returns false if that is more
-// than was granted: then the answer has to be cut. It may block while more is
+// Progress reports what the call has used so far. It returns false if that
+// exceeds the grant: then the answer must be cut. It may block while more is
 // asked for.
 func (c *Charge) Progress(ctx context.Context, model string, u loop.Usage) bool {
 	return c.updateUsage(ctx, model, u, func(need loop.Amount) loop.Amount { return need })
 }
 
-// updateUsage records what was used. If that passes a cap, it asks for what request
-// makes of the need, and exhausts the account if that is not granted.
+// updateUsage records what was used. If that exceeds a cap, it asks for
+// request(need), and exhausts the account if that is not granted.
 func (c *Charge) updateUsage(ctx context.Context, model string, u loop.Usage, request func(need loop.Amount) loop.Amount) bool {
 	a := c.account
 	if _, passed := c.recordUsage(model, u); passed == "" {
@@ -180,7 +181,7 @@ func (c *Charge) updateUsage(ctx context.Context, model string, u loop.Usage, re
 }
 
 // recordUsage notes what was used. If that is more than is held for the call, it
-// returns what the account needs and which cap that passes.
+// returns what the account needs and which cap that exceeds.
 func (c *Charge) recordUsage(model string, u loop.Usage) (loop.Amount, string) {
 	a := c.account
 	defer a.lock()()
@@ -193,7 +194,7 @@ func (c *Charge) recordUsage(model string, u loop.Usage) (loop.Amount, string) {
 	return need, exceededCap(a.grant, need)
 }
 
-// Settle ends the call with what it has used in the end.
+// Settle ends the call with its final usage.
 func (c *Charge) Settle(model string, u loop.Usage) {
 	c.settleModels(loop.ModelUsage{Model: model, Usage: u})
 }
@@ -210,7 +211,7 @@ func (c *Charge) settleModels(models ...loop.ModelUsage) {
 	}
 }
 
-// Release ends the call without a charge. After Settle it does nothing.
+// Release ends the call without charging it. After Settle it does nothing.
 func (c *Charge) Release() {
 	defer c.account.lock()()
 	c.remove()
