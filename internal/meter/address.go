@@ -128,22 +128,18 @@ func (e *Egress) dialableAddrs(ctx context.Context, p place) ([]netip.AddrPort, 
 // explainResolved says what a name resolves to. Only private addresses can be
 // allowed, by an entry for each beside the name's.
 func explainResolved(p place, bad, entries []string) string {
-	text := "it is " + strings.Join(firstOf(bad, 4), ", ")
-	if len(bad) == 0 {
+	const most = 4 // of a list that others chose
+	text := "it is " + strings.Join(bad[:min(len(bad), most)], ", ")
+	switch {
+	case len(bad) == 0:
 		text = "it has no address"
+	case len(bad) > most:
+		text += ", ..."
 	}
 	if len(entries) > 0 {
-		text += "; " + allowAdvice(append([]string{entryOf(p.name, p.port)}, entries[:min(len(entries), 4)]...)...)
+		text += "; " + allowAdvice(append([]string{entryOf(p.name, p.port)}, entries[:min(len(entries), most)]...)...)
 	}
 	return text
-}
-
-// firstOf bounds what is written of a list that others chose.
-func firstOf(list []string, n int) []string {
-	if len(list) > n {
-		return append(list[:n:n], "...")
-	}
-	return list
 }
 
 // classify returns the kind of an address, with what depends on this machine and

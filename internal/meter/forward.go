@@ -104,10 +104,12 @@ func (r request) sendChunks(up *countedConn, body io.Reader) error {
 	in := &errorKeeper{r: body}
 	out := httputil.NewChunkedWriter(up)
 	_, err := io.Copy(struct{ io.Writer }{out}, httputil.NewChunkedReader(bufio.NewReader(in)))
-	if _, denied := denialIn(err); err != nil && in.err == nil && !denied && !isNetError(err) {
-		return deny(r.target.place, ReasonRequest, "its chunks are malformed")
-	}
 	if err != nil {
+		_, denied := denialIn(err)
+		_, network := errors.AsType[net.Error](err)
+		if in.err == nil && !denied && !network {
+			return deny(r.target.place, ReasonRequest, "its chunks are malformed")
+		}
 		return err
 	}
 	if err := out.Close(); err != nil {
@@ -115,11 +117,6 @@ func (r request) sendChunks(up *countedConn, body io.Reader) error {
 	}
 	_, err = io.WriteString(up, "\r\n")
 	return err
-}
-
-func isNetError(err error) bool {
-	_, ok := errors.AsType[net.Error](err)
-	return ok
 }
 
 // errorKeeper keeps the error of a reader, so that it can be told from errors of

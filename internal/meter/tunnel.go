@@ -30,7 +30,11 @@ func (e *Egress) tunnel(ctx context.Context, w *watch, c *client) error {
 	if _, err := up.Write(raw); err != nil {
 		return err
 	}
-	return relayTunnel(c, up, e.newHandshake(c.to))
+	return relayTunnel(c, up, &handshake{report: func() {
+		if e.Answered != nil {
+			e.Answered(c.to.name)
+		}
+	}})
 }
 
 // readHello reads the ClientHello and refuses an invalid one.
@@ -68,14 +72,6 @@ type handshake struct {
 	greeted, replied atomic.Bool
 	answered         sync.Once
 	report           func()
-}
-
-func (e *Egress) newHandshake(to place) *handshake {
-	return &handshake{report: func() {
-		if e.Answered != nil {
-			e.Answered(to.name)
-		}
-	}}
 }
 
 func (t *handshake) noteReply() {

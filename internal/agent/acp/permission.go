@@ -59,7 +59,8 @@ func (d *decoder) answerPermission(m incoming) []agent.Event {
 		d.denied = cmp.Or(answer.Words, "It is not allowed here.")
 	}
 	if answer.Ask {
-		d.asks = append(d.asks, agent.Ask{Argv: policy.Guard{}.Argv(call), Why: askReason(call)})
+		why := agent.OneLine(call.Tool+" "+cmp.Or(call.Command, strings.Join(call.Argv, " "), call.Host, strings.Join(call.Paths, " "), call.Detail), longDetail)
+		d.asks = append(d.asks, agent.Ask{Argv: policy.Guard{}.Argv(call), Why: why})
 	}
 	return append(events, agent.Event{Kind: agent.EventPermission, ID: string(t.ID), Tool: call.Tool, Wanted: call, Answer: answer})
 }
@@ -75,11 +76,6 @@ func pickOnce(options []permissionOption, allow bool) (text, bool) {
 		return "", false
 	}
 	return options[i].ID, true
-}
-
-// askReason describes a call for a person, in one line.
-func askReason(c policy.Call) string {
-	return agent.OneLine(c.Tool+" "+cmp.Or(c.Command, strings.Join(c.Argv, " "), c.Host, strings.Join(c.Paths, " "), c.Detail), longDetail)
 }
 
 // input holds the inputs of tools, under the names that programs use.

@@ -105,10 +105,11 @@ func readTool(_ context.Context, p *place, id string, in readInput) (string, err
 	lines := bufio.NewReader(f)
 	for n := 1; out.Len() <= maxOutputBytes; n++ {
 		text, err := readLine(lines)
-		if errors.Is(err, io.EOF) {
-			return orNoLines(out.String(), in.Path, n-1), nil
-		}
 		switch {
+		case errors.Is(err, io.EOF) && out.Len() == 0:
+			return fmt.Sprintf("%s has %d lines, and none of them is among those asked for", in.Path, n-1), nil
+		case errors.Is(err, io.EOF):
+			return out.String(), nil
 		case err != nil:
 			return "", fmt.Errorf("read %s: %w", in.Path, err)
 		case strings.ContainsRune(text, 0):
@@ -121,14 +122,6 @@ func readTool(_ context.Context, p *place, id string, in readInput) (string, err
 		}
 	}
 	return out.String() + "[there is more: use offset and limit]\n", nil
-}
-
-// orNoLines returns the text that was read, or a message if it is empty.
-func orNoLines(text, name string, lines int) string {
-	if text == "" {
-		return fmt.Sprintf("%s has %d lines, and none of them is among those asked for", name, lines)
-	}
-	return text
 }
 
 // readLine reads a line and drops the part that is too long. The error is io.EOF

@@ -80,23 +80,18 @@ func (t *talk) runTurn(ctx context.Context) *loop.Failure {
 		case f != nil:
 			return f
 		}
-		t.reportReply(r)
+		if len(bytes.TrimSpace(r.thought)) > 0 {
+			t.wire.printLine(line{Kind: agent.EventReasoning, Text: string(r.thought)})
+		}
+		if len(bytes.TrimSpace(r.text)) > 0 {
+			t.wire.printLine(line{Kind: agent.EventText, Text: string(r.text)})
+		}
 		done, f := t.takeReply(ctx, r)
 		if done || f != nil {
 			return f
 		}
 	}
 	return &loop.Failure{Class: loop.FailureTurns, Text: fmt.Sprintf("it used up its %d model calls", t.maxCalls), Typed: true}
-}
-
-// reportReply reports the model's text.
-func (t *talk) reportReply(r reply) {
-	if len(bytes.TrimSpace(r.thought)) > 0 {
-		t.wire.printLine(line{Kind: agent.EventReasoning, Text: string(r.thought)})
-	}
-	if len(bytes.TrimSpace(r.text)) > 0 {
-		t.wire.printLine(line{Kind: agent.EventText, Text: string(r.text)})
-	}
 }
 
 // takeReply acts on an answer. It returns true if the turn is over.

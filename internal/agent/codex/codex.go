@@ -154,12 +154,3 @@ request_max_retries = 2
 stream_max_retries = 2
 `, providerName, text.String(), quote(models.URL+"/v1"), keyVariable)
 }
-
-// sessionOf returns the session with which a later turn continues.
-func sessionOf(before *loop.Session, id, model string, total loop.Usage) *loop.Session {
-	s := &loop.Session{ID: id, Totals: []loop.ModelUsage{{Model: model, Usage: total}}, Turns: 1}
-	if before != nil && before.ID == id {
-		s.Turns += before.Turns
-	}
-	return s
-}

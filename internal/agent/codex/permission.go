@@ -69,15 +69,6 @@ func (d *decoder) sendDecision(id json.RawMessage, thread, turn string, a policy
 	}
 }
 
-// declineAfterWords sends the denial that waited for the program's answer to its
-// reason.
-func (d *decoder) declineAfterWords(id int) {
-	if question, waits := d.declines[id]; waits {
-		delete(d.declines, id)
-		d.sendDecline(question)
-	}
-}
-
 func (d *decoder) sendDecline(id json.RawMessage) {
 	d.sendReply(id, map[string]any{"decision": "decline"})
 }

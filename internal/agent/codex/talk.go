@@ -129,7 +129,11 @@ func (d *decoder) DecodeLine(line []byte) ([]agent.Event, bool) {
 func (d *decoder) takeAnswer(m message) []agent.Event {
 	var id int
 	_ = json.Unmarshal(m.ID, &id) // An invalid ID belongs to no request.
-	d.declineAfterWords(id)
+	if question, waits := d.declines[id]; waits {
+		// The program has answered to the reason, so the denial can follow.
+		delete(d.declines, id)
+		d.sendDecline(question)
+	}
 	if m.Error != nil {
 		return d.takeError(id, m.Error.Code, string(m.Error.Message))
 	}
@@ -288,6 +292,9 @@ func (d *decoder) Finish(r *agent.Result, stderr string) {
 	}
 	d.counts.completeUsage(r, d.ended && !d.counts.bad, d.turn != "", d.model)
 	if d.r.Keep && d.thread != "" {
-		r.Session = sessionOf(d.r.Session, d.thread, d.model, d.counts.last[d.thread])
+		r.Session = &loop.Session{ID: d.thread, Totals: []loop.ModelUsage{{Model: d.model, Usage: d.counts.last[d.thread]}}, Turns: 1}
+		if d.r.Session != nil && d.r.Session.ID == d.thread {
+			r.Session.Turns += d.r.Session.Turns
+		}
 	}
 }

@@ -54,12 +54,16 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	if err := writeSettings(r); err != nil {
 		return agent.Result{}, err
 	}
+	d := &decoder{keep: r.Keep}
+	if r.Session != nil {
+		d.turns = r.Session.Turns
+	}
 	r.OnEvent = serializeEvents(r.OnEvent)
-	beside := &stderrReader{to: r.Output, on: r.OnEvent}
-	r.Output = beside
+	d.stderr = &stderrReader{to: r.Output, on: r.OnEvent}
+	r.Output = d.stderr
 	return agent.RunStream(ctx, r, agent.Program{
 		Argv: agent.CommandLine(r, "gemini", runArguments(r)...), Env: runEnvironment(r), Stdin: strings.NewReader(agent.EscapeAt(r.Prompt)),
-	}, &decoder{stderr: beside, keep: r.Keep, turns: turnsBefore(r)})
+	}, d)
 }
 
 // serializeEvents lets both of the program's outputs report events, one at a
@@ -130,11 +134,4 @@ func runEnvironment(r agent.Request) []string {
 		env = append(env, "GOOGLE_GEMINI_BASE_URL="+r.Models.URL, "GEMINI_API_KEY="+r.Models.Key)
 	}
 	return env
-}
-
-func turnsBefore(r agent.Request) int {
-	if r.Session == nil {
-		return 0
-	}
-	return r.Session.Turns
 }

@@ -111,12 +111,8 @@ func modelName(r agent.Request) string {
 	if r.Models.URL == "" || r.Model == "" {
 		return r.Model
 	}
-	name := providerName(r)
+	name := providers[cmp.Or(r.Models.Provider, "openai")].name
 	return name + "/" + strings.TrimPrefix(r.Model, name+"/")
-}
-
-func providerName(r agent.Request) string {
-	return providers[cmp.Or(r.Models.Provider, "openai")].name
 }
 
 func runEnvironment(r agent.Request, config string) []string {
