@@ -43,8 +43,8 @@ func confineThread(program stage.Order) stage.Order {
 	ruleset := makeRuleset(o.Rules)
 	dropPrivileges(o)
 	enforceRuleset(ruleset)
-	// Of all limits only this one also keeps a crash from the program that the
-	// host may have set to receive core files, outside of every sandbox.
+	// With a limit of exactly 1 the kernel also starts no program that the host may
+	// have set to receive core files, which would run outside of every sandbox.
 	must("limit core files", unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}))
 	// The filter comes last, because it denies system calls that are needed above.
 	installFilter(o)
