@@ -140,7 +140,7 @@ func requestTunnel(conn net.Conn, proxy *url.URL, to place, limit int) (net.Conn
 	return &bufferedConn{Conn: conn, in: in}, nil
 }
 
-// bufferedConn is a connection of which a buffer has already read some bytes.
+// bufferedConn is a connection whose first bytes are in a buffer already.
 type bufferedConn struct {
 	net.Conn
 

@@ -2,7 +2,7 @@ package price
 
 import (
 	"bytes"
-	_ "embed" // The prices are data beside the code.
+	_ "embed" // for prices.json
 	"encoding/json"
 	"errors"
 	"fmt"

@@ -214,7 +214,7 @@ func writeTool(_ context.Context, p *place, id string, in writeInput) (string, e
 		return "", err
 	}
 	if info, err := p.root.Lstat(rel); err == nil && !info.Mode().IsRegular() {
-		return "", fmt.Errorf("write %s: it is there, and no file", in.Path)
+		return "", fmt.Errorf("write %s: it exists and is not a file", in.Path)
 	}
 	if err := p.root.MkdirAll(path.Dir(rel), 0o777); err != nil {
 		return "", fmt.Errorf("write %s: %w", in.Path, err)

@@ -60,7 +60,7 @@ func TestToolsAnswerTheModel(t *testing.T) {
 		"a text that is there twice":             {"edit", `{"path":"a.txt","old":"o","new":"0"}`, "error: edit a.txt: the old text occurs 2 times; take more lines around it"},
 		"no text":                                {"edit", `{"path":"a.txt","old":"","new":"x"}`, "error: edit a.txt: the old text is empty, or the same as the new one"},
 		"a file is written with its folders":     {"write", `{"path":"x/y/z.txt","content":"new"}`, "wrote 3 bytes to x/y/z.txt"},
-		"a folder cannot be written":             {"write", `{"path":"sub","content":"new"}`, "error: write sub: it is there, and no file"},
+		"a folder cannot be written":             {"write", `{"path":"sub","content":"new"}`, "error: write sub: it exists and is not a file"},
 		"the tree itself cannot be written":      {"write", `{"path":".","content":"new"}`, "error: write .: it is not in the tree; only files below DIR can be changed"},
 		"a file outside cannot be written":       {"write", `{"path":"../x","content":"new"}`, "error: write ../x: it is not in the tree; only files below DIR can be changed"},
 		"a command runs":                         {"run", `{"command":"echo out; echo err >&2"}`, "out\nerr\n[exit status 0]"},

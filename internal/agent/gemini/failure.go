@@ -93,8 +93,8 @@ func classifyStatus(status int, words string) loop.FailureClass {
 }
 
 // refineByExit adds to a failure what the exit status says, or else the name of
-// the error on standard error. The program exits with the HTTP status, of which
-// the system keeps the lowest eight bits.
+// the error on standard error. The program exits with the HTTP status, and
+// the system keeps only its lowest eight bits.
 func refineByExit(f *loop.Failure, exit int, name, stderr string) *loop.Failure {
 	if f == nil && classByExitStatus[exit] != "" {
 		return &loop.Failure{Class: classByExitStatus[exit], Text: agent.LastLine(stderr), Typed: true}
