@@ -16,113 +16,8 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/setup"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
-
-// hookNames are all 28 hooks of git.
-var hookNames = []string{
-	"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg",
-	"commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update",
-	"proc-receive", "post-receive", "post-update", "reference-transaction", "push-to-checkout", "pre-auto-gc",
-	"post-rewrite", "sendemail-validate", "fsmonitor-watchman", "p4-changelist", "p4-prepare-changelist",
-	"p4-post-changelist", "p4-pre-submit", "post-index-change",
-}
-
-// hostileConfig names EVIL wherever git would start a program.
-const hostileConfig = `
-[core]
-	repositoryformatversion = 1
-	fsmonitor = EVIL
-	hooksPath = ROOT/.git/hooks
-	pager = EVIL
-	editor = EVIL
-	sshCommand = EVIL
-	gitProxy = EVIL
-	askPass = EVIL
-	alternateRefsCommand = EVIL
-	logAllRefUpdates = always
-[extensions]
-	worktreeConfig = true
-[remote "origin"]
-	url = ext::EVIL
-	uploadpack = EVIL
-	receivepack = EVIL
-[protocol]
-	allow = always
-[protocol "ext"]
-	allow = always
-[filter "evil"]
-	clean = EVIL
-	smudge = EVIL
-	process = EVIL
-	required = true
-[diff]
-	external = EVIL
-[diff "evil"]
-	textconv = EVIL
-	command = EVIL
-[merge "evil"]
-	driver = EVIL
-[gpg]
-	program = EVIL
-[gpg "ssh"]
-	program = EVIL
-	defaultKeyCommand = EVIL
-[commit]
-	gpgsign = true
-[log]
-	showSignature = true
-[pager]
-	diff-tree = EVIL
-	ls-tree = EVIL
-	rev-parse = EVIL
-[credential]
-	helper = !EVIL
-[alias]
-	ls-tree = !EVIL
-	cat-file = !EVIL
-	fast-import = !EVIL
-[gc]
-	auto = 1
-	recentObjectsHook = EVIL
-[sequence]
-	editor = EVIL
-[uploadpack]
-	packObjectsHook = EVIL
-[trailer "x"]
-	cmd = EVIL
-	command = EVIL
-[tar "tar"]
-	command = EVIL
-[hook "x"]
-	command = EVIL
-	event = reference-transaction
-[push]
-	gpgSign = true
-[interactive]
-	diffFilter = EVIL
-[submodule "s"]
-	update = !EVIL
-`
-
-// armed makes the victim's repository hostile: whatever git would start writes
-// the marker, whose path it returns. From then on plain git must not be used.
-func (v *victim) armed() (marker string) {
-	v.t.Helper()
-	marker = filepath.Join(v.outside, "marker")
-	evil := filepath.Join(v.outside, "evil")
-	if err := os.WriteFile(evil, []byte("#!/bin/sh\necho \"$0 $*\" >>"+marker+"\nexit 1\n"), 0o755); err != nil {
-		v.t.Fatal(err)
-	}
-	for _, hook := range hookNames {
-		if err := os.Symlink(evil, filepath.Join(v.root, ".git/hooks", hook)); err != nil {
-			v.t.Fatal(err)
-		}
-	}
-	v.write(".git/config", strings.NewReplacer("EVIL", evil, "ROOT", v.root).Replace(hostileConfig))
-	v.write(".git/config.worktree", "[core]\n\tfsmonitor = "+evil+"\n")
-	v.write(".git/info/attributes", "* filter=evil diff=evil merge=evil\n")
-	return marker
-}
 
 // hostileTree is what the repository's own tree holds against git.
 func hostileTree(evil string) map[string]string {
@@ -137,7 +32,7 @@ func hostileTree(evil string) map[string]string {
 func TestAttack025AHostileRepositoryRunsNothingFromInitToLanding(t *testing.T) {
 	t.Parallel()
 	v := attacked(t, "echo three >src/a.txt; printf 'c\\r\\n' >>src/crlf", hostileTree("/bin/false"))
-	marker := v.armed()
+	marker := gittest.Arm(v.t, v.root, v.outside)
 	must(t, runPlainGit(t.Context(), v.root, "status"))
 	if err := os.Remove(marker); err != nil {
 		t.Fatalf("plain git started nothing, so this test proves nothing: %v", err)

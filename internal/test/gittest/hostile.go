@@ -17,16 +17,41 @@ var Hooks = []string{
 	"p4-post-changelist", "p4-pre-submit", "post-index-change",
 }
 
-// Hostile makes a repository in which every program that configuration,
-// attributes or hooks can name writes the marker.
+// Hostile makes a repository in which every program that configuration, attributes or
+// hooks can name writes the marker. Its configuration also makes it a partial clone.
 func Hostile(tb testing.TB) (dir, marker string) {
 	tb.Helper()
 	dir = Repo(tb, map[string]string{
 		"f": "one\n", "crlf": "a\r\nb\r\n", "sub/x.bin": "\x00\x01",
 		".gitattributes": "* filter=evil diff=evil merge=evil text\n",
 	})
-	marker = filepath.Join(tb.TempDir(), "marker")
-	evil := filepath.Join(tb.TempDir(), "evil")
+	marker = Arm(tb, dir, tb.TempDir())
+	config := filepath.Join(dir, ".git", "config")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	Write(tb, dir, map[string]string{
+		".git/config": string(text) + `[extensions]
+	partialClone = origin
+[remote "origin"]
+	promisor = true
+	partialclonefilter = blob:none
+[include]
+	path = more
+`,
+		".git/more": "[trace2]\n\teventTarget = " + marker + "\n[core]\n\tattributesFile = " + dir + "/.gitattributes\n",
+	})
+	return dir, marker
+}
+
+// Arm makes the repository in dir hostile: every program that its configuration,
+// attributes or hooks can name writes the marker. The program and the marker are in
+// the folder outside. Afterwards plain git must not be used in dir.
+func Arm(tb testing.TB, dir, outside string) (marker string) {
+	tb.Helper()
+	marker = filepath.Join(outside, "marker")
+	evil := filepath.Join(outside, "evil")
 	script := fmt.Sprintf("#!/bin/sh\necho \"$0 $*\" >>%s\nexit 1\n", marker)
 	if err := os.WriteFile(evil, []byte(script), 0o755); err != nil {
 		tb.Fatal(err)
@@ -49,13 +74,11 @@ func Hostile(tb testing.TB) (dir, marker string) {
 	repositoryformatversion = 1
 	logAllRefUpdates = always
 [extensions]
-	partialClone = origin
 	worktreeConfig = true
 [remote "origin"]
 	url = ext::EVIL
-	promisor = true
 	uploadpack = EVIL
-	partialclonefilter = blob:none
+	receivepack = EVIL
 [protocol]
 	allow = always
 [protocol "ext"]
@@ -87,8 +110,7 @@ func Hostile(tb testing.TB) (dir, marker string) {
 [alias]
 	ls-tree = !EVIL
 	cat-file = !EVIL
-[include]
-	path = more
+	fast-import = !EVIL
 [gc]
 	auto = 1
 	recentObjectsHook = EVIL
@@ -118,8 +140,7 @@ func Hostile(tb testing.TB) (dir, marker string) {
 	Write(tb, dir, map[string]string{
 		".git/config":          config,
 		".git/config.worktree": "[core]\n\tfsmonitor = " + evil + "\n",
-		".git/more":            "[trace2]\n\teventTarget = " + marker + "\n[core]\n\tattributesFile = " + dir + "/.gitattributes\n",
 		".git/info/attributes": "* filter=evil diff=evil merge=evil\n",
 	})
-	return dir, marker
+	return marker
 }
