@@ -24,6 +24,7 @@ import (
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // takeBack lets PostgreSQL take back every transaction once that writes, as the
@@ -135,7 +136,7 @@ func (r *rig) files() string {
 			r.t.Fatal(err)
 		}
 	}
-	return r.plain(b.String()) + runGit(r.t, r.root, "for-each-ref", "--format=%(refname) %(objectname)")
+	return r.plain(b.String()) + gittest.Run(r.t, r.root, "for-each-ref", "--format=%(refname) %(objectname)")
 }
 
 // scribe is a board that writes a line about everything that becomes of its tasks,
@@ -242,7 +243,7 @@ func (p *meteredRig) lives() (outcomes []string) {
 		if turn == 1 {
 			text = "two\n"
 		}
-		write(p.t, r.Dir+"/src/a.txt", text)
+		gittest.WriteFile(p.t, r.Dir+"/src/a.txt", text)
 		res, err := ended(nil)
 		if turn == 2 {
 			res.Asks = []agent.Ask{{Argv: []string{"/bin/true"}, Why: "it has to be"}}

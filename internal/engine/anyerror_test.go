@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
@@ -74,8 +75,8 @@ var flows = map[string]flow{
 		readsAt: []string{"engine.claim.commit.after"},
 		prepare: func(r *rig, target engine.Target) engine.Firing {
 			run := r.run(target, engine.Firing{})
-			write(r.t, filepath.Join(r.root, "README.md"), "moved\n")
-			runGit(r.t, r.root, "commit", "-qam", "moved")
+			gittest.WriteFile(r.t, filepath.Join(r.root, "README.md"), "moved\n")
+			gittest.Run(r.t, r.root, "commit", "-qam", "moved")
 			r.void(run.Approval)
 			return engine.Again(run.Approval, loop.Answer{By: "Ada", From: "test"})
 		},
@@ -165,10 +166,10 @@ func keeper(t *testing.T) (*rig, engine.Target) {
 	}
 	r.engine = engine.New(r.deps)
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "by "+variable(req, "PAWL_RUN")+"\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "by "+variable(req, "PAWL_RUN")+"\n")
 		return says(t, req, `{"outcome":"done","summary":"written"}`)
 	}
-	write(t, filepath.Join(r.root, ".loops/w/log.md"), "")
+	gittest.WriteFile(t, filepath.Join(r.root, ".loops/w/log.md"), "")
 	def := until("grep -q by src/a.txt", "w", []string{"src/**"})
 	def.Verify = "printf 'TAP version 13\n1..1\nok 1 - it works\n'; " + def.Verify // Tests are counted, on the base too.
 	return r, r.target("w", diary{}, def)
@@ -345,7 +346,7 @@ func (r *rig) comesToAGoodEnd(target engine.Target, worked bool) {
 	log := read(t, filepath.Join(r.root, ".loops/w/log.md"))
 	for _, run := range r.runs("lp_w") {
 		kept := cmp.Or(run.Branch, run.Snapshot)
-		if worked && run.N < next.N && run.Outcome != loop.OutcomeLanded && !strings.Contains(run.Detail, "kept-") && (kept == "" || runGit(t, r.root, "show", kept+":src/a.txt") == "one") {
+		if worked && run.N < next.N && run.Outcome != loop.OutcomeLanded && !strings.Contains(run.Detail, "kept-") && (kept == "" || gittest.Run(t, r.root, "show", kept+":src/a.txt") == "one") {
 			t.Errorf("#%d %s %s: its work is kept in %q", run.N, run.Outcome, run.Detail, kept)
 		}
 		if _, there, err := r.repo.Ref(t.Context(), fmt.Sprintf("refs/heads/pawl/w/%d", run.N)); err != nil || there && run.Branch == "" {
@@ -368,7 +369,7 @@ func (r *rig) comesToAGoodEnd(target engine.Target, worked bool) {
 	if err := r.engine.Sweep(t.Context(), r.repo); err != nil {
 		t.Error(err)
 	}
-	if refs := runGit(t, r.root, "for-each-ref", "refs/pawl/candidates"); refs != "" {
+	if refs := gittest.Run(t, r.root, "for-each-ref", "refs/pawl/candidates"); refs != "" {
 		t.Errorf("candidates are left: %s", refs)
 	}
 	left, _ := filepath.Glob(filepath.Join(r.root, ".git/pawl-effects-*"))

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
@@ -23,7 +24,7 @@ func (p *meteredRig) streams(times int) func(context.Context, agent.Request) (ag
 				return ended(&loop.Failure{Class: loop.FailureServer})
 			}
 		}
-		write(p.t, filepath.Join(r.Dir, "src/a.txt"), "two\n")
+		gittest.WriteFile(p.t, filepath.Join(r.Dir, "src/a.txt"), "two\n")
 		return ended(nil)
 	}
 }
@@ -60,7 +61,7 @@ func TestAttack097InARunNumbersThatAreNoneAreChargedPessimistically(t *testing.T
 			p.budget(all, loop.WindowDay, loop.Amount{Tokens: 100_000})
 			p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
 				ask(ctx, t, r, 1000)
-				write(t, filepath.Join(r.Dir, "src/a.txt"), "two\n")
+				gittest.WriteFile(t, filepath.Join(r.Dir, "src/a.txt"), "two\n")
 				return ended(nil)
 			}
 			run := p.run(p.calls("w", nil), engine.Firing{})
@@ -83,7 +84,7 @@ func TestTokensThatNobodyCountedAreChargedAsTheyWereReserved(t *testing.T) {
 			p := newMeteredRig(t, databases["sqlite"](t), says200(1, 1))
 			p.budget(all, loop.WindowDay, loop.Amount{Tokens: 100_000})
 			p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
-				write(t, filepath.Join(r.Dir, "src/a.txt"), "two\n")
+				gittest.WriteFile(t, filepath.Join(r.Dir, "src/a.txt"), "two\n")
 				return agent.Result{Ended: proc.Exited, Claims: true, Took: 1, Usage: u}, nil
 			}
 			run := p.run(p.worker(loop.TierAssisted, nil), engine.Firing{})
@@ -100,7 +101,7 @@ func TestARunStoresWhatItCostAndThePricesThatWereUsed(t *testing.T) {
 		p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
 			ask(ctx, t, r, 1000)
 			askModel(ctx, t, r, 1000, "nobodys-model", false)
-			write(t, filepath.Join(r.Dir, "src/a.txt"), "two\n")
+			gittest.WriteFile(t, filepath.Join(r.Dir, "src/a.txt"), "two\n")
 			return ended(nil)
 		}
 		run := p.run(p.calls("w", nil), engine.Firing{})

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
@@ -17,7 +18,7 @@ import (
 func unattended(t *testing.T, r *rig, file, text string, autoland ...string) loop.Definition {
 	t.Helper()
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, file), text)
+		gittest.WriteFile(t, filepath.Join(req.Dir, file), text)
 		return says(t, req, `{"outcome":"done","summary":"written"}`)
 	}
 	def := until("test -f "+file, "u", []string{"src/**", file})
@@ -46,13 +47,13 @@ func TestAtL3NothingButTheClassesOfAutolandLands(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, storetest.SQLite(t))
-			write(t, filepath.Join(r.root, "package-lock.json"), lock)
-			runGit(t, r.root, "add", "-A")
-			runGit(t, r.root, "commit", "-qm", "a lockfile")
+			gittest.WriteFile(t, filepath.Join(r.root, "package-lock.json"), lock)
+			gittest.Run(t, r.root, "add", "-A")
+			gittest.Run(t, r.root, "commit", "-qm", "a lockfile")
 			if c.base != "main" {
-				runGit(t, r.root, "checkout", "-qb", c.base)
+				gittest.Run(t, r.root, "checkout", "-qb", c.base)
 			}
-			before := runGit(t, r.root, "rev-parse", c.base)
+			before := gittest.Run(t, r.root, "rev-parse", c.base)
 			def := unattended(t, r, c.file, c.text, c.autoland...)
 			def.Sense, def.Verify, def.Guard = "false", "true", "true"
 			if strings.HasPrefix(name, "without a gate") {
@@ -62,7 +63,7 @@ func TestAtL3NothingButTheClassesOfAutolandLands(t *testing.T) {
 			if run.Outcome != c.outcome || (run.Approval != "") != c.asks {
 				t.Errorf("run = %s %q, approval %q; want %s, asks %v", run.Outcome, run.Detail, run.Approval, c.outcome, c.asks)
 			}
-			landed := runGit(t, r.root, "rev-parse", c.base) != before
+			landed := gittest.Run(t, r.root, "rev-parse", c.base) != before
 			if landed == c.asks {
 				t.Errorf("landed = %v although a human is asked = %v", landed, c.asks)
 			}
@@ -74,11 +75,11 @@ func TestAtL3NothingButTheClassesOfAutolandLands(t *testing.T) {
 // what the gates say with the judges as they were.
 func TestAChangeOfWhatJudgesIsTriedWithTheJudgesOfTheBase(t *testing.T) {
 	r := newRig(t, storetest.SQLite(t))
-	write(t, filepath.Join(r.root, "src/a_test.py"), "raise SystemExit(1)\n")
-	runGit(t, r.root, "add", "-A")
-	runGit(t, r.root, "commit", "-qm", "a test that fails")
+	gittest.WriteFile(t, filepath.Join(r.root, "src/a_test.py"), "raise SystemExit(1)\n")
+	gittest.Run(t, r.root, "add", "-A")
+	gittest.Run(t, r.root, "commit", "-qm", "a test that fails")
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a_test.py"), "pass\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a_test.py"), "pass\n")
 		return says(t, req, `{"outcome":"done","summary":"made it pass"}`)
 	}
 	def := until("! grep -q SystemExit src/a_test.py", "u", []string{"src/*_test.py"})
@@ -101,7 +102,7 @@ func TestAChangeOfWhatJudgesIsTriedWithTheJudgesOfTheBase(t *testing.T) {
 func TestALineThatIsNotWhatItLooksLikeIsAFlagOfTheProposal(t *testing.T) {
 	r := newRig(t, storetest.SQLite(t))
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\u202eowt\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\u202eowt\n")
 		return says(t, req, `{"outcome":"done","summary":"written"}`)
 	}
 	run := r.run(r.target("u", pinned{}, until("grep -q two src/a.txt", "u", []string{"src/**"})), engine.Firing{})
@@ -117,7 +118,7 @@ func TestASecretInTheCandidateRefusesIt(t *testing.T) {
 	r := newRig(t, storetest.SQLite(t))
 	key := "ghp_" + "x7Kq2mZ9pLw4Rt8vYb3Nc6Hs1Jd5Gf0QaEoU"
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "token = "+key+"\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "token = "+key+"\n")
 		return says(t, req, `{"outcome":"done","summary":"put `+key+` in"}`)
 	}
 	run := r.run(r.target("u", pinned{}, until("grep -q token src/a.txt", "u", []string{"src/**"})), engine.Firing{})
@@ -127,10 +128,10 @@ func TestASecretInTheCandidateRefusesIt(t *testing.T) {
 	if strings.Contains(run.Detail+run.Summary, key) || strings.Contains(r.iterations(run.ID)[0].Report, key) {
 		t.Error("the secret stands in the rows of the run")
 	}
-	if kept := runGit(t, r.root, "show", run.Snapshot+":src/a.txt"); !strings.HasPrefix(kept, "token = ") || strings.Contains(kept, key) {
+	if kept := gittest.Run(t, r.root, "show", run.Snapshot+":src/a.txt"); !strings.HasPrefix(kept, "token = ") || strings.Contains(kept, key) {
 		t.Errorf("the snapshot holds %q, want the file without the secret", kept)
 	}
-	if parents, want := runGit(t, r.root, "log", "-1", "--format=%P", run.Snapshot), runGit(t, r.root, "rev-parse", "main"); parents != want {
+	if parents, want := gittest.Run(t, r.root, "log", "-1", "--format=%P", run.Snapshot), gittest.Run(t, r.root, "rev-parse", "main"); parents != want {
 		t.Errorf("the snapshot is on %q, want %s", parents, want)
 	}
 }

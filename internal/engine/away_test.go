@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
 )
 
@@ -24,7 +25,7 @@ import (
 func worksOnce(t *testing.T, before func()) func(context.Context, agent.Request) (agent.Result, error) {
 	t.Helper()
 	return func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 		before()
 		return says(t, req, `{"outcome":"done"}`)
 	}
@@ -36,7 +37,7 @@ func (r *rig) proposedOnce(run loop.Run) {
 	if run.Outcome != loop.OutcomeProposed || run.State != loop.RunEnded || run.Usage.ChargedTokens() != 110 {
 		r.t.Fatalf("run = %s %s %q with %d tokens", run.State, run.Outcome, run.Detail, run.Usage.ChargedTokens())
 	}
-	if got := runGit(r.t, r.root, "show", run.Branch+":src/a.txt"); got != "two" {
+	if got := gittest.Run(r.t, r.root, "show", run.Branch+":src/a.txt"); got != "two" {
 		r.t.Errorf("proposed a.txt = %q", got)
 	}
 	var kinds []string
@@ -139,7 +140,7 @@ func TestARunWhoseStoreIsGoneEndsKeepsItsWorkAndLandsNothing(t *testing.T) {
 	}
 	replace := func(t *testing.T, place string) {
 		t.Helper()
-		write(t, place+".new", "")
+		gittest.WriteFile(t, place+".new", "")
 		if err := os.Rename(place+".new", place); err != nil {
 			t.Error(err)
 		}
@@ -174,19 +175,19 @@ func TestARunWhoseStoreIsGoneEndsKeepsItsWorkAndLandsNothing(t *testing.T) {
 			} else {
 				r.agent = untilStopped(t, goes)
 			}
-			before := runGit(t, r.root, "rev-parse", "main")
+			before := gittest.Run(t, r.root, "rev-parse", "main")
 			_, err := r.engine.Run(fault.With(t.Context(), plan), r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"})
 			f, ok := errors.AsType[*loop.Fault](err)
 			if !errors.Is(err, loop.ErrStoreGone) || !ok || f.Fix == "" || f.Exit != loop.ExitError || !strings.Contains(err.Error(), want) {
 				t.Fatalf("Run = %v, want an error that names %s", err, want)
 			}
-			if refs := runGit(t, r.root, "for-each-ref", "refs/heads/pawl"); refs != "" || runGit(t, r.root, "rev-parse", "main") != before {
+			if refs := gittest.Run(t, r.root, "for-each-ref", "refs/heads/pawl"); refs != "" || gittest.Run(t, r.root, "rev-parse", "main") != before {
 				t.Errorf("something has landed: %s", refs)
 			}
 			if !strings.Contains(err.Error(), "refs/pawl/snapshots/w/1") {
 				t.Errorf("Run = %v, want where the work is", err)
 			}
-			if got := runGit(t, r.root, "show", "refs/pawl/snapshots/w/1:src/a.txt"); got == "one" {
+			if got := gittest.Run(t, r.root, "show", "refs/pawl/snapshots/w/1:src/a.txt"); got == "one" {
 				t.Errorf("kept a.txt = %q", got)
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
@@ -83,7 +84,7 @@ func TestABoardAnswersFirstThenClaimsAsksAndTakesTheStepUpAgain(t *testing.T) {
 			if strings.Contains(req.Prompt, "said yes") {
 				return says(t, req, `{"outcome":"done","summary":"cleaned"}`)
 			}
-			write(t, filepath.Join(req.Dir, "src/half.txt"), "half way\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/half.txt"), "half way\n")
 			res, err := says(t, req, `{"summary":"needs a yes"}`)
 			res.Asks = []agent.Ask{{Argv: []string{"/bin/rm", "src/a.txt"}, Why: "it is in the way"}}
 			return res, err
@@ -117,7 +118,7 @@ func TestABoardAnswersFirstThenClaimsAsksAndTakesTheStepUpAgain(t *testing.T) {
 		if second.Outcome != loop.OutcomeProposed {
 			t.Fatalf("run after the answer = %s %s %q, want proposed", second.Outcome, second.Reason, second.Detail)
 		}
-		if files := runGit(t, r.root, "ls-tree", "-r", "--name-only", second.Branch); files != "README.md\nsrc/half.txt" {
+		if files := gittest.Run(t, r.root, "ls-tree", "-r", "--name-only", second.Branch); files != "README.md\nsrc/half.txt" {
 			t.Errorf("proposed files = %q: the approved command and the work before it are both in it", files)
 		}
 		if _, err := r.engine.Run(t.Context(), target, firing); !errors.Is(err, loop.ErrDuplicateKey) {
@@ -182,12 +183,12 @@ func TestAttack109AnApprovedCommandRunsOnTheTreeThatWasShownOrNotAtAll(t *testin
 		file   string // that the agent writes before it asks
 	}{
 		"the base moved under a step that changed nothing": {func(t *testing.T, r *rig, _ string) {
-			write(t, filepath.Join(r.root, "src/deploy.sh"), "another one\n")
-			runGit(t, r.root, "add", "-A")
-			runGit(t, r.root, "commit", "-qm", "moved")
+			gittest.WriteFile(t, filepath.Join(r.root, "src/deploy.sh"), "another one\n")
+			gittest.Run(t, r.root, "add", "-A")
+			gittest.Run(t, r.root, "commit", "-qm", "moved")
 		}, ""},
 		"the snapshot was replaced": {func(t *testing.T, r *rig, snapshot string) {
-			runGit(t, r.root, "update-ref", snapshot, runGit(t, r.root, "commit-tree", "-m", "x", "-p", "main", "main^{tree}"))
+			gittest.Run(t, r.root, "update-ref", snapshot, gittest.Run(t, r.root, "commit-tree", "-m", "x", "-p", "main", "main^{tree}"))
 		}, "src/deploy.sh"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +198,7 @@ func TestAttack109AnApprovedCommandRunsOnTheTreeThatWasShownOrNotAtAll(t *testin
 			marker := filepath.Join(t.TempDir(), "ran")
 			r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
 				if c.file != "" {
-					write(t, filepath.Join(req.Dir, c.file), "mine\n")
+					gittest.WriteFile(t, filepath.Join(req.Dir, c.file), "mine\n")
 				}
 				return agent.Result{Ended: proc.Exited, Asks: []agent.Ask{{Argv: []string{"/bin/sh", "-c", "touch " + marker}}}}, nil
 			}
@@ -225,7 +226,7 @@ func TestAttack001AQuestionDoesNotCarryWhatIsOutOfScope(t *testing.T) {
 	target := r.target("b", boardLike{nil, []string{"clean the table"}},
 		loop.Definition{Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x"})
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "Makefile"), "release:\n\techo evil\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "Makefile"), "release:\n\techo evil\n")
 		return agent.Result{Ended: proc.Exited, Asks: []agent.Ask{{Argv: []string{"make", "release"}}}}, nil
 	}
 	if run := r.run(target, engine.Firing{}); run.Outcome != loop.OutcomeRefused || run.Approval != "" {

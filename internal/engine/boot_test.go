@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // bootLike is a protocol shaped like the boot protocol: its memory is files on
@@ -157,7 +158,7 @@ func (e pushEffect) Apply(ctx context.Context, _ loop.Effect, confirm func(conte
 		return nil, err
 	}
 	*e.tries++
-	runGit(e.t, e.root, "push", "-q", e.remote, "main")
+	gittest.Run(e.t, e.root, "push", "-q", e.remote, "main")
 	if e.lies {
 		return nil, errors.New("connection reset by peer")
 	}
@@ -165,18 +166,18 @@ func (e pushEffect) Apply(ctx context.Context, _ loop.Effect, confirm func(conte
 }
 
 func (e pushEffect) Look(context.Context, loop.Effect) (effect.Found, error) {
-	there := runGit(e.t, e.root, "ls-remote", e.remote, "refs/heads/main")
-	return effect.Found{Applied: strings.HasPrefix(there, runGit(e.t, e.root, "rev-parse", "main"))}, nil
+	there := gittest.Run(e.t, e.root, "ls-remote", e.remote, "refs/heads/main")
+	return effect.Found{Applied: strings.HasPrefix(there, gittest.Run(e.t, e.root, "rev-parse", "main"))}, nil
 }
 
 // boot makes a rig whose checkout has the memory and whose remote is bare.
 func (r *rig) boot(lies bool) (engine.Target, *int) {
 	r.t.Helper()
-	write(r.t, filepath.Join(r.root, bootState), `{"phase":"idle","next":"first thing"}`)
-	runGit(r.t, r.root, "add", "-A")
-	runGit(r.t, r.root, "commit", "-q", "-m", "memory")
+	gittest.WriteFile(r.t, filepath.Join(r.root, bootState), `{"phase":"idle","next":"first thing"}`)
+	gittest.Run(r.t, r.root, "add", "-A")
+	gittest.Run(r.t, r.root, "commit", "-q", "-m", "memory")
 	remote := r.t.TempDir()
-	runGit(r.t, remote, "init", "-q", "--bare", "-b", "main")
+	gittest.Run(r.t, remote, "init", "-q", "--bare", "-b", "main")
 	tries := 0
 	deps := r.deps
 	deps.Effects = func(repo *git.Repo) map[string]engine.Effect {
@@ -194,11 +195,11 @@ func (r *rig) boot(lies bool) (engine.Target, *int) {
 func TestABootRunRepairsPlansActsCommitsAndPushes(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		target, tries := r.boot(false)
-		write(t, filepath.Join(r.root, bootState), `{"phase":`) // broken by somebody
+		gittest.WriteFile(t, filepath.Join(r.root, bootState), `{"phase":`) // broken by somebody
 		var planned string
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
 			planned = read(t, filepath.Join(r.root, bootState))
-			write(t, filepath.Join(req.Dir, "src/a.txt"), "good\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "good\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		run := r.run(target, engine.Firing{})
@@ -209,10 +210,10 @@ func TestABootRunRepairsPlansActsCommitsAndPushes(t *testing.T) {
 			t.Errorf("while the agent acted the memory was %s, want the plan", planned)
 		}
 		want := `{"phase":"idle","next":"the next thing"}`
-		if got := runGit(t, r.root, "show", "main:"+bootState); got != want {
+		if got := gittest.Run(t, r.root, "show", "main:"+bootState); got != want {
 			t.Errorf("committed memory = %s, want %s", got, want)
 		}
-		if got := runGit(t, r.root, "show", "main:src/a.txt"); got != "good" {
+		if got := gittest.Run(t, r.root, "show", "main:src/a.txt"); got != "good" {
 			t.Errorf("committed a.txt = %q", got)
 		}
 		if *tries != 1 {
@@ -229,17 +230,17 @@ func TestABootRunCommitsItsMemoryWhenTheStepFails(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		target, tries := r.boot(false)
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-			write(t, filepath.Join(req.Dir, "src/a.txt"), "bad\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "bad\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		run := r.run(target, engine.Firing{})
 		if run.Outcome != loop.OutcomeFailed {
 			t.Fatalf("run = %s, want failed", run.Outcome)
 		}
-		if got := runGit(t, r.root, "show", "main:"+bootState); got != `{"phase":"blocked","next":"first thing"}` {
+		if got := gittest.Run(t, r.root, "show", "main:"+bootState); got != `{"phase":"blocked","next":"first thing"}` {
 			t.Errorf("committed memory = %s", got)
 		}
-		if got := runGit(t, r.root, "show", "main:src/a.txt"); got != "one" {
+		if got := gittest.Run(t, r.root, "show", "main:src/a.txt"); got != "one" {
 			t.Errorf("the failed work was committed: %q", got)
 		}
 		if *tries != 1 || run.Snapshot == "" {
@@ -252,7 +253,7 @@ func TestAnEffectThatHappenedAndSaidItFailedIsNotRepeated(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		target, tries := r.boot(true)
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-			write(t, filepath.Join(req.Dir, "src/a.txt"), "good\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "good\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		if run := r.run(target, engine.Firing{}); run.Outcome != loop.OutcomeDone || *tries != 1 {
@@ -265,17 +266,17 @@ func TestAnEffectThatDidNotHappenFailsTheRunAndOpensItsSteps(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		target, _ := r.boot(false)
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-			write(t, filepath.Join(req.Dir, "src/a.txt"), "good\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "good\n")
 			// Somebody moves main while the agent works.
-			write(t, filepath.Join(r.root, "README.md"), "moved\n")
-			runGit(t, r.root, "commit", "-qam", "moved")
+			gittest.WriteFile(t, filepath.Join(r.root, "README.md"), "moved\n")
+			gittest.Run(t, r.root, "commit", "-qam", "moved")
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		run := r.run(target, engine.Firing{})
 		if run.Outcome != loop.OutcomeFailed || run.Reason != loop.ReasonEffectFailed {
 			t.Fatalf("run = %s %s %q, want failed by its effect", run.Outcome, run.Reason, run.Detail)
 		}
-		if got := runGit(t, r.root, "log", "-1", "--format=%s", "main"); got != "moved" {
+		if got := gittest.Run(t, r.root, "log", "-1", "--format=%s", "main"); got != "moved" {
 			t.Errorf("main is at %q", got)
 		}
 		if run.Snapshot == "" {

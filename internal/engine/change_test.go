@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // early is a board that asks for a change that no engine applies yet, in one of the
@@ -66,7 +67,7 @@ func TestAChangeThatNobodyAppliesYetIsRefusedAndTheRunIsConcluded(t *testing.T) 
 			t.Parallel()
 			r := newRig(t, databases["sqlite"](t))
 			r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-				write(t, filepath.Join(req.Dir, "src/a.txt"), "good\n")
+				gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "good\n")
 				return says(t, req, `{"outcome":"done"}`)
 			}
 			target := r.target("e", early{boardLike{nil, []string{"write it"}}, method, changes[i]},

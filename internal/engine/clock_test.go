@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestAClockThatIsSetBackMakesNoDurationNegative(t *testing.T) {
@@ -18,7 +19,7 @@ func TestAClockThatIsSetBackMakesNoDurationNegative(t *testing.T) {
 	target := r.worker(loop.TierAssisted, nil)
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
 		back = 2 * time.Hour
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 		return says(t, req, `{"outcome":"done"}`)
 	}
 	run := r.run(target, engine.Firing{})
@@ -36,7 +37,7 @@ func TestTimeInWhichNobodyHeldTheRunIsNotCounted(t *testing.T) {
 	var ahead atomic.Int64
 	r := newRigAt(t, databases["sqlite"](t), func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 		ahead.Store(int64(5 * time.Second))
 		return says(t, req, `{"outcome":"done"}`)
 	}

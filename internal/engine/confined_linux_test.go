@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/meter"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -65,9 +66,9 @@ func TestDependenciesArePreparedOnceAndNoProgramChangesThem(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		asked := r.packages("packages.test")
 		r.confine()
-		write(t, filepath.Join(r.root, ".gitignore"), "deps/\n")
-		runGit(t, r.root, "add", "-A")
-		runGit(t, r.root, "commit", "-q", "-m", "ignore")
+		gittest.WriteFile(t, filepath.Join(r.root, ".gitignore"), "deps/\n")
+		gittest.Run(t, r.root, "add", "-A")
+		gittest.Run(t, r.root, "commit", "-q", "-m", "ignore")
 		target := r.target("u", boardLike{nil, []string{"work"}}, loop.Definition{
 			Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, Sandbox: "full", MaxIterations: 1,
 			Setup: fetch + `mkdir -p deps && fetch packages.test > deps/a && cd src && echo mine > a.txt`, Network: []string{"packages.test"},
@@ -81,7 +82,7 @@ func TestDependenciesArePreparedOnceAndNoProgramChangesThem(t *testing.T) {
 			if run.Outcome != loop.OutcomeProposed {
 				t.Fatalf("run %d = %s %s %q\n%s", i, run.Outcome, run.Reason, run.Detail, r.said())
 			}
-			if got := runGit(t, r.root, "diff", "--name-only", run.BaseCommit, run.Branch); got != "src/a.txt" {
+			if got := gittest.Run(t, r.root, "diff", "--name-only", run.BaseCommit, run.Branch); got != "src/a.txt" {
 				t.Errorf("run %d proposes %q", i, got)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func says200(input, output int64) fakemodel.Script {
@@ -22,7 +23,7 @@ func says200(input, output int64) fakemodel.Script {
 // cutAfter changes a file and then asks until the turn is ended.
 func (p *meteredRig) cutAfter(name, text string) func(context.Context, agent.Request) (agent.Result, error) {
 	return func(ctx context.Context, r agent.Request) (agent.Result, error) {
-		write(p.t, r.Dir+"/"+name, text)
+		gittest.WriteFile(p.t, r.Dir+"/"+name, text)
 		for ctx.Err() == nil {
 			if status, _ := ask(ctx, p.t, r, 1000); status != http.StatusOK {
 				<-ctx.Done() // As a program that tries again and again.
@@ -43,7 +44,7 @@ func TestARunThatIsCutInMidActKeepsWhatPassesAndTheNextOneWaitsForTheWindow(t *t
 		if run.Outcome != loop.OutcomeProposed || run.Reason != loop.ReasonGatesPass {
 			t.Fatalf("run = %s %s %q, want what passes proposed", run.Outcome, run.Reason, run.Detail)
 		}
-		if got := runGit(t, p.root, "show", run.Branch+":src/a.txt"); got != "good" {
+		if got := gittest.Run(t, p.root, "show", run.Branch+":src/a.txt"); got != "good" {
 			t.Errorf("proposed a.txt = %q", got)
 		}
 		if total := p.model.Total(); run.Usage.ChargedTokens() != total.Input+total.Output || run.Usage.ChargedTokens() > usualTokens {
@@ -140,7 +141,7 @@ func TestCapsThatAreReservedAreObeyed(t *testing.T) {
 						break
 					}
 				}
-				write(t, r.Dir+"/src/a.txt", "bad\n")
+				gittest.WriteFile(t, r.Dir+"/src/a.txt", "bad\n")
 				return ended(nil)
 			}
 			run := p.run(p.calls("w", func(d *loop.Definition) { d.Verify, d.MaxIterations = "false", 4 }), engine.Firing{})

@@ -12,13 +12,14 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // Neither the agent nor the gate of this test ends by itself.
 func TestARunThatFillsTheDiskEndsAndNamesTheFolders(t *testing.T) {
 	fill := func(dir string) {
 		for _, name := range []string{"one", "two", "three"} {
-			write(t, filepath.Join(dir, "src/out/deep", name), strings.Repeat("x", 1<<20))
+			gittest.WriteFile(t, filepath.Join(dir, "src/out/deep", name), strings.Repeat("x", 1<<20))
 		}
 	}
 	cases := map[string]struct {
@@ -27,13 +28,13 @@ func TestARunThatFillsTheDiskEndsAndNamesTheFolders(t *testing.T) {
 		folder string
 	}{
 		"the agent": {func(ctx context.Context, req agent.Request) (agent.Result, error) {
-			write(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
 			fill(req.Dir)
 			<-ctx.Done()
 			return agent.Result{Ended: proc.Canceled, Exit: 143}, nil
 		}, "true", "src/out ("},
 		"a gate": {func(_ context.Context, req agent.Request) (agent.Result, error) {
-			write(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}, "if grep -q worked src/a.txt; then mkdir out && head -c 3145728 /dev/zero >out/x && exec sleep 300; fi", "gate: out ("},
 	}
@@ -54,7 +55,7 @@ func TestARunThatFillsTheDiskEndsAndNamesTheFolders(t *testing.T) {
 					t.Errorf("detail = %q, want %q", run.Detail, want)
 				}
 			}
-			if got := runGit(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "worked" {
+			if got := gittest.Run(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "worked" {
 				t.Errorf("kept a.txt = %q", got)
 			}
 			if left := left(t, r.home); len(left) > 0 {
@@ -73,13 +74,13 @@ func TestARunThatFillsTheDiskEndsAndNamesTheFolders(t *testing.T) {
 
 func TestARunMayUseWhatMaxDiskAllowsAndTheBaseDoesNotCount(t *testing.T) {
 	r := one(t)
-	write(t, filepath.Join(r.root, "src/base"), strings.Repeat("x", 3<<20))
-	runGit(t, r.root, "add", "-A")
-	runGit(t, r.root, "commit", "-qm", "large")
+	gittest.WriteFile(t, filepath.Join(r.root, "src/base"), strings.Repeat("x", 3<<20))
+	gittest.Run(t, r.root, "add", "-A")
+	gittest.Run(t, r.root, "commit", "-qm", "large")
 	r.deps.DiskGap = time.Millisecond
 	r.engine = engine.New(r.deps)
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/b.txt"), strings.Repeat("x", 1<<20))
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/b.txt"), strings.Repeat("x", 1<<20))
 		return says(t, req, `{"outcome":"done"}`)
 	}
 	target := r.worker(loop.TierAssisted, func(d *loop.Definition) { d.MaxDisk, d.Verify = 2<<20, "sleep 0.2" })
@@ -94,16 +95,16 @@ func TestWhatIsTooLargeForASnapshotGoesWithARunThatFilledTheDisk(t *testing.T) {
 	r.engine = engine.New(r.deps)
 	const large = 65 << 20 // one file of a snapshot has less
 	r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
-		write(t, filepath.Join(req.Dir, "src/large"), strings.Repeat("x", large))
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/large"), strings.Repeat("x", large))
 		<-ctx.Done()
 		return agent.Result{Ended: proc.Canceled, Exit: 143}, nil
 	}
 	run := r.run(r.worker(loop.TierAssisted, func(d *loop.Definition) { d.MaxDisk = large - 1 }), engine.Firing{})
-	if run.Outcome != loop.OutcomeBudget || runGit(t, r.root, "diff", "--name-only", "main", run.Snapshot) != "src/a.txt" {
+	if run.Outcome != loop.OutcomeBudget || gittest.Run(t, r.root, "diff", "--name-only", "main", run.Snapshot) != "src/a.txt" {
 		t.Errorf("run = %s %q, kept %q", run.Outcome, run.Detail, run.Snapshot)
 	}
-	if message := runGit(t, r.root, "log", "-1", "--format=%b", run.Snapshot); !strings.Contains(message, "src/large") {
+	if message := gittest.Run(t, r.root, "log", "-1", "--format=%b", run.Snapshot); !strings.Contains(message, "src/large") {
 		t.Errorf("the snapshot does not say what it lacks: %q", message)
 	}
 	if left := left(t, r.home); len(left) > 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // scripted is a kind of effect that does what a test says.
@@ -54,7 +55,7 @@ func scriptedRun(t *testing.T, kind string, s scripted) (r *rig, target engine.T
 	r.deps.Effects = func(*git.Repo) map[string]engine.Effect { return map[string]engine.Effect{kind: s} }
 	r.engine = engine.New(r.deps)
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 		return says(t, req, `{"outcome":"done"}`)
 	}
 	return r, r.worker(loop.TierAssisted, nil), func() string { return strings.Join(list, " ") }
@@ -123,7 +124,7 @@ func TestWhatBecameOfAnEffectIsLookedAtWhenItsApplyFails(t *testing.T) {
 			if s := r.step(); (s.State == loop.StepDone) != (c.outcome == loop.OutcomeProposed) && s.State != loop.StepWaiting {
 				t.Errorf("its step is %s", s.State)
 			}
-			if kept := run.Snapshot; c.outcome != loop.OutcomeProposed && (run.Branch != "" || runGit(t, r.root, "show", kept+":src/a.txt") != "two") {
+			if kept := run.Snapshot; c.outcome != loop.OutcomeProposed && (run.Branch != "" || gittest.Run(t, r.root, "show", kept+":src/a.txt") != "two") {
 				t.Errorf("its work is kept in %q, and its branch is %q", kept, run.Branch)
 			}
 			kinds := []string{}
@@ -158,7 +159,7 @@ func TestAnEffectThatWasBeingAppliedIsLookedAtFirst(t *testing.T) {
 			r, target, calls := scriptedRun(t, effect.KindPropose, scripted{apply: applied, look: c.look})
 			r.lostAt(target, "engine.effect.apply.before", 1)
 			if c.paused {
-				write(t, filepath.Join(r.root, ".loops/PAUSED"), "")
+				gittest.WriteFile(t, filepath.Join(r.root, ".loops/PAUSED"), "")
 			}
 			rec, err := r.engine.Recover(t.Context(), target)
 			if err != nil || rec == nil || rec.Run.Outcome != c.outcome || rec.Run.Commit != c.commit || rec.Run.State != loop.RunEnded {
@@ -212,7 +213,7 @@ func TestWhoIsAskedRightBeforeAnEffectMaySayNo(t *testing.T) {
 		"nothing has changed":  {func(*rig) error { return nil }, nil, loop.OutcomeProposed},
 		"somebody has the run": {func(r *rig) error { r.steal("lp_w", loop.Holder{PID: 7, Node: "another"}); return nil }, loop.ErrLeaseLost, ""},
 		"the loop is paused":   {func(r *rig) error { r.switchTo("lp_w", true); return nil }, loop.ErrPaused, loop.OutcomePaused},
-		"the switch is set":    {func(r *rig) error { write(r.t, filepath.Join(r.root, ".loops/PAUSED"), ""); return nil }, loop.ErrPaused, loop.OutcomePaused},
+		"the switch is set":    {func(r *rig) error { gittest.WriteFile(r.t, filepath.Join(r.root, ".loops/PAUSED"), ""); return nil }, loop.ErrPaused, loop.OutcomePaused},
 		"the store fails":      {func(r *rig) error { return r.exec("ALTER TABLE loops RENAME TO away") }, errNoTable, ""},
 		"the lease is short":   {func(r *rig) error { return r.exec(`UPDATE runs SET lease_until_ms = lease_until_ms - 20000`) }, nil, loop.OutcomeProposed},
 	} {

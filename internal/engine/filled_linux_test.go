@@ -12,22 +12,23 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // partial gives the rig's repository a submodule and a file of git LFS, both of
 // which are in the clone.
 func (r *rig) partial() {
 	r.t.Helper()
-	lib := newRepo(r.t, map[string]string{"f": "library\n", ".gitignore": "*.o\n"})
+	lib := gittest.Repo(r.t, map[string]string{"f": "library\n", ".gitignore": "*.o\n"})
 	const content = "full text\n"
 	sum := sha256.Sum256([]byte(content))
 	oid := hex.EncodeToString(sum[:])
-	write(r.t, filepath.Join(r.root, ".git/lfs/objects", oid[:2], oid[2:4], oid), content)
-	write(r.t, filepath.Join(r.root, ".gitattributes"), "*.dat filter=lfs -text\n")
-	write(r.t, filepath.Join(r.root, "src/x.dat"), fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", oid, len(content)))
-	runGit(r.t, r.root, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "--name", "lib", lib, "src/lib")
-	runGit(r.t, r.root, "add", "-A")
-	runGit(r.t, r.root, "commit", "-qm", "what a tree only names")
+	gittest.WriteFile(r.t, filepath.Join(r.root, ".git/lfs/objects", oid[:2], oid[2:4], oid), content)
+	gittest.WriteFile(r.t, filepath.Join(r.root, ".gitattributes"), "*.dat filter=lfs -text\n")
+	gittest.WriteFile(r.t, filepath.Join(r.root, "src/x.dat"), fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", oid, len(content)))
+	gittest.Run(r.t, r.root, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "--name", "lib", lib, "src/lib")
+	gittest.Run(r.t, r.root, "add", "-A")
+	gittest.Run(r.t, r.root, "commit", "-qm", "what a tree only names")
 }
 
 func TestRunsHaveWhatTheirTreeOnlyNamesAndProposeNoneOfIt(t *testing.T) {
@@ -63,7 +64,7 @@ touch src/x.dat src/lib/f && echo mine >src/lib/mine.o && echo two >src/a.txt`)
 	if good.Outcome != loop.OutcomeProposed {
 		t.Fatalf("run = %s %s %q\n%s", good.Outcome, good.Reason, good.Detail, r.said())
 	}
-	if got := runGit(t, r.root, "diff", "--name-only", good.BaseCommit, good.Branch); got != "src/a.txt" {
+	if got := gittest.Run(t, r.root, "diff", "--name-only", good.BaseCommit, good.Branch); got != "src/a.txt" {
 		t.Errorf("it proposes %q", got)
 	}
 	if n := strings.Count(r.said(), "filled from this clone: 1 submodule and 1 file of git LFS"); n != 1 {

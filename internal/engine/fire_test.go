@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // queue fires a run of the target without executing it. An unknown loop is
@@ -47,9 +48,9 @@ func (r *rig) runRow(id string) (run loop.Run) {
 func TestAQueuedRunDoesWhatWasFiredThoughTheFileHasChanged(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, r *rig) {
-		runGit(t, r.root, "branch", "pawl/fix/7-of-an-earlier-store")
+		gittest.Run(t, r.root, "branch", "pawl/fix/7-of-an-earlier-store")
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-			write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 			return says(t, req, `{"outcome":"done","summary":"changed it"}`)
 		}
 		d := until("grep -q two src/a.txt", "fix", []string{"src/**"})
@@ -93,7 +94,7 @@ func TestARunWaitsInTheQueueForTheSwitchAndForTheLiveRun(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, r *rig) {
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-			write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 			return says(t, req, `{"outcome":"done","summary":"changed it"}`)
 		}
 		target := r.target("fix", pinned{}, until("grep -q two src/a.txt", "fix", []string{"src/**"}))
@@ -112,7 +113,7 @@ func TestARunWaitsInTheQueueForTheSwitchAndForTheLiveRun(t *testing.T) {
 			return ok && f.Exit == loop.ExitPaused
 		}
 		pause := filepath.Join(r.root, ".loops", "fix", "PAUSED")
-		write(t, pause, "")
+		gittest.WriteFile(t, pause, "")
 		waits("a file says pause", paused)
 		if err := os.Remove(pause); err != nil {
 			t.Fatal(err)
@@ -142,11 +143,11 @@ func TestAnAnswerThatIsQueuedIsGivenAtOnceAndCarriedOutLater(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		target, a := r.proposes("fix")
 		queued := r.queue(target, engine.Yes(a.ID, loop.Answer{By: "Ada", From: "test"}))
-		if got := r.approval(a.ID); got.State != loop.ApprovalApproved || runGit(t, r.root, "rev-parse", "main") == a.Action.Commit {
-			t.Errorf("the approval is %s, and main is %s: want it answered, and nothing landed", got.State, runGit(t, r.root, "rev-parse", "main"))
+		if got := r.approval(a.ID); got.State != loop.ApprovalApproved || gittest.Run(t, r.root, "rev-parse", "main") == a.Action.Commit {
+			t.Errorf("the approval is %s, and main is %s: want it answered, and nothing landed", got.State, gittest.Run(t, r.root, "rev-parse", "main"))
 		}
 		run, err := r.engine.Execute(t.Context(), target, queued.ID)
-		if err != nil || run.Outcome != loop.OutcomeLanded || runGit(t, r.root, "rev-parse", "main") != a.Action.Commit {
+		if err != nil || run.Outcome != loop.OutcomeLanded || gittest.Run(t, r.root, "rev-parse", "main") != a.Action.Commit {
 			t.Errorf("run = %s %s: %v", run.Outcome, run.Detail, err)
 		}
 	})
@@ -156,8 +157,8 @@ func TestAProposalIsQueuedToBeMadeAgainOnABaseThatMoved(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, r *rig) {
 		target, a := r.proposes("fix")
-		write(t, filepath.Join(r.root, "README.md"), "moved\n")
-		runGit(t, r.root, "commit", "-qam", "moved")
+		gittest.WriteFile(t, filepath.Join(r.root, "README.md"), "moved\n")
+		gittest.Run(t, r.root, "commit", "-qam", "moved")
 		if run := r.run(target, engine.Yes(a.ID, loop.Answer{By: "Ada", From: "test"})); run.Outcome == loop.OutcomeLanded {
 			t.Fatalf("a proposal landed on a base that moved")
 		}
@@ -166,7 +167,7 @@ func TestAProposalIsQueuedToBeMadeAgainOnABaseThatMoved(t *testing.T) {
 		if err != nil || run.Outcome != loop.OutcomeProposed || run.Approval == "" || run.Approval == a.ID {
 			t.Errorf("run = %s %s, asking %q: %v", run.Outcome, run.Detail, run.Approval, err)
 		}
-		if base := runGit(t, r.root, "rev-parse", "main"); run.BaseCommit != base {
+		if base := gittest.Run(t, r.root, "rev-parse", "main"); run.BaseCommit != base {
 			t.Errorf("it is made on %s, want %s", run.BaseCommit, base)
 		}
 	})

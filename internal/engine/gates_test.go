@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/runenv"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // mayNotSay is an invariant: no file has the word.
@@ -77,8 +78,8 @@ func (r *rig) gated(ask func(context.Context, loop.Run, gate.Question) (gate.Ans
 	}
 	r.engine = engine.New(r.deps)
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(r.t, filepath.Join(req.Dir, "src/a.txt"), texts[0])
-		write(r.t, filepath.Join(req.Dir, "src/a_test.txt"), "it is changed with its test\n")
+		gittest.WriteFile(r.t, filepath.Join(req.Dir, "src/a.txt"), texts[0])
+		gittest.WriteFile(r.t, filepath.Join(req.Dir, "src/a_test.txt"), "it is changed with its test\n")
 		texts = texts[1:]
 		return says(r.t, req, `{"outcome":"done"}`)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestALoopThatCannotBeAddedStartsNoRun(t *testing.T) {
@@ -35,7 +36,7 @@ func TestALoopThatCannotBeAddedStartsNoRun(t *testing.T) {
 func TestARunThatCannotBeConcludedIsNotSaidToBeHeldByAnotherProcess(t *testing.T) {
 	r := one(t)
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 		return says(t, req, `{"outcome":"done"}`)
 	}
 	failing := func(at string) context.Context {

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func faulty(f fakemodel.Fault) fakemodel.Script {
@@ -24,7 +25,7 @@ func (p *meteredRig) once(ctx context.Context, r agent.Request) (agent.Result, e
 	if status, _ := ask(ctx, p.t, r, 1000); status != http.StatusOK {
 		return ended(&loop.Failure{Class: loop.FailureCrash})
 	}
-	write(p.t, r.Dir+"/src/a.txt", "two\n")
+	gittest.WriteFile(p.t, r.Dir+"/src/a.txt", "two\n")
 	return ended(nil)
 }
 

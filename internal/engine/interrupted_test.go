@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // step returns the one step of loop w.
@@ -49,7 +50,7 @@ func TestRecoveryLeavesARunAloneThatThisProcessDrives(t *testing.T) {
 				t.Errorf("recover after the lease has lapsed = %+v, %v", rec, err)
 			}
 			r.view(func(rd *store.Reader) (err error) { after, err = live(rd); return err })
-			write(t, req.Dir+"/src/a.txt", "two\n")
+			gittest.WriteFile(t, req.Dir+"/src/a.txt", "two\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		run, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"})
@@ -100,7 +101,7 @@ func TestNoIterationStaysOpenWhenItsRunHasEnded(t *testing.T) {
 		},
 		"the switch was set": func(t *testing.T, r *rig) loop.Run {
 			t.Helper()
-			r.agent = untilStopped(t, func() { write(t, r.root+"/.loops/PAUSED", "") })
+			r.agent = untilStopped(t, func() { gittest.WriteFile(t, r.root+"/.loops/PAUSED", "") })
 			return r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})
 		},
 	} {
@@ -153,7 +154,7 @@ func TestAnAttemptCountsWhenItsProcessDiedAndNotWhenItWasStopped(t *testing.T) {
 	t.Run("its process died after an attempt of the same run had failed", func(t *testing.T) {
 		onBoth(t, func(t *testing.T, r *rig) {
 			r.dies(r.worker(loop.TierAssisted, func(d *loop.Definition) { d.Verify = "grep -q never src/a.txt" }), func(_ context.Context, req agent.Request) (agent.Result, error) {
-				write(t, req.Dir+"/src/a.txt", "first\n")
+				gittest.WriteFile(t, req.Dir+"/src/a.txt", "first\n")
 				return says(t, req, `{"outcome":"done"}`)
 			})
 			check(t, r, counted{Attempts: 2, Streak: 1, State: loop.StepOpen}, "process 7 died in")
@@ -161,7 +162,7 @@ func TestAnAttemptCountsWhenItsProcessDiedAndNotWhenItWasStopped(t *testing.T) {
 	})
 	t.Run("the switch was set", func(t *testing.T) {
 		onBoth(t, func(t *testing.T, r *rig) {
-			r.agent = untilStopped(t, func() { write(t, r.root+"/.loops/PAUSED", "") })
+			r.agent = untilStopped(t, func() { gittest.WriteFile(t, r.root+"/.loops/PAUSED", "") })
 			r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})
 			check(t, r, counted{State: loop.StepOpen}, "")
 		})
@@ -192,7 +193,7 @@ func TestABudgetOfIterationsOrItemsEndsTheWorkAndIsCharged(t *testing.T) {
 				turns := 0
 				r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
 					turns++
-					write(t, req.Dir+"/src/"+variable(req, "PAWL_STEP"), strings.Repeat("x\n", turns))
+					gittest.WriteFile(t, req.Dir+"/src/"+variable(req, "PAWL_STEP"), strings.Repeat("x\n", turns))
 					return says(t, req, `{"outcome":"done"}`)
 				}
 				target := r.target("w", tasks, loop.Definition{

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // proposes runs a loop whose agent changes a file, on an engine that lands, and
@@ -24,7 +25,7 @@ func (r *rig) proposes(name string) (engine.Target, loop.Approval) {
 	}
 	r.engine = engine.New(r.deps)
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(r.t, filepath.Join(req.Dir, "src/a.txt"), name+"\n")
+		gittest.WriteFile(r.t, filepath.Join(req.Dir, "src/a.txt"), name+"\n")
 		return says(r.t, req, `{"outcome":"done","summary":"changed it"}`)
 	}
 	target := r.target(name, pinned{}, until("grep -q "+name+" src/a.txt", name, []string{"src/**"}))
@@ -50,7 +51,7 @@ func TestAYesCountsOnlyTogetherWithTheRunThatItFires(t *testing.T) {
 		target, a := r.proposes("fix")
 		yes := engine.Yes(a.ID, loop.Answer{By: "Ada", From: "test"})
 		pause := filepath.Join(r.root, ".loops", "fix", "PAUSED")
-		write(t, pause, "")
+		gittest.WriteFile(t, pause, "")
 		if _, err := r.engine.Run(t.Context(), target, yes); err == nil {
 			t.Error("a paused loop was fired")
 		}
@@ -70,7 +71,7 @@ func TestAYesCountsOnlyTogetherWithTheRunThatItFires(t *testing.T) {
 		if run.Outcome != loop.OutcomeLanded || engine.AnswerOf(run) != a.ID {
 			t.Errorf("run = %s %s, for approval %q; want it landed", run.Outcome, run.Detail, engine.AnswerOf(run))
 		}
-		if got := runGit(t, r.root, "rev-parse", "main"); got != a.Action.Commit {
+		if got := gittest.Run(t, r.root, "rev-parse", "main"); got != a.Action.Commit {
 			t.Errorf("main = %s, want %s", got, a.Action.Commit)
 		}
 		if _, err := r.engine.Run(t.Context(), target, yes); !errors.Is(err, loop.ErrAnswered) {
@@ -92,10 +93,10 @@ func TestAttack110AFiringForAnApprovalOfAnotherLoopLandsNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		_, a := r.proposes("fix")
 		other, _ := r.proposes("other")
-		tip := runGit(t, r.root, "rev-parse", "main")
+		tip := gittest.Run(t, r.root, "rev-parse", "main")
 		run := r.run(other, engine.Yes(a.ID, loop.Answer{By: "Ada", From: "test"}))
-		if run.Outcome != loop.OutcomeRefused || runGit(t, r.root, "rev-parse", "main") != tip {
-			t.Errorf("run = %s %s, and main is %s", run.Outcome, run.Detail, runGit(t, r.root, "rev-parse", "main"))
+		if run.Outcome != loop.OutcomeRefused || gittest.Run(t, r.root, "rev-parse", "main") != tip {
+			t.Errorf("run = %s %s, and main is %s", run.Outcome, run.Detail, gittest.Run(t, r.root, "rev-parse", "main"))
 		}
 	})
 }

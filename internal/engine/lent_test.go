@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 const (
@@ -48,7 +49,7 @@ func lenderOn(t *testing.T, database string) (p *meteredRig, file string) {
 	p = newMeteredRig(t, database, says200(1, 1))
 	user := t.TempDir()
 	file = filepath.Join(user, loginName)
-	write(t, file, login("first", time.Now().Add(time.Hour)))
+	gittest.WriteFile(t, file, login("first", time.Now().Add(time.Hour)))
 	p.deps.Environ = append([]string{"HOME=" + user}, p.deps.Environ...)
 	p.deps.Drivers["signed"] = signed{caller{p}}
 	p.engine = engine.New(p.deps)
@@ -71,8 +72,8 @@ func TestWhatIsInALentLoginIsWrittenNowhereAlsoWhenItIsRenewed(t *testing.T) {
 		}
 		_, _ = fmt.Fprintf(r.Output, "I am %s\n", had)
 		r.OnEvent(agent.Event{Kind: agent.EventText, Text: "still " + string(had)})
-		write(t, filepath.Join(r.Home.Path(), loginName), second)
-		write(t, r.Dir+"/src/a.txt", "two\n")
+		gittest.WriteFile(t, filepath.Join(r.Home.Path(), loginName), second)
+		gittest.WriteFile(t, r.Dir+"/src/a.txt", "two\n")
 		return agent.Result{
 			Ended: proc.Exited, Claims: true, Took: time.Millisecond, Usage: loop.Usage{Input: 5, Source: loop.UsageReported},
 			Message: "```json\n" + `{"outcome":"done","summary":"used tok-second-access-0123456789 and tok-first-refresh-0123456789"}` + "\n```",
@@ -86,7 +87,7 @@ func TestWhatIsInALentLoginIsWrittenNowhereAlsoWhenItIsRenewed(t *testing.T) {
 		t.Errorf("the user's login = %s, and nobody saw that it was renewed", got)
 	}
 	its := p.iterations(run.ID)
-	everything := p.told(run.ID) + run.Summary + its[0].Report + its[0].Acted + runGit(t, p.root, "log", "--all", "--format=%B")
+	everything := p.told(run.ID) + run.Summary + its[0].Report + its[0].Acted + gittest.Run(t, p.root, "log", "--all", "--format=%B")
 	if strings.Contains(everything, "tok-") || !strings.Contains(everything, "[redacted:") {
 		t.Errorf("a token is written: %s", everything)
 	}
@@ -95,7 +96,7 @@ func TestWhatIsInALentLoginIsWrittenNowhereAlsoWhenItIsRenewed(t *testing.T) {
 func TestATokenOfALentLoginInAFileIsRefused(t *testing.T) {
 	p, _ := lender(t)
 	p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
-		write(t, r.Dir+"/src/a.txt", "tok-first-access-0123456789\n")
+		gittest.WriteFile(t, r.Dir+"/src/a.txt", "tok-first-access-0123456789\n")
 		return says(t, r, `{"outcome":"done"}`)
 	}
 	run := p.run(p.signs("a", false), engine.Firing{})
@@ -111,7 +112,7 @@ func TestALoginThatAnotherRunHasBlocksTheRunAndCountsAsNoFailure(t *testing.T) {
 		if second.ID == "" {
 			second = p.run(p.signs("b", false), engine.Firing{})
 		}
-		write(t, r.Dir+"/src/a.txt", "two\n")
+		gittest.WriteFile(t, r.Dir+"/src/a.txt", "two\n")
 		return says(t, r, `{"outcome":"done"}`)
 	}
 	if run := p.run(p.signs("a", false), engine.Firing{}); run.Outcome != loop.OutcomeProposed {
@@ -129,9 +130,9 @@ func TestALoginThatAnotherRunHasBlocksTheRunAndCountsAsNoFailure(t *testing.T) {
 func TestALoginThatIsNotUsedIsShownToTheUser(t *testing.T) {
 	p, file := lender(t)
 	p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
-		write(t, file, login("users", time.Now().Add(3*time.Hour)))
-		write(t, filepath.Join(r.Home.Path(), loginName), login("programs", time.Now().Add(2*time.Hour)))
-		write(t, r.Dir+"/src/a.txt", "two\n")
+		gittest.WriteFile(t, file, login("users", time.Now().Add(3*time.Hour)))
+		gittest.WriteFile(t, filepath.Join(r.Home.Path(), loginName), login("programs", time.Now().Add(2*time.Hour)))
+		gittest.WriteFile(t, r.Dir+"/src/a.txt", "two\n")
 		return says(t, r, `{"outcome":"done"}`)
 	}
 	run := p.run(p.signs("a", false), engine.Firing{})
@@ -144,8 +145,8 @@ func TestALoginThatIsNotUsedIsShownToTheUser(t *testing.T) {
 func TestAHomeThatIsKeptHoldsConversationsAndNoLogin(t *testing.T) {
 	p, _ := lender(t)
 	p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(r.Home.Path(), ".chats/one"), "what was said")
-		write(t, r.Dir+"/src/a.txt", "two\n")
+		gittest.WriteFile(t, filepath.Join(r.Home.Path(), ".chats/one"), "what was said")
+		gittest.WriteFile(t, r.Dir+"/src/a.txt", "two\n")
 		return says(t, r, `{"outcome":"done"}`)
 	}
 	if run := p.run(p.signs("a", true), engine.Firing{}); run.Outcome != loop.OutcomeProposed {
@@ -206,7 +207,7 @@ func TestATokenOfTheEnvironmentIsInsideAndHiddenInEveryAccount(t *testing.T) {
 			t.Error("the program does not have it")
 		}
 		_, _ = fmt.Fprintf(r.Output, "I am %s\n", token)
-		write(t, r.Dir+"/src/a.txt", "two\n")
+		gittest.WriteFile(t, r.Dir+"/src/a.txt", "two\n")
 		return says(t, r, `{"outcome":"done"}`)
 	}
 	run := p.run(p.signs("a", false), engine.Firing{})
@@ -232,13 +233,13 @@ func TestALoginThatCannotBeGivenBackIsSaidAndSettledByTheNextRun(t *testing.T) {
 	renews := true
 	p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
 		if renews {
-			write(t, filepath.Join(r.Home.Path(), loginName), second)
+			gittest.WriteFile(t, filepath.Join(r.Home.Path(), loginName), second)
 			if err := os.Rename(filepath.Join(p.home, "logins"), filepath.Join(p.home, "away")); err != nil {
 				t.Error(err)
 			}
-			write(t, filepath.Join(p.home, "logins"), "")
+			gittest.WriteFile(t, filepath.Join(p.home, "logins"), "")
 		}
-		write(t, r.Dir+"/src/a.txt", "two\n")
+		gittest.WriteFile(t, r.Dir+"/src/a.txt", "two\n")
 		return says(t, r, `{"outcome":"done"}`)
 	}
 	run := p.run(p.signs("a", false), engine.Firing{})
@@ -259,9 +260,9 @@ func TestALoginOfARunWhoseStoreIsGoneIsKept(t *testing.T) {
 	place := filepath.Join(t.TempDir(), "pawl.db")
 	p, file := lenderOn(t, place)
 	p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
-		write(t, file, login("users", time.Now().Add(3*time.Hour)))
-		write(t, filepath.Join(r.Home.Path(), loginName), login("programs", time.Now().Add(2*time.Hour)))
-		write(t, r.Dir+"/src/a.txt", "two\n")
+		gittest.WriteFile(t, file, login("users", time.Now().Add(3*time.Hour)))
+		gittest.WriteFile(t, filepath.Join(r.Home.Path(), loginName), login("programs", time.Now().Add(2*time.Hour)))
+		gittest.WriteFile(t, r.Dir+"/src/a.txt", "two\n")
 		return says(t, r, `{"outcome":"done"}`)
 	}
 	goes := new(fault.Plan).Do("engine.gather.before", 1, func(context.Context) error { return os.Remove(place) })

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // one makes a rig on SQLite.
@@ -29,21 +30,21 @@ func one(t *testing.T) *rig {
 
 func TestAStoppedRunKeepsItsWorkAndNotWhatIsIgnored(t *testing.T) {
 	r := one(t)
-	write(t, filepath.Join(r.root, ".gitignore"), "node_modules/\n*.env\n")
-	runGit(t, r.root, "add", "-A")
-	runGit(t, r.root, "commit", "-qm", "rules")
+	gittest.WriteFile(t, filepath.Join(r.root, ".gitignore"), "node_modules/\n*.env\n")
+	gittest.Run(t, r.root, "add", "-A")
+	gittest.Run(t, r.root, "commit", "-qm", "rules")
 	r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
 		for i := range 300 {
-			write(t, filepath.Join(req.Dir, "node_modules", fmt.Sprint(i), "x.js"), "x")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "node_modules", fmt.Sprint(i), "x.js"), "x")
 		}
-		write(t, filepath.Join(req.Dir, "secret.env"), "KEY=1")
-		return untilStopped(t, func() { write(t, filepath.Join(r.root, ".loops/PAUSED"), "") })(ctx, req)
+		gittest.WriteFile(t, filepath.Join(req.Dir, "secret.env"), "KEY=1")
+		return untilStopped(t, func() { gittest.WriteFile(t, filepath.Join(r.root, ".loops/PAUSED"), "") })(ctx, req)
 	}
 	run := r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})
 	if run.Outcome != loop.OutcomePaused {
 		t.Fatalf("run = %s %q", run.Outcome, run.Detail)
 	}
-	if files := runGit(t, r.root, "diff", "--name-only", "main", run.Snapshot); files != "src/a.txt" {
+	if files := gittest.Run(t, r.root, "diff", "--name-only", "main", run.Snapshot); files != "src/a.txt" {
 		t.Errorf("the snapshot differs in %q, want src/a.txt alone", files)
 	}
 }
@@ -52,15 +53,15 @@ func TestRulesThatAnAgentWritesHideNothing(t *testing.T) {
 	t.Run("a new file of rules is a change like any other", func(t *testing.T) {
 		r := one(t)
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-			write(t, filepath.Join(req.Dir, "src/.gitignore"), "*\n")
-			write(t, filepath.Join(req.Dir, "src/b.txt"), "hidden?\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/.gitignore"), "*\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/b.txt"), "hidden?\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		run := r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})
 		if run.Outcome != loop.OutcomeRefused || !strings.Contains(run.Detail, "src/.gitignore") {
 			t.Errorf("run = %s %q, want refused for src/.gitignore", run.Outcome, run.Detail)
 		}
-		if got := runGit(t, r.root, "show", run.Snapshot+":src/b.txt"); got != "hidden?" {
+		if got := gittest.Run(t, r.root, "show", run.Snapshot+":src/b.txt"); got != "hidden?" {
 			t.Errorf("kept b.txt = %q", got)
 		}
 	})
@@ -69,14 +70,14 @@ func TestRulesThatAnAgentWritesHideNothing(t *testing.T) {
 		n := 0
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
 			if n++; n == 1 {
-				write(t, filepath.Join(req.Dir, "src/.gitignore"), "*.gen\n")
-				write(t, filepath.Join(req.Dir, "src/a.gen"), "1\n")
+				gittest.WriteFile(t, filepath.Join(req.Dir, "src/.gitignore"), "*.gen\n")
+				gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.gen"), "1\n")
 				return says(t, req, `{"outcome":"failed","reason":"once more"}`)
 			}
 			if err := os.Remove(filepath.Join(req.Dir, "src/.gitignore")); err != nil {
 				t.Error(err)
 			}
-			write(t, filepath.Join(req.Dir, "src/z.gen"), "2\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/z.gen"), "2\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		target := r.worker(loop.TierAssisted, func(d *loop.Definition) { d.Scope = []string{"src/**", "**/.gitignore"} })
@@ -84,7 +85,7 @@ func TestRulesThatAnAgentWritesHideNothing(t *testing.T) {
 		if run.Outcome != loop.OutcomeProposed {
 			t.Fatalf("run = %s %q", run.Outcome, run.Detail)
 		}
-		if files := runGit(t, r.root, "diff", "--name-only", "main", run.Branch); files != "src/a.gen\nsrc/z.gen" {
+		if files := gittest.Run(t, r.root, "diff", "--name-only", "main", run.Branch); files != "src/a.gen\nsrc/z.gen" {
 			t.Errorf("proposed files = %q, want both", files)
 		}
 	})
@@ -95,22 +96,22 @@ func TestASwitchDuringALaterItemEndsTheRunAndKeepsBothWorks(t *testing.T) {
 		target := r.target("w", boardLike{nil, []string{"first", "second"}}, loop.Definition{
 			Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x", MaxItems: 2,
 		})
-		stopping := untilStopped(t, func() { write(t, filepath.Join(r.root, ".loops/PAUSED"), "") })
+		stopping := untilStopped(t, func() { gittest.WriteFile(t, filepath.Join(r.root, ".loops/PAUSED"), "") })
 		r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
 			if strings.HasSuffix(variable(req, "PAWL_STEP"), "second") {
 				return stopping(ctx, req)
 			}
-			write(t, filepath.Join(req.Dir, "src/first.txt"), "first\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/first.txt"), "first\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		run := r.run(target, engine.Firing{})
 		if run.Outcome != loop.OutcomePaused || run.State != loop.RunEnded || run.Branch != "" {
 			t.Fatalf("run = %s %s on %q, want paused and ended", run.State, run.Outcome, run.Branch)
 		}
-		kept := runGit(t, r.root, "for-each-ref", "--format=%(refname)", "refs/pawl/snapshots")
+		kept := gittest.Run(t, r.root, "for-each-ref", "--format=%(refname)", "refs/pawl/snapshots")
 		var found strings.Builder
 		for ref := range strings.FieldsSeq(kept) {
-			found.WriteString(runGit(t, r.root, "ls-tree", "-r", "--name-only", ref) + runGit(t, r.root, "show", ref+":src/a.txt"))
+			found.WriteString(gittest.Run(t, r.root, "ls-tree", "-r", "--name-only", ref) + gittest.Run(t, r.root, "show", ref+":src/a.txt"))
 		}
 		if !strings.Contains(found.String(), "src/first.txt") || !strings.Contains(found.String(), "half") {
 			t.Errorf("kept in %q: %q, want the work of both items", kept, found.String())
@@ -121,14 +122,14 @@ func TestASwitchDuringALaterItemEndsTheRunAndKeepsBothWorks(t *testing.T) {
 func TestASnapshotRefThatIsTakenBlocksNothing(t *testing.T) {
 	r := one(t)
 	r.agent = untilStopped(t, func() {
-		runGit(t, r.root, "update-ref", "refs/pawl/snapshots/w/1", "main")
-		write(t, filepath.Join(r.root, ".loops/w/PAUSED"), "")
+		gittest.Run(t, r.root, "update-ref", "refs/pawl/snapshots/w/1", "main")
+		gittest.WriteFile(t, filepath.Join(r.root, ".loops/w/PAUSED"), "")
 	})
 	run := r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})
 	if run.State != loop.RunEnded || run.Snapshot == "" || run.Snapshot == "refs/pawl/snapshots/w/1" {
 		t.Fatalf("run = %s, kept in %q", run.State, run.Snapshot)
 	}
-	if got := runGit(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "half" {
+	if got := gittest.Run(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "half" {
 		t.Errorf("kept a.txt = %q", got)
 	}
 }
@@ -136,7 +137,7 @@ func TestASnapshotRefThatIsTakenBlocksNothing(t *testing.T) {
 func TestRecoveryAppliesNoEffectWhileTheSwitchIsSet(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-			write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		plan, err := fault.Parse("engine.effect.apply.before=EIO")
@@ -147,7 +148,7 @@ func TestRecoveryAppliesNoEffectWhileTheSwitchIsSet(t *testing.T) {
 		if _, err := r.engine.Run(fault.With(t.Context(), plan), target, engine.Firing{Trigger: "manual"}); err == nil {
 			t.Fatal("the effect did not fail")
 		}
-		write(t, filepath.Join(r.root, ".loops/PAUSED"), "")
+		gittest.WriteFile(t, filepath.Join(r.root, ".loops/PAUSED"), "")
 		rec, err := r.engine.Recover(t.Context(), target)
 		if err != nil || rec == nil {
 			t.Fatalf("recover = %+v, %v: a run that this process does not carry on any more is dead", rec, err)
@@ -155,10 +156,10 @@ func TestRecoveryAppliesNoEffectWhileTheSwitchIsSet(t *testing.T) {
 		if rec.Run.Outcome != loop.OutcomePaused || rec.Run.State != loop.RunEnded {
 			t.Errorf("recovered run = %s %s %q, want paused", rec.Run.State, rec.Run.Outcome, rec.Run.Detail)
 		}
-		if refs := runGit(t, r.root, "for-each-ref", "refs/heads/pawl"); refs != "" {
+		if refs := gittest.Run(t, r.root, "for-each-ref", "refs/heads/pawl"); refs != "" {
 			t.Errorf("a branch was made: %s", refs)
 		}
-		if got := runGit(t, r.root, "show", rec.Run.Snapshot+":src/a.txt"); got != "two" {
+		if got := gittest.Run(t, r.root, "show", rec.Run.Snapshot+":src/a.txt"); got != "two" {
 			t.Errorf("kept a.txt = %q", got)
 		}
 	})
@@ -183,7 +184,7 @@ func TestATreeThatRecoveryCouldNotSeeIsRescuedBeforeItIsSwept(t *testing.T) {
 	if err := r.engine.Sweep(t.Context(), r.repo); err != nil {
 		t.Fatal(err)
 	}
-	if got := runGit(t, r.root, "show", "refs/pawl/snapshots/rescued/"+rec.Run.ID+":src/a.txt"); got != "half" {
+	if got := gittest.Run(t, r.root, "show", "refs/pawl/snapshots/rescued/"+rec.Run.ID+":src/a.txt"); got != "half" {
 		t.Errorf("rescued a.txt = %q", got)
 	}
 	if left, _ := os.ReadDir(filepath.Join(r.home, "trees")); len(left) > 0 {
@@ -214,7 +215,7 @@ func TestARunThatSomebodyTookStopsAtOnceAndWritesNothingMore(t *testing.T) {
 		}
 		var then []any
 		r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
-			write(t, filepath.Join(req.Dir, "src/a.txt"), "half\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "half\n")
 			r.steal("lp_w", thief)
 			_, then = rows()
 			select {
@@ -232,7 +233,7 @@ func TestARunThatSomebodyTookStopsAtOnceAndWritesNothingMore(t *testing.T) {
 		if d := cmp.Diff(then, now); d != "" || run.Holder != thief {
 			t.Errorf("rows of a run that %+v holds (-then +now):\n%s", run.Holder, d)
 		}
-		if refs := runGit(t, r.root, "for-each-ref", "refs/heads/pawl"); refs != "" {
+		if refs := gittest.Run(t, r.root, "for-each-ref", "refs/heads/pawl"); refs != "" {
 			t.Errorf("a branch was made: %s", refs)
 		}
 	})
@@ -248,13 +249,13 @@ func TestWorkOfWhichNoSnapshotCanBeWrittenStaysInItsTree(t *testing.T) {
 			return plan
 		},
 		"a ref is in the way": func(r *rig) *fault.Plan {
-			runGit(r.t, r.root, "update-ref", "refs/pawl/snapshots/w", "main")
+			gittest.Run(r.t, r.root, "update-ref", "refs/pawl/snapshots/w", "main")
 			return new(fault.Plan)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := one(t)
-			r.agent = untilStopped(t, func() { write(t, filepath.Join(r.root, ".loops/PAUSED"), "") })
+			r.agent = untilStopped(t, func() { gittest.WriteFile(t, filepath.Join(r.root, ".loops/PAUSED"), "") })
 			target := r.worker(loop.TierAssisted, nil)
 			run, err := r.engine.Run(fault.With(t.Context(), fail(r)), target, engine.Firing{Trigger: "manual"})
 			if err == nil {
@@ -270,12 +271,12 @@ func TestWorkOfWhichNoSnapshotCanBeWrittenStaysInItsTree(t *testing.T) {
 				return err
 			})
 			_ = os.Remove(filepath.Join(r.root, ".loops/PAUSED"))
-			runGit(t, r.root, "update-ref", "-d", "refs/pawl/snapshots/w")
+			gittest.Run(t, r.root, "update-ref", "-d", "refs/pawl/snapshots/w")
 			rec, err := r.engine.Recover(t.Context(), target)
 			if err != nil || rec == nil || rec.Run.State != loop.RunEnded {
 				t.Fatalf("recover = %+v, %v", rec, err)
 			}
-			if got := runGit(t, r.root, "show", rec.Run.Snapshot+":src/a.txt"); got != "half" {
+			if got := gittest.Run(t, r.root, "show", rec.Run.Snapshot+":src/a.txt"); got != "half" {
 				t.Errorf("kept a.txt = %q", got)
 			}
 		})
@@ -286,7 +287,7 @@ func TestACandidateThatCannotBeWrittenLosesNoWork(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		objects := filepath.Join(r.root, ".git", "objects")
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-			write(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		var inTheWay []string // Files, where git would make a folder for an object.
@@ -317,7 +318,7 @@ func TestACandidateThatCannotBeWrittenLosesNoWork(t *testing.T) {
 		if err != nil || rec == nil || rec.Run.State != loop.RunEnded {
 			t.Fatalf("recover = %+v, %v", rec, err)
 		}
-		if got := runGit(t, r.root, "show", rec.Run.Snapshot+":src/a.txt"); got != "worked" {
+		if got := gittest.Run(t, r.root, "show", rec.Run.Snapshot+":src/a.txt"); got != "worked" {
 			t.Errorf("kept a.txt = %q", got)
 		}
 	})
@@ -370,7 +371,7 @@ func TestARunThatGetsNoTurnInTheStoreForLongGoesOn(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 		return says(t, req, `{"outcome":"done"}`)
 	}
 	if run := r.run(target, engine.Firing{}); run.Outcome != loop.OutcomeProposed {

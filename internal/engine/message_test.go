@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestAReportCountsOnlyInTheFileAndAtTheEndOfTheLastMessage(t *testing.T) {
@@ -22,9 +23,11 @@ func TestAReportCountsOnlyInTheFileAndAtTheEndOfTheLastMessage(t *testing.T) {
 		want loop.Outcome
 	}{
 		"at the end of the last message": {last: "I cannot go on.\n\n" + blocked, want: loop.OutcomeBlocked},
-		"in the file":                    {does: func(r agent.Request) { write(t, variable(r, "PAWL_REPORT"), `{"outcome":"blocked","reason":"no key"}`) }, want: loop.OutcomeBlocked},
+		"in the file": {does: func(r agent.Request) {
+			gittest.WriteFile(t, variable(r, "PAWL_REPORT"), `{"outcome":"blocked","reason":"no key"}`)
+		}, want: loop.OutcomeBlocked},
 		"in the file, whatever the message says": {
-			does: func(r agent.Request) { write(t, variable(r, "PAWL_REPORT"), `{"outcome":"done"}`) }, last: blocked, want: loop.OutcomeProposed,
+			does: func(r agent.Request) { gittest.WriteFile(t, variable(r, "PAWL_REPORT"), `{"outcome":"done"}`) }, last: blocked, want: loop.OutcomeProposed,
 		},
 		"in the middle of the last message": {last: blocked + "\nis what I would say if I had no key.", want: loop.OutcomeProposed},
 		"in an earlier message": {
@@ -42,13 +45,13 @@ func TestAReportCountsOnlyInTheFileAndAtTheEndOfTheLastMessage(t *testing.T) {
 			does: func(r agent.Request) { r.OnEvent(agent.Event{Kind: agent.EventReasoning, Text: blocked}) }, want: loop.OutcomeProposed,
 		},
 		"in what the program printed":                     {does: func(r agent.Request) { _, _ = fmt.Fprintln(r.Output, blocked) }, want: loop.OutcomeProposed},
-		"in a file of the tree":                           {does: func(r agent.Request) { write(t, filepath.Join(r.Dir, "src/report.json"), blocked) }, want: loop.OutcomeProposed},
+		"in a file of the tree":                           {does: func(r agent.Request) { gittest.WriteFile(t, filepath.Join(r.Dir, "src/report.json"), blocked) }, want: loop.OutcomeProposed},
 		"in a prompt that is echoed, with more behind it": {last: "You asked: keep things right\n" + blocked + "\nI did.", want: loop.OutcomeProposed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := one(t)
 			r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-				write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+				gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 				if c.does != nil {
 					c.does(req)
 				}

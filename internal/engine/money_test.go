@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // What a loop without a past reserves: the table's numbers of the pattern custom.
@@ -107,7 +108,7 @@ func TestMoneyCannotPayForAProgramThatNamesNoModel(t *testing.T) {
 		p.budget(all, loop.WindowDay, loop.Amount{MicroUSD: 3_000_000})
 		p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
 			p.turns.Add(1)
-			write(t, r.Dir+"/src/a.txt", "two\n")
+			gittest.WriteFile(t, r.Dir+"/src/a.txt", "two\n")
 			return ended(nil)
 		}
 		program := func(model string) func(*loop.Definition) {

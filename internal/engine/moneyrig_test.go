@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // meteredRig is a rig whose agents reach a scripted model through the endpoint that
@@ -201,7 +202,7 @@ func (p *meteredRig) spends(times, most int) func(context.Context, agent.Request
 				return ended(&loop.Failure{Class: loop.FailureAuth, Status: status, Text: text})
 			}
 		}
-		write(p.t, r.Dir+"/src/a.txt", "spent\n")
+		gittest.WriteFile(p.t, r.Dir+"/src/a.txt", "spent\n")
 		return ended(nil)
 	}
 }

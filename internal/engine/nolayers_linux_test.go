@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // noLayersEnv tells the test binary that its temporary files are on a file system
@@ -77,17 +78,17 @@ func TestFullWorksInCopiesWhereTheKernelTakesNoLayers(t *testing.T) {
 		t.Fatalf("layers can be mounted over %s, so nothing is shown here", r.home)
 	}
 	uid, _ := sandbox.Full.Owner()
-	write(t, filepath.Join(r.root, ".gitignore"), "deps/\n")
-	write(t, filepath.Join(r.root, "ci/judge"), "as it was\n")
-	runGit(t, r.root, "add", "-A")
-	runGit(t, r.root, "commit", "-q", "-m", "more")
+	gittest.WriteFile(t, filepath.Join(r.root, ".gitignore"), "deps/\n")
+	gittest.WriteFile(t, filepath.Join(r.root, "ci/judge"), "as it was\n")
+	gittest.Run(t, r.root, "add", "-A")
+	gittest.Run(t, r.root, "commit", "-q", "-m", "more")
 	proposed := func(name, changed string, d loop.Definition) {
 		t.Helper()
 		run := r.run(r.target(name, boardLike{nil, []string{"work"}}, d), engine.Firing{})
 		if run.Outcome != loop.OutcomeProposed {
 			t.Fatalf("%s = %s %s %q\n%s", name, run.Outcome, run.Reason, run.Detail, r.said())
 		}
-		if got := strings.Fields(runGit(t, r.root, "diff", "--name-only", run.BaseCommit, run.Branch)); strings.Join(got, " ") != changed {
+		if got := strings.Fields(gittest.Run(t, r.root, "diff", "--name-only", run.BaseCommit, run.Branch)); strings.Join(got, " ") != changed {
 			t.Errorf("%s proposes %q, want %q", name, got, changed)
 		}
 	}
@@ -112,7 +113,7 @@ id -u > src/who.txt`
 	first.Verify = `grep -q two src/a.txt && grep -q dependency deps/a && grep -q found loose/x && grep -q "as it was" ci/judge && echo left > src/left.txt`
 	first.Guard = `test ! -e src/left.txt`
 	proposed("first", "src/a.txt src/who.txt", first)
-	if got := runGit(t, r.root, "show", "pawl/first/1:src/who.txt"); got != strconv.Itoa(uid) {
+	if got := gittest.Run(t, r.root, "show", "pawl/first/1:src/who.txt"); got != strconv.Itoa(uid) {
 		t.Errorf("the agent ran as %s, want %d", got, uid)
 	}
 
@@ -132,7 +133,7 @@ id -u > src/who.txt`
 	next := d
 	next.Setup, next.AgentCommand, next.Verify = "none", `find . -path ./.git -prune -o -type f -print | sort > /tmp/seen; cat /tmp/seen src/a.txt > src/seen.txt`, "true"
 	proposed("next", "src/seen.txt", next)
-	if got := strings.Join(strings.Fields(runGit(t, r.root, "show", "pawl/next/1:src/seen.txt")), " "); got != "./.gitignore ./README.md ./ci/judge ./src/a.txt one" {
+	if got := strings.Join(strings.Fields(gittest.Run(t, r.root, "show", "pawl/next/1:src/seen.txt")), " "); got != "./.gitignore ./README.md ./ci/judge ./src/a.txt one" {
 		t.Errorf("the next run sees %s", got)
 	}
 

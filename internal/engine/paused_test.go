@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
@@ -51,7 +52,7 @@ func TestASwitchThatCannotBeReadIsSet(t *testing.T) {
 func TestASwitchThatIsSetAfterItWasReadStillStandsBeforeTheEffect(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-			write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		plan := new(fault.Plan).Do("engine.effect.commit.before", 1, func(ctx context.Context) error {
@@ -144,7 +145,7 @@ func TestAttack091TheLabelStopsALoopThatNamesIt(t *testing.T) {
 					return agent.Result{}, ctx.Err()
 				}
 				if c.tier != loop.TierReport {
-					write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+					gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 				}
 				return says(t, req, `{"outcome":"done"}`)
 			}

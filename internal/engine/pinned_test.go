@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // pinned is a protocol that works on its goal until a command passes.
@@ -43,10 +44,10 @@ func TestAFailingGateReachesTheNextIterationAndThenABranchIsProposed(t *testing.
 			if strings.Contains(req.Prompt, "a.txt lacks three") && len(prompts) > 1 {
 				text = "three\n"
 			}
-			write(t, filepath.Join(req.Dir, "src/a.txt"), text)
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), text)
 			return says(t, req, `{"outcome":"done","summary":"put it right"}`)
 		}
-		status := runGit(t, r.root, "status", "--porcelain")
+		status := gittest.Run(t, r.root, "status", "--porcelain")
 		run := r.run(r.target("u", pinned{}, def), engine.Firing{})
 		if run.Outcome != loop.OutcomeProposed || run.Branch != "pawl/u/1" || run.Commit == "" {
 			t.Fatalf("run = %s %s %q %q, want proposed on pawl/u/1", run.Outcome, run.Reason, run.Detail, run.Branch)
@@ -55,14 +56,14 @@ func TestAFailingGateReachesTheNextIterationAndThenABranchIsProposed(t *testing.
 		if len(its) != 2 || its[0].Verdict != loop.VerdictFail || its[1].Verdict != loop.VerdictPass || its[0].Gates[0].Exit != 7 {
 			t.Fatalf("iterations = %+v, want a fail with exit 7 and a pass", its)
 		}
-		if got := runGit(t, r.root, "show", "pawl/u/1:src/a.txt"); got != "three" {
+		if got := gittest.Run(t, r.root, "show", "pawl/u/1:src/a.txt"); got != "three" {
 			t.Errorf("proposed a.txt = %q, want three", got)
 		}
-		if got := runGit(t, r.root, "log", "-1", "--format=%an|%P|%B", "pawl/u/1"); !strings.HasPrefix(got, "pawl|"+run.BaseCommit) ||
+		if got := gittest.Run(t, r.root, "log", "-1", "--format=%an|%P|%B", "pawl/u/1"); !strings.HasPrefix(got, "pawl|"+run.BaseCommit) ||
 			!strings.Contains(got, "Pawl-Run: u#1 "+run.ID) || !strings.Contains(got, "Pawl-Tree: "+its[1].Tree) {
 			t.Errorf("commit = %s", got)
 		}
-		if now := runGit(t, r.root, "status", "--porcelain"); now != status {
+		if now := gittest.Run(t, r.root, "status", "--porcelain"); now != status {
 			t.Errorf("checkout changed: %s", now)
 		}
 		if left := left(t, r.home); len(left) > 0 {
@@ -100,20 +101,20 @@ func TestAGoalThatIsMetAlreadyStartsNoAgent(t *testing.T) {
 
 func TestABranchOfThatNameIsNeverMovedAndTheWorkIsKept(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
-		before := runGit(t, r.root, "rev-parse", "main")
+		before := gittest.Run(t, r.root, "rev-parse", "main")
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-			runGit(t, r.root, "branch", "pawl/u/1") // Somebody is faster.
-			write(t, filepath.Join(req.Dir, "src/a.txt"), "three\n")
+			gittest.Run(t, r.root, "branch", "pawl/u/1") // Somebody is faster.
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "three\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		run := r.run(r.target("u", pinned{}, until("grep -q three src/a.txt", "u", []string{"src/**"})), engine.Firing{})
 		if run.Outcome != loop.OutcomeFailed || run.Reason != loop.ReasonEffectFailed || run.Branch != "" {
 			t.Fatalf("run = %s %s branch %q, want failed by its effect", run.Outcome, run.Reason, run.Branch)
 		}
-		if now := runGit(t, r.root, "rev-parse", "pawl/u/1"); now != before {
+		if now := gittest.Run(t, r.root, "rev-parse", "pawl/u/1"); now != before {
 			t.Errorf("the branch moved to %s", now)
 		}
-		if got := runGit(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "three" {
+		if got := gittest.Run(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "three" {
 			t.Errorf("kept a.txt = %q", got)
 		}
 	})
@@ -121,8 +122,8 @@ func TestABranchOfThatNameIsNeverMovedAndTheWorkIsKept(t *testing.T) {
 
 func TestNumbersGoOnAfterTheStoreWasLost(t *testing.T) {
 	r := newRig(t, filepath.Join(t.TempDir(), "p.db"))
-	runGit(t, r.root, "branch", "pawl/u/7")
-	runGit(t, r.root, "update-ref", "refs/pawl/snapshots/u/9", "HEAD")
+	gittest.Run(t, r.root, "branch", "pawl/u/7")
+	gittest.Run(t, r.root, "update-ref", "refs/pawl/snapshots/u/9", "HEAD")
 	if run := r.run(r.target("u", pinned{}, until("true", "u", []string{"src/**"})), engine.Firing{}); run.N != 10 {
 		t.Errorf("run is #%d, want #10: branches and snapshots up to #9 are there", run.N)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // always is a protocol whose only step is there in every run, whatever became of it.
@@ -81,7 +82,7 @@ func (r *rig) pulling(h *host) (target engine.Target, paid *int) {
 	paid = new(int)
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
 		*paid++
-		write(r.t, filepath.Join(req.Dir, "src/a.txt"), fmt.Sprintf("attempt %d\n", *paid))
+		gittest.WriteFile(r.t, filepath.Join(req.Dir, "src/a.txt"), fmt.Sprintf("attempt %d\n", *paid))
 		return says(r.t, req, `{"outcome":"done"}`)
 	}
 	return r.target("p", always{}, loop.Definition{Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x", LandVia: "pr"}), paid
@@ -154,8 +155,8 @@ func TestAPullRequestThatIsMergedOrClosedIsNotAskedForAgain(t *testing.T) {
 					t.Errorf("asked %d times and paid for %d attempts, want 1 and 1", len(h.asked), *paid)
 				}
 				// A squash of it, or whatever else the base has now.
-				write(t, filepath.Join(r.root, "src/a.txt"), "attempt 1\n")
-				runGit(t, r.root, "commit", "-qam", "squashed")
+				gittest.WriteFile(t, filepath.Join(r.root, "src/a.txt"), "attempt 1\n")
+				gittest.Run(t, r.root, "commit", "-qam", "squashed")
 				if r.wants(target, loop.OutcomeProposed, "", ""); *paid != 2 || len(h.asked) != 1 {
 					t.Errorf("asked %d times and paid for %d attempts, want 1 and 2", len(h.asked), *paid)
 				}
@@ -169,7 +170,7 @@ func TestAPullRequestThatTheBaseHasHereNeedsNoQuestion(t *testing.T) {
 	h := &host{err: errors.New("nobody is there")}
 	target, paid := r.pulling(h)
 	r.opened(target)
-	runGit(t, r.root, "merge", "-q", "--ff-only", "pawl/p/1")
+	gittest.Run(t, r.root, "merge", "-q", "--ff-only", "pawl/p/1")
 	if r.wants(target, loop.OutcomeProposed, "", ""); *paid != 2 || h.asked != nil {
 		t.Errorf("asked %q and paid for %d attempts, want nobody and 2", h.asked, *paid)
 	}
@@ -182,8 +183,8 @@ func TestARejectedStepIsPaidForAgainOnlyWithOtherInputs(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, r *rig, target *engine.Target){
 		"the base tree": func(t *testing.T, r *rig, _ *engine.Target) {
 			t.Helper()
-			write(t, filepath.Join(r.root, "README.md"), "changed\n")
-			runGit(t, r.root, "commit", "-qam", "changed")
+			gittest.WriteFile(t, filepath.Join(r.root, "README.md"), "changed\n")
+			gittest.Run(t, r.root, "commit", "-qam", "changed")
 		},
 		"the definition": func(_ *testing.T, _ *rig, target *engine.Target) { target.Definition.Goal = "another" },
 		"the memory": func(_ *testing.T, _ *rig, target *engine.Target) {
@@ -201,7 +202,7 @@ func TestARejectedStepIsPaidForAgainOnlyWithOtherInputs(t *testing.T) {
 					t.Fatal(err)
 				}
 				r.wants(target, loop.OutcomeQuiet, loop.ReasonRejected, `its proposal pawl/p/1 was rejected by ann ("too long"), and nothing has changed since`)
-				runGit(t, r.root, "commit", "-q", "--allow-empty", "-m", "nothing new")
+				gittest.Run(t, r.root, "commit", "-q", "--allow-empty", "-m", "nothing new")
 				r.wants(target, loop.OutcomeQuiet, loop.ReasonRejected, "")
 				if *paid != 1 {
 					t.Fatalf("%d attempts were paid for, want 1", *paid)
@@ -219,8 +220,8 @@ func TestAProposalThatWasMadeAgainOnANewBaseAndRejectedIsNotPaidForAgain(t *test
 	r := one(t)
 	target, paid := r.pulling(&host{})
 	first := r.wants(target, loop.OutcomeProposed, "", "")
-	write(t, filepath.Join(r.root, "README.md"), "moved\n")
-	runGit(t, r.root, "commit", "-qam", "moved")
+	gittest.WriteFile(t, filepath.Join(r.root, "README.md"), "moved\n")
+	gittest.Run(t, r.root, "commit", "-qam", "moved")
 	err := r.store.Update(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.VoidApproval(t.Context(), first.Approval, "main moved")
 		return err

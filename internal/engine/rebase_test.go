@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // void makes an approval void, as a base that has moved does.
@@ -45,23 +46,23 @@ func TestAProposalIsMadeAgainOnABaseThatMoved(t *testing.T) {
 			t.Parallel()
 			r := one(t)
 			r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-				write(t, filepath.Join(req.Dir, "src/a.txt"), "fix\n")
+				gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "fix\n")
 				return says(t, req, `{"outcome":"done","summary":"changed it"}`)
 			}
 			target := r.target("fix", pinned{}, until("grep -q fix src/a.txt && ! test -e src/broken", "fix", []string{"src/**"}))
 			a := r.approval(r.run(target, engine.Firing{}).Approval)
-			write(t, filepath.Join(r.root, c.file), c.text)
-			runGit(t, r.root, "add", "-A")
-			runGit(t, r.root, "commit", "-qm", "moved")
-			runGit(t, r.root, "checkout", "-qb", "elsewhere") // The base is what was asked for, not what is checked out.
+			gittest.WriteFile(t, filepath.Join(r.root, c.file), c.text)
+			gittest.Run(t, r.root, "add", "-A")
+			gittest.Run(t, r.root, "commit", "-qm", "moved")
+			gittest.Run(t, r.root, "checkout", "-qb", "elsewhere") // The base is what was asked for, not what is checked out.
 			r.void(a.ID)
 			run := r.run(target, engine.Again(a.ID, loop.Answer{By: "Ada", From: "test"}))
-			tip := runGit(t, r.root, "rev-parse", "main")
+			tip := gittest.Run(t, r.root, "rev-parse", "main")
 			detail := strings.Replace(c.detail, "%s", tip[:12], 1)
 			if run.Outcome != c.outcome || run.Reason != c.reason || !strings.HasPrefix(run.Detail, detail) || engine.AnswerOf(run) != a.ID || run.Key != "rebase/"+a.ID {
 				t.Fatalf("run = %s %s %q for %q", run.Outcome, run.Reason, run.Detail, run.Key)
 			}
-			if refs := runGit(t, r.root, "for-each-ref", "refs/pawl/candidates"); refs != "" {
+			if refs := gittest.Run(t, r.root, "for-each-ref", "refs/pawl/candidates"); refs != "" {
 				t.Errorf("candidates are left: %s", refs)
 			}
 			its := r.iterations(run.ID)
@@ -87,7 +88,7 @@ func TestAProposalIsMadeAgainOnABaseThatMoved(t *testing.T) {
 				again.Action.Onto != tip || again.Action.Base != "main" || again.StepID != a.StepID || again.Action.Why != a.Action.Why {
 				t.Errorf("run = %+v, which asks %+v", run, again)
 			}
-			if got := runGit(t, r.root, "log", "--format=%P", "-1", run.Branch) + runGit(t, r.root, "show", run.Branch+":src/a.txt"); got != tip+"fix" {
+			if got := gittest.Run(t, r.root, "log", "--format=%P", "-1", run.Branch) + gittest.Run(t, r.root, "show", run.Branch+":src/a.txt"); got != tip+"fix" {
 				t.Errorf("the branch is %q", got)
 			}
 		})
@@ -102,25 +103,27 @@ func TestAYesToWhatHasChangedSinceIsStale(t *testing.T) {
 		"nothing has changed": {func(*rig, *loop.Approval, *loop.Definition) {}, ""},
 		"another hash":        {func(_ *rig, a *loop.Approval, _ *loop.Definition) { a.Action.Why += "!" }, "its hash is not that of what it shows"},
 		"another definition":  {func(_ *rig, _ *loop.Approval, d *loop.Definition) { d.Goal = "another" }, "the definition was changed after the question was asked"},
-		"the branch is gone":  {func(r *rig, _ *loop.Approval, _ *loop.Definition) { runGit(r.t, r.root, "branch", "-qD", "pawl/fix/1") }, "branch pawl/fix/1 is gone"},
+		"the branch is gone": {func(r *rig, _ *loop.Approval, _ *loop.Definition) {
+			gittest.Run(r.t, r.root, "branch", "-qD", "pawl/fix/1")
+		}, "branch pawl/fix/1 is gone"},
 		"the branch was moved": {func(r *rig, _ *loop.Approval, _ *loop.Definition) {
-			runGit(r.t, r.root, "branch", "-qf", "pawl/fix/1", "main")
+			gittest.Run(r.t, r.root, "branch", "-qf", "pawl/fix/1", "main")
 		}, "branch pawl/fix/1 was moved to MAIN after its gates ran"},
 		"the base is gone": {func(r *rig, _ *loop.Approval, _ *loop.Definition) {
-			runGit(r.t, r.root, "branch", "-qm", "main", "trunk")
+			gittest.Run(r.t, r.root, "branch", "-qm", "main", "trunk")
 		}, "branch main is gone"},
 		"the base holds it": {func(r *rig, _ *loop.Approval, _ *loop.Definition) {
-			runGit(r.t, r.root, "merge", "-q", "--ff-only", "pawl/fix/1")
+			gittest.Run(r.t, r.root, "merge", "-q", "--ff-only", "pawl/fix/1")
 		}, "main holds pawl/fix/1 already"},
 		"the base has moved, no reason": {func(r *rig, _ *loop.Approval, _ *loop.Definition) {
-			runGit(r.t, r.root, "commit", "-q", "--allow-empty", "-m", "x")
+			gittest.Run(r.t, r.root, "commit", "-q", "--allow-empty", "-m", "x")
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := one(t)
 			target, a := r.proposes("fix")
-			before := runGit(t, r.root, "rev-parse", "main")
+			before := gittest.Run(t, r.root, "rev-parse", "main")
 			d := target.Definition
 			c.change(r, &a, &d)
 			want := strings.Replace(c.want, "MAIN", before[:12], 1)
@@ -155,8 +158,8 @@ func TestWhetherAProposalIsStaleIsAnErrorWhereGitFails(t *testing.T) {
 func TestAProposalWhoseInputsCannotBeReadIsNotMadeAgain(t *testing.T) {
 	r := one(t)
 	target, a := r.proposes("fix")
-	write(t, filepath.Join(r.root, "README.md"), "moved\n")
-	runGit(t, r.root, "commit", "-qam", "moved")
+	gittest.WriteFile(t, filepath.Join(r.root, "README.md"), "moved\n")
+	gittest.Run(t, r.root, "commit", "-qam", "moved")
 	r.void(a.ID)
 	if err := r.exec(proposalRows["its iteration"][0]); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -85,15 +86,15 @@ cat $2 >&3; head -c 5 <&3; printf reply >&3; head -c 6 <&3`
 				}
 			}
 			p.engine = engine.New(p.deps)
-			write(t, filepath.Join(p.root, "asks.sh"), asks)
-			write(t, filepath.Join(p.root, "second.json"), second)
+			gittest.WriteFile(t, filepath.Join(p.root, "asks.sh"), asks)
+			gittest.WriteFile(t, filepath.Join(p.root, "second.json"), second)
 			script := "cp second.json $HOME/" + loginName + "; " + c.change
 			if c.host != "" {
-				write(t, filepath.Join(p.root, "hello"), greets(t, c.host))
+				gittest.WriteFile(t, filepath.Join(p.root, "hello"), greets(t, c.host))
 				script = "timeout 10 bash asks.sh " + c.host + " hello >/tmp/said 2>&1; cat /tmp/said; " + script
 			}
-			runGit(t, p.root, "add", "-A")
-			runGit(t, p.root, "commit", "-q", "-m", "more")
+			gittest.Run(t, p.root, "add", "-A")
+			gittest.Run(t, p.root, "commit", "-q", "-m", "more")
 			target := p.signs("a", false)
 			target.Definition.AgentCommand, target.Definition.Sandbox, target.Definition.Setup = script, "full", "none"
 			run := p.run(target, engine.Firing{})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
 	"github.com/pawl-run/pawl/internal/test/storetest"
 	"github.com/pawl-run/pawl/internal/turn"
@@ -80,7 +80,7 @@ func newRigAt(t *testing.T, database string, now func() time.Time) *rig {
 			t.Errorf("close store: %v", err)
 		}
 	})
-	r := &rig{t: t, root: newRepo(t, map[string]string{"src/a.txt": "one\n", "README.md": "hello\n"}), home: t.TempDir(), store: s}
+	r := &rig{t: t, root: gittest.Repo(t, map[string]string{"src/a.txt": "one\n", "README.md": "hello\n"}), home: t.TempDir(), store: s}
 	if r.repo, err = git.Open(t.Context(), r.root); err != nil {
 		t.Fatal(err)
 	}
@@ -147,39 +147,6 @@ func (r *rig) see(e loop.Event) {
 	r.events = append(r.events, e)
 }
 
-// newRepo makes a repository with one commit.
-func newRepo(t *testing.T, content map[string]string) string {
-	t.Helper()
-	root := t.TempDir()
-	for name, text := range content {
-		write(t, filepath.Join(root, name), text)
-	}
-	runGit(t, root, "init", "-q", "-b", "main")
-	runGit(t, root, "add", "-A")
-	runGit(t, root, "commit", "-q", "-m", "first")
-	return root
-}
-
-func runGit(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=t", "-c", "user.email=t@t", "-C", dir}, args...)...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-func write(t *testing.T, name, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func read(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -202,7 +169,7 @@ func variable(r agent.Request, name string) string {
 // says writes a report and ends the turn well.
 func says(t *testing.T, r agent.Request, report string) (agent.Result, error) {
 	t.Helper()
-	write(t, variable(r, "PAWL_REPORT"), report)
+	gittest.WriteFile(t, variable(r, "PAWL_REPORT"), report)
 	return agent.Result{
 		Ended: proc.Exited, Took: time.Millisecond, Usage: loop.Usage{Input: 100, Output: 10, Source: loop.UsageReported},
 	}, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // scribbles is the target of a keeper, with a memory that is not read when it is opened.
@@ -33,7 +34,7 @@ func (r *rig) noted(words string) bool {
 func TestAFileThatCannotGoIntoTheCandidateRefusesIt(t *testing.T) {
 	r := one(t)
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 		if err := syscall.Mkfifo(filepath.Join(req.Dir, "src/pipe"), 0o644); err != nil {
 			t.Error(err)
 		}
@@ -65,7 +66,7 @@ func TestWhatAnAgentReportsIsBooked(t *testing.T) {
 			t.Parallel()
 			r := one(t)
 			r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-				write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+				gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 				res, err := says(t, req, c.report)
 				res.Message = c.message
 				return res, err
@@ -85,7 +86,7 @@ func TestWhatAnAgentReportsIsBooked(t *testing.T) {
 func TestALoopWhosePolicyIsHaltStaysPausedAfterAFailure(t *testing.T) {
 	r := one(t)
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 		return says(t, req, `{"outcome":"done"}`)
 	}
 	target := r.worker(loop.TierAssisted, func(d *loop.Definition) { d.OnFailure, d.Verify, d.MaxIterations = "halt", "false", 1 })
@@ -105,10 +106,10 @@ func TestAStepWhoseSnapshotIsGoneBeginsAnew(t *testing.T) {
 	n := 0
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
 		if n++; n == 1 {
-			write(t, filepath.Join(req.Dir, "src/half.txt"), "half\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/half.txt"), "half\n")
 			return agent.Result{Asks: []agent.Ask{{Argv: []string{"/bin/true"}}}}, nil
 		}
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 		return says(t, req, `{"outcome":"done"}`)
 	}
 	target := r.worker(loop.TierAssisted, nil)
@@ -120,12 +121,12 @@ func TestAStepWhoseSnapshotIsGoneBeginsAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runGit(t, r.root, "update-ref", "-d", first.Snapshot)
+	gittest.Run(t, r.root, "update-ref", "-d", first.Snapshot)
 	run := r.run(target, firing)
 	if run.Outcome != loop.OutcomeProposed || !r.noted("snapshot "+first.Snapshot+" is gone: starting from the base") {
 		t.Fatalf("run = %s %s %q, notes %q", run.Outcome, run.Reason, run.Detail, r.notes())
 	}
-	if files := runGit(t, r.root, "diff", "--name-only", "main", run.Branch); files != "src/a.txt" {
+	if files := gittest.Run(t, r.root, "diff", "--name-only", "main", run.Branch); files != "src/a.txt" {
 		t.Errorf("proposed files = %q", files)
 	}
 }
@@ -140,7 +141,7 @@ func TestATreeThatIsTooLargeForASnapshotStaysAsItLies(t *testing.T) {
 		if err := errors.Join(f.Truncate(65<<20), f.Close()); err != nil { // One file of a snapshot has less.
 			return agent.Result{}, err
 		}
-		return untilStopped(t, func() { write(t, filepath.Join(r.root, ".loops/PAUSED"), "") })(ctx, req)
+		return untilStopped(t, func() { gittest.WriteFile(t, filepath.Join(r.root, ".loops/PAUSED"), "") })(ctx, req)
 	}
 	run := r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})
 	copies, err := engine.KeptCopies(r.home)
@@ -150,7 +151,7 @@ func TestATreeThatIsTooLargeForASnapshotStaysAsItLies(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(copies[0].Dir, "src/large")); err != nil || info.Size() != 65<<20 {
 		t.Errorf("the large file: %v, %v", info, err)
 	}
-	if got := runGit(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "half" {
+	if got := gittest.Run(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "half" {
 		t.Errorf("the rest: a.txt = %q", got)
 	}
 }
@@ -171,7 +172,7 @@ func TestARepositoryWhoseConfigurationActsOrHasChangedIsRefused(t *testing.T) {
 	if run := r.run(target, engine.Firing{}); run.Outcome != loop.OutcomeQuiet {
 		t.Errorf("run = %s %q", run.Outcome, run.Detail)
 	}
-	runGit(t, r.root, "config", "core.fsmonitor", "/bin/true")
+	gittest.Run(t, r.root, "config", "core.fsmonitor", "/bin/true")
 	refused(r, target, "changed since it was registered: ")
 	if err := r.exec(`UPDATE workspaces SET git_hazards = '{'`); err == nil {
 		if run := r.run(target, engine.Firing{}); run.Outcome != loop.OutcomeFailed || !strings.Contains(run.Detail, "read what was recorded of the git configuration") {
@@ -180,12 +181,12 @@ func TestARepositoryWhoseConfigurationActsOrHasChangedIsRefused(t *testing.T) {
 	} else {
 		t.Errorf("spoil the list: %v", err)
 	}
-	runGit(t, r.root, "config", "--unset", "core.fsmonitor")
+	gittest.Run(t, r.root, "config", "--unset", "core.fsmonitor")
 	outside := filepath.Join(t.TempDir(), "objects")
 	if err := os.Mkdir(outside, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(r.root, ".git/objects/info/alternates"), outside+"\n")
+	gittest.WriteFile(t, filepath.Join(r.root, ".git/objects/info/alternates"), outside+"\n")
 	refused(r, target, "the repository's git configuration is refused: ")
 }
 
@@ -215,8 +216,8 @@ func TestNoEffectHappensBeforeTheMemoryOfItsRunIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	run, err := r.engine.Run(fault.With(t.Context(), failing), target, engine.Firing{Trigger: "manual"})
-	if err == nil || runGit(t, r.root, "for-each-ref", "refs/heads/pawl") != "" {
-		t.Errorf("run = %s %s, %v, and there is %s", run.Outcome, run.Branch, err, runGit(t, r.root, "for-each-ref", "refs/heads/pawl"))
+	if err == nil || gittest.Run(t, r.root, "for-each-ref", "refs/heads/pawl") != "" {
+		t.Errorf("run = %s %s, %v, and there is %s", run.Outcome, run.Branch, err, gittest.Run(t, r.root, "for-each-ref", "refs/heads/pawl"))
 	}
 	r.comesToAGoodEnd(target, true)
 }
@@ -301,7 +302,7 @@ func TestAnAgentDoesNotSeeWhatASenseCommandWrote(t *testing.T) {
 	seen := ""
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
 		seen = read(t, filepath.Join(req.Dir, "src/sensed.txt")) + read(t, filepath.Join(req.Dir, "src/a.txt"))
-		write(t, filepath.Join(req.Dir, "src/b.txt"), "two\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/b.txt"), "two\n")
 		return says(t, req, `{"outcome":"done"}`)
 	}
 	def := until("echo sensed >src/sensed.txt; echo changed >src/a.txt; false", "w", []string{"src/**"})
@@ -310,7 +311,7 @@ func TestAnAgentDoesNotSeeWhatASenseCommandWrote(t *testing.T) {
 	if run.Outcome != loop.OutcomeProposed || seen != "one\n" {
 		t.Fatalf("run = %s %s %q, and its agent saw %q", run.Outcome, run.Reason, run.Detail, seen)
 	}
-	if files := runGit(t, r.root, "diff", "--name-only", "main", run.Branch); files != "src/b.txt" {
+	if files := gittest.Run(t, r.root, "diff", "--name-only", "main", run.Branch); files != "src/b.txt" {
 		t.Errorf("proposed files = %q", files)
 	}
 }

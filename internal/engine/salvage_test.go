@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // lostAt runs the loop of a keeper until it hits a point for the k-th time, where its
@@ -53,10 +54,10 @@ func replacedByAFile(dir string) error {
 // forgotten removes the candidates of all runs, and what only they reach.
 func (r *rig) forgotten() {
 	r.t.Helper()
-	for ref := range strings.FieldsSeq(runGit(r.t, r.root, "for-each-ref", "--format=%(refname)", "refs/pawl/candidates")) {
-		runGit(r.t, r.root, "update-ref", "-d", ref)
+	for ref := range strings.FieldsSeq(gittest.Run(r.t, r.root, "for-each-ref", "--format=%(refname)", "refs/pawl/candidates")) {
+		gittest.Run(r.t, r.root, "update-ref", "-d", ref)
 	}
-	runGit(r.t, r.root, "prune", "--expire=now")
+	gittest.Run(r.t, r.root, "prune", "--expire=now")
 }
 
 func TestWhatCannotBeKeptOfADeadRunIsSaidAndTheRestIsKept(t *testing.T) {
@@ -109,7 +110,7 @@ func TestWhatCannotBeKeptOfADeadRunIsSaidAndTheRestIsKept(t *testing.T) {
 			if (rec.Lost == "") != (c.lost == nil) || !strings.HasSuffix(rec.Run.Detail, rec.Lost) || c.lost != nil && !strings.Contains(strings.Join(r.notes(), "\n"), rec.Lost) {
 				t.Errorf("it says %q, its row %q, and the notes are %q", rec.Lost, rec.Run.Detail, r.notes())
 			}
-			if rec.Run.Snapshot != c.kept || c.kept != "" && runGit(t, r.root, "show", c.kept+":src/a.txt") != "by "+rec.Run.ID {
+			if rec.Run.Snapshot != c.kept || c.kept != "" && gittest.Run(t, r.root, "show", c.kept+":src/a.txt") != "by "+rec.Run.ID {
 				t.Errorf("kept in %q, want %q", rec.Run.Snapshot, c.kept)
 			}
 			copies, err := engine.KeptCopies(r.home)
@@ -151,7 +152,7 @@ func TestACandidateThatIsGoneIsReplacedByItsCopyAndThatByNothing(t *testing.T) {
 			if !strings.HasSuffix(rec.Run.Detail, "; "+rec.Lost) {
 				t.Errorf("its row says %q", rec.Run.Detail)
 			}
-			if (rec.Run.Snapshot != "") != c.kept || c.kept && runGit(t, r.root, "show", rec.Run.Snapshot+":src/a.txt") != "by "+rec.Run.ID {
+			if (rec.Run.Snapshot != "") != c.kept || c.kept && gittest.Run(t, r.root, "show", rec.Run.Snapshot+":src/a.txt") != "by "+rec.Run.ID {
 				t.Errorf("kept in %q", rec.Run.Snapshot)
 			}
 			r.comesToAGoodEnd(target, c.kept)
@@ -185,7 +186,7 @@ func TestARunIsNotConcludedWithoutItsWorkWhereALaterTryMayKeepIt(t *testing.T) {
 				t.Fatalf("the run has ended %s %q", run.Outcome, run.Detail)
 			}
 			rec, err := r.engine.Recover(t.Context(), target)
-			if err != nil || rec == nil || runGit(t, r.root, "show", cmp.Or(rec.Run.Branch, rec.Run.Snapshot)+":src/a.txt") != "by "+rec.Run.ID {
+			if err != nil || rec == nil || gittest.Run(t, r.root, "show", cmp.Or(rec.Run.Branch, rec.Run.Snapshot)+":src/a.txt") != "by "+rec.Run.ID {
 				t.Fatalf("recover = %+v, %v, want its work kept", rec, err)
 			}
 			r.comesToAGoodEnd(target, true)
@@ -209,10 +210,10 @@ func TestACopyThatWasKeptAsItLiesBecomesASnapshotLater(t *testing.T) {
 		t.Fatalf("copies = %+v, %v", copies, err)
 	}
 	ref, commit, err := r.engine.SnapshotKept(t.Context(), r.repo, rec.Run)
-	if err != nil || ref != "refs/pawl/snapshots/kept/"+rec.Run.ID || runGit(t, r.root, "rev-parse", ref) != commit || runGit(t, r.root, "show", ref+":src/a.txt") != "by "+rec.Run.ID {
+	if err != nil || ref != "refs/pawl/snapshots/kept/"+rec.Run.ID || gittest.Run(t, r.root, "rev-parse", ref) != commit || gittest.Run(t, r.root, "show", ref+":src/a.txt") != "by "+rec.Run.ID {
 		t.Errorf("snapshot = %s %s, %v", ref, commit, err)
 	}
-	write(t, filepath.Join(copies[0].Dir, "src/a.txt"), "one\n")
+	gittest.WriteFile(t, filepath.Join(copies[0].Dir, "src/a.txt"), "one\n")
 	if ref, commit, err = r.engine.SnapshotKept(t.Context(), r.repo, rec.Run); err == nil || !strings.Contains(err.Error(), "nothing in it differs") {
 		t.Errorf("snapshot of what changed nothing = %s %s, %v", ref, commit, err)
 	}
@@ -231,11 +232,11 @@ func TestAHomeWithoutCopiesThatAreKeptHasNone(t *testing.T) {
 			t.Errorf("in %q: %+v, %v", dir, copies, err)
 		}
 	}
-	write(t, filepath.Join(home, "trees", "run_1-act", "a.txt"), "at work\n")
+	gittest.WriteFile(t, filepath.Join(home, "trees", "run_1-act", "a.txt"), "at work\n")
 	if copies, err := engine.KeptCopies(home); copies != nil || err != nil {
 		t.Errorf("while one works: %+v, %v", copies, err)
 	}
-	write(t, filepath.Join(home, "file", "trees"), "")
+	gittest.WriteFile(t, filepath.Join(home, "file", "trees"), "")
 	if copies, err := engine.KeptCopies(filepath.Join(home, "file")); err == nil {
 		t.Errorf("in a file: %+v", copies)
 	}
@@ -255,7 +256,7 @@ func TestWhatADeadRunAskedForIsReadOrTheRunIsNotConcluded(t *testing.T) {
 		if strings.HasSuffix(variable(req, "PAWL_STEP"), "second") {
 			return stolen(ctx, req)
 		}
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "first\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "first\n")
 		return says(t, req, `{"outcome":"done"}`)
 	}
 	if run, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"}); !errors.Is(err, loop.ErrLeaseLost) {
@@ -271,7 +272,7 @@ func TestWhatADeadRunAskedForIsReadOrTheRunIsNotConcluded(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec, err := r.engine.Recover(t.Context(), target)
-	if err != nil || rec == nil || rec.Run.Branch != "pawl/w/1" || runGit(t, r.root, "show", rec.Run.Branch+":src/a.txt") != "first" {
+	if err != nil || rec == nil || rec.Run.Branch != "pawl/w/1" || gittest.Run(t, r.root, "show", rec.Run.Branch+":src/a.txt") != "first" {
 		t.Errorf("recover = %+v, %v, want the first item on its branch", rec, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // talk is an agent whose program counts tokens since its conversation began.
@@ -40,8 +41,8 @@ func (k *talk) turn(_ context.Context, r agent.Request) (agent.Result, error) {
 		given = *r.Session
 	}
 	k.given = append(k.given, given)
-	write(k.p.t, r.Dir+"/src/a.txt", fmt.Sprint("turn ", len(k.given), "\n"))
-	write(k.p.t, r.Home.Path()+"/.chats/"+s.ID, "what was said")
+	gittest.WriteFile(k.p.t, r.Dir+"/src/a.txt", fmt.Sprint("turn ", len(k.given), "\n"))
+	gittest.WriteFile(k.p.t, r.Home.Path()+"/.chats/"+s.ID, "what was said")
 	totals := []loop.ModelUsage{{Model: cheap, Usage: s.Totals[0].Add(loop.Usage{Input: k.each, Source: loop.UsageReported})}}
 	res := agent.Result{
 		Ended: proc.Exited, Claims: true, Took: time.Millisecond, Usage: loop.Usage{Input: k.each, Source: loop.UsageReported},

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -32,7 +33,7 @@ func (r *rig) worker(tier loop.Tier, more func(*loop.Definition)) engine.Target 
 func untilStopped(t *testing.T, started func()) func(context.Context, agent.Request) (agent.Result, error) {
 	t.Helper()
 	return func(ctx context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "half\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "half\n")
 		started()
 		<-ctx.Done()
 		return agent.Result{Ended: proc.Canceled, Exit: 143}, nil
@@ -41,8 +42,14 @@ func untilStopped(t *testing.T, started func()) func(context.Context, agent.Requ
 
 func TestASwitchThatAppearsDuringActStopsTheRunAndKeepsItsWork(t *testing.T) {
 	for name, set := range map[string]func(t *testing.T, r *rig){
-		"for all loops": func(t *testing.T, r *rig) { t.Helper(); write(t, filepath.Join(r.root, ".loops/PAUSED"), "") },
-		"for this loop": func(t *testing.T, r *rig) { t.Helper(); write(t, filepath.Join(r.root, ".loops/w/PAUSED"), "") },
+		"for all loops": func(t *testing.T, r *rig) {
+			t.Helper()
+			gittest.WriteFile(t, filepath.Join(r.root, ".loops/PAUSED"), "")
+		},
+		"for this loop": func(t *testing.T, r *rig) {
+			t.Helper()
+			gittest.WriteFile(t, filepath.Join(r.root, ".loops/w/PAUSED"), "")
+		},
 		"a dangling link": func(t *testing.T, r *rig) {
 			t.Helper()
 			if err := errors.Join(os.MkdirAll(filepath.Join(r.root, ".loops"), 0o755), os.Symlink("nowhere", filepath.Join(r.root, ".loops/PAUSED"))); err != nil {
@@ -57,7 +64,7 @@ func TestASwitchThatAppearsDuringActStopsTheRunAndKeepsItsWork(t *testing.T) {
 		},
 		"nobody can tell: a file in the place of the folder": func(t *testing.T, r *rig) {
 			t.Helper()
-			write(t, filepath.Join(r.root, ".loops"), "")
+			gittest.WriteFile(t, filepath.Join(r.root, ".loops"), "")
 		},
 		"nobody can tell: a folder that leads to itself": func(t *testing.T, r *rig) {
 			t.Helper()
@@ -73,7 +80,7 @@ func TestASwitchThatAppearsDuringActStopsTheRunAndKeepsItsWork(t *testing.T) {
 			if run.Outcome != loop.OutcomePaused || run.Reason != loop.ReasonKillSwitch || !strings.Contains(run.Detail, "PAUSED") {
 				t.Errorf("run = %s %s %q, want paused and the switch named", run.Outcome, run.Reason, run.Detail)
 			}
-			if got := runGit(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "half" {
+			if got := gittest.Run(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "half" {
 				t.Errorf("kept a.txt = %q", got)
 			}
 			_, err := r.engine.Run(t.Context(), r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"})
@@ -94,17 +101,17 @@ func TestNoEffectHappensAfterTheSwitchIsSet(t *testing.T) {
 		deps.WatchGap = time.Hour
 		r.engine = engine.New(deps)
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-			write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		run := r.run(target, engine.Firing{})
 		if run.Outcome != loop.OutcomePaused || run.Branch != "" {
 			t.Fatalf("run = %s on %q, want paused without a branch", run.Outcome, run.Branch)
 		}
-		if refs := runGit(t, r.root, "for-each-ref", "refs/heads/pawl"); refs != "" {
+		if refs := gittest.Run(t, r.root, "for-each-ref", "refs/heads/pawl"); refs != "" {
 			t.Errorf("a branch was made: %s", refs)
 		}
-		if got := runGit(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "two" {
+		if got := gittest.Run(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "two" {
 			t.Errorf("kept a.txt = %q", got)
 		}
 	})
@@ -240,7 +247,7 @@ func TestWhatPassedGoesItsWayWhenTheProcessDiesInALaterItem(t *testing.T) {
 			if strings.HasSuffix(variable(req, "PAWL_STEP"), "second") {
 				return stolen(ctx, req)
 			}
-			write(t, filepath.Join(req.Dir, "src/a.txt"), "first\n")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "first\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		if _, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"}); !errors.Is(err, loop.ErrLeaseLost) {
@@ -253,10 +260,10 @@ func TestWhatPassedGoesItsWayWhenTheProcessDiesInALaterItem(t *testing.T) {
 		if rec.Run.Outcome != loop.OutcomeInterrupted || rec.Run.State != loop.RunEnded || rec.Run.Branch != "pawl/w/1" {
 			t.Errorf("recovered run = %s %s on %q", rec.Run.State, rec.Run.Outcome, rec.Run.Branch)
 		}
-		if got := runGit(t, r.root, "show", "pawl/w/1:src/a.txt"); got != "first" {
+		if got := gittest.Run(t, r.root, "show", "pawl/w/1:src/a.txt"); got != "first" {
 			t.Errorf("proposed a.txt = %q", got)
 		}
-		if got := runGit(t, r.root, "show", rec.Run.Snapshot+":src/a.txt"); got != "half" {
+		if got := gittest.Run(t, r.root, "show", rec.Run.Snapshot+":src/a.txt"); got != "half" {
 			t.Errorf("kept a.txt = %q", got)
 		}
 	})

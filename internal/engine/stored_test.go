@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // Rows of an older version are found by these ids and keys: an id that changes makes a
@@ -17,7 +18,7 @@ import (
 func TestIDsOfStepsAndKeysOfEffectsStayAsTheyAreStored(t *testing.T) {
 	r := one(t)
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 		return says(t, req, `{"outcome":"done"}`)
 	}
 	run := r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // endless sets the switch, and then waits for the end of its context and for
@@ -18,7 +19,7 @@ import (
 func (r *rig) endless(t *testing.T) fault.Action {
 	t.Helper()
 	return func(ctx context.Context) error {
-		write(t, filepath.Join(r.root, ".loops/PAUSED"), "")
+		gittest.WriteFile(t, filepath.Join(r.root, ".loops/PAUSED"), "")
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
@@ -43,7 +44,7 @@ func TestTheSwitchEndsEveryPhaseThatWouldNeverEnd(t *testing.T) {
 			t.Parallel()
 			r := one(t)
 			r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-				write(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
+				gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
 				return says(t, req, `{"outcome":"done"}`)
 			}
 			plan := (&fault.Plan{}).Do(point, 1, r.endless(t))
@@ -55,7 +56,7 @@ func TestTheSwitchEndsEveryPhaseThatWouldNeverEnd(t *testing.T) {
 			if !kept {
 				return
 			}
-			if got := runGit(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "worked" {
+			if got := gittest.Run(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "worked" {
 				t.Errorf("kept a.txt = %q", got)
 			}
 		})
@@ -65,7 +66,7 @@ func TestTheSwitchEndsEveryPhaseThatWouldNeverEnd(t *testing.T) {
 func TestTheSwitchEndsAGateThatWouldNeverEnd(t *testing.T) {
 	r := one(t)
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
 		return says(t, req, `{"outcome":"done"}`)
 	}
 	target := r.worker(loop.TierAssisted, func(d *loop.Definition) {
@@ -109,7 +110,7 @@ func TestTheSwitchEndsAPushThatWouldNeverEnd(t *testing.T) {
 	}
 	r.engine = engine.New(r.deps)
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
+		gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
 		return says(t, req, `{"outcome":"done"}`)
 	}
 	target := r.worker(loop.TierAssisted, func(d *loop.Definition) { d.Verify = "true" })

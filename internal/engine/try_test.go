@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // trier is a rig whose engine holds process trees together, as in the product.
@@ -53,7 +54,7 @@ func TestAGateOfATrySeesWhatAGateOfARunSees(t *testing.T) {
 	r := trier(t)
 	r.deps.Environ = append(slices.Clone(os.Environ()), "ALLOWED=yes", "SECRET=s3cret")
 	r.engine = engine.New(r.deps)
-	write(t, filepath.Join(r.root, "src/uncommitted.txt"), "not in the base\n")
+	gittest.WriteFile(t, filepath.Join(r.root, "src/uncommitted.txt"), "not in the base\n")
 	target := r.gates("env | grep -v -e ^_= -e ^PAWL_STEP= | sort; test -n \"$PAWL_STEP\" || echo no step; ls -lR | tail -n +2 | sed 's/ [0-9:]* / /g'", "git rev-parse --show-toplevel 2>&1; ls -a; cat src/a.txt")
 	target.Definition.Env = []string{"ALLOWED"}
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
@@ -127,7 +128,7 @@ func (o *onText) Write(p []byte) (int, error) {
 
 func TestASwitchThatIsSetKeepsNobodyFromTrying(t *testing.T) {
 	r := trier(t)
-	write(t, filepath.Join(r.root, ".loops/PAUSED"), "")
+	gittest.WriteFile(t, filepath.Join(r.root, ".loops/PAUSED"), "")
 	if results, err := r.engine.TryGates(t.Context(), r.gates("true", ""), nil); err != nil || len(results) != 1 || !results[0].Pass {
 		t.Errorf("try = %+v, %v", results, err)
 	}

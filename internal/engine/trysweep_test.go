@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // meet is a gate that prints "met" when n gates have come to it, goes on when
@@ -36,7 +37,7 @@ func TestTriesAndARunAndASweepAtOnceDoNotDisturbEachOther(t *testing.T) {
 		if err := engine.New(r.deps).Sweep(t.Context(), r.repo); err != nil {
 			t.Error(err)
 		}
-		write(t, dir+".swept", "")
+		gittest.WriteFile(t, dir+".swept", "")
 	}}
 	var all sync.WaitGroup
 	var mu sync.Mutex

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent/command"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -34,7 +35,7 @@ func TestAProgramWithoutAnEndpointIsEndedAtItsCap(t *testing.T) {
 			if run.Usage.Output <= 200_000 || run.Usage.Output > 210_000 || run.Usage.Source != loop.UsageEstimated {
 				t.Errorf("used %+v, want the cap and little more", run.Usage)
 			}
-			if strings.Contains(script, "echo two") && !strings.HasPrefix(script, "head") && runGit(t, r.root, "show", run.Snapshot+":src/a.txt") != "two" {
+			if strings.Contains(script, "echo two") && !strings.HasPrefix(script, "head") && gittest.Run(t, r.root, "show", run.Snapshot+":src/a.txt") != "two" {
 				t.Error("the work is not kept")
 			}
 			if took := time.Since(began); took > time.Minute {

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // idle has the step of always, and a source that says that there is nothing to do.
@@ -106,9 +107,9 @@ func TestWhetherAPullRequestWasMergedHereIsKnownOrTheRunFails(t *testing.T) {
 		h := &host{}
 		target, _ := r.pulling(h)
 		h.states = map[string]string{r.opened(target): forge.Open}
-		runGit(t, r.root, "branch", "-qD", "pawl/p/1")
-		runGit(t, r.root, "reflog", "expire", "--expire=now", "--all")
-		runGit(t, r.root, "gc", "-q", "--prune=now")
+		gittest.Run(t, r.root, "branch", "-qD", "pawl/p/1")
+		gittest.Run(t, r.root, "reflog", "expire", "--expire=now", "--all")
+		gittest.Run(t, r.root, "gc", "-q", "--prune=now")
 		if r.wants(target, loop.OutcomeQuiet, loop.ReasonPullRequest, " is open"); len(h.asked) != 1 {
 			t.Errorf("asked %q, want the code host", h.asked)
 		}

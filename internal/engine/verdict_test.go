@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestAPassWithoutAGateOrWithoutAChangeSaysSo(t *testing.T) {
@@ -32,7 +33,7 @@ func TestAPassWithoutAGateOrWithoutAChangeSaysSo(t *testing.T) {
 			r := one(t)
 			r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
 				if c.changes {
-					write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+					gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
 				}
 				return says(t, req, c.report)
 			}

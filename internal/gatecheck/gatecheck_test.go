@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestATryTellsWhatEachGateSaysOfTheBase(t *testing.T) {
@@ -75,10 +76,10 @@ func TestATryTellsWhatEachGateSaysOfTheBase(t *testing.T) {
 
 func TestATryTakesTheTipOfTheDefinitionsBase(t *testing.T) {
 	r := newRig(t)
-	runGit(t, r.root, "checkout", "-qb", "release")
-	write(t, filepath.Join(r.root, "src/a.txt"), "released\n")
-	runGit(t, r.root, "commit", "-qam", "release")
-	runGit(t, r.root, "checkout", "-q", "main")
+	gittest.Run(t, r.root, "checkout", "-qb", "release")
+	gittest.WriteFile(t, filepath.Join(r.root, "src/a.txt"), "released\n")
+	gittest.Run(t, r.root, "commit", "-qam", "release")
+	gittest.Run(t, r.root, "checkout", "-q", "main")
 	for base, want := range map[string]string{"": "one", "main": "one", "release": "released"} {
 		target := r.gates("cat src/a.txt", "")
 		target.Definition.Base = base

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/runenv"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestMain(m *testing.M) {
@@ -41,11 +41,11 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, root: t.TempDir(), home: t.TempDir()}
-	write(t, filepath.Join(r.root, "src/a.txt"), "one\n")
-	write(t, filepath.Join(r.root, "README.md"), "hello\n")
-	runGit(t, r.root, "init", "-q", "-b", "main")
-	runGit(t, r.root, "add", "-A")
-	runGit(t, r.root, "commit", "-q", "-m", "first")
+	gittest.WriteFile(t, filepath.Join(r.root, "src/a.txt"), "one\n")
+	gittest.WriteFile(t, filepath.Join(r.root, "README.md"), "hello\n")
+	gittest.Run(t, r.root, "init", "-q", "-b", "main")
+	gittest.Run(t, r.root, "add", "-A")
+	gittest.Run(t, r.root, "commit", "-q", "-m", "first")
 	var err error
 	if r.repo, err = git.Open(t.Context(), r.root); err != nil {
 		t.Fatal(err)
@@ -89,8 +89,8 @@ func left(t *testing.T, home string) (names []string) {
 func (r *rig) untouched(do func()) {
 	r.t.Helper()
 	look := func() string {
-		return runGit(r.t, r.root, "status", "--porcelain", "--untracked-files=all", "--ignored") + "\n" +
-			runGit(r.t, r.root, "for-each-ref") + "\n" + runGit(r.t, r.root, "worktree", "list") + "\n" +
+		return gittest.Run(r.t, r.root, "status", "--porcelain", "--untracked-files=all", "--ignored") + "\n" +
+			gittest.Run(r.t, r.root, "for-each-ref") + "\n" + gittest.Run(r.t, r.root, "worktree", "list") + "\n" +
 			read(r.t, filepath.Join(r.root, ".git/index"))
 	}
 	before := look()
@@ -118,26 +118,6 @@ func (o *onText) Write(p []byte) (int, error) {
 		o.do()
 	}
 	return len(p), nil
-}
-
-func runGit(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=t", "-c", "user.email=t@t", "-C", dir}, args...)...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-func write(t *testing.T, name, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func read(t *testing.T, name string) string {

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/runenv"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestWhatATryCouldNotRemoveIsSweptAndItsResultsStand(t *testing.T) {
@@ -55,10 +56,10 @@ func TestWhatAPowerCutLeftOfATryIsSwept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			for _, f := range files {
-				write(t, filepath.Join(r.home, f), "left\n")
+				gittest.WriteFile(t, filepath.Join(r.home, f), "left\n")
 			}
-			write(t, filepath.Join(r.home, "trees/run_other-act/a.txt"), "of a run that this store does not know\n")
-			write(t, filepath.Join(r.home, "trees/kept-run_z1/a.txt"), "kept for good\n")
+			gittest.WriteFile(t, filepath.Join(r.home, "trees/run_other-act/a.txt"), "of a run that this store does not know\n")
+			gittest.WriteFile(t, filepath.Join(r.home, "trees/kept-run_z1/a.txt"), "kept for good\n")
 			if err := r.tries.Sweep(t.Context(), r.repo); err != nil {
 				t.Error(err)
 			}

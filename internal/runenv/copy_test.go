@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestWhatTheBaseIgnoresIsNoChangeButForGates(t *testing.T) {
@@ -18,7 +19,7 @@ func TestWhatTheBaseIgnoresIsNoChangeButForGates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, k.Dir, map[string]string{"built/out": "x", ".gitignore": "a.txt\n", "built/more": "y"})
+		gittest.Write(t, k.Dir, map[string]string{"built/out": "x", ".gitignore": "a.txt\n", "built/more": "y"})
 		changes, problems, err := k.Changes(t.Context())
 		if err != nil || len(changes) != want || len(problems) > 0 {
 			t.Errorf("%s: %d changes, %v, %v; want %d", purpose, len(changes), problems, err, want)
@@ -42,7 +43,7 @@ func TestACopyThatCouldNotBeRemovedBeforeGoesFirst(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(k.Dir, "junk")); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the copy holds what another one held: %v", err)
 		}
-		write(t, k.Dir, map[string]string{"junk": "x"})
+		gittest.Write(t, k.Dir, map[string]string{"junk": "x"})
 		if err := k.Leave(); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,7 @@ func TestTheCopyOfADeadRunIsAdoptedWithWhatIsInIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, k.Dir, map[string]string{"b.txt": "new\n"})
+	gittest.Write(t, k.Dir, map[string]string{"b.txt": "new\n"})
 	if err := k.Leave(); err != nil {
 		t.Fatal(err)
 	}

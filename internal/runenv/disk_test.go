@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestUsageIsWhatARunWritesAndNotWhatItBeganWith(t *testing.T) {
@@ -32,7 +33,7 @@ func TestUsageIsWhatARunWritesAndNotWhatItBeganWith(t *testing.T) {
 				t.Errorf("a copy that nobody wrote to uses %+v", u)
 			}
 			dir := filepath.Join(k.Where(), "a", "b", "c")
-			write(t, dir, map[string]string{"x": strings.Repeat("x", 2*mebi)})
+			gittest.Write(t, dir, map[string]string{"x": strings.Repeat("x", 2*mebi)})
 			if err := os.Link(filepath.Join(dir, "x"), filepath.Join(dir, "again")); err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +46,7 @@ func TestUsageIsWhatARunWritesAndNotWhatItBeganWith(t *testing.T) {
 				t.Fatal(err)
 			}
 			holes.Close()
-			write(t, filepath.Join(k.cacheDir(), "npm"), map[string]string{"y": strings.Repeat("y", mebi)})
+			gittest.Write(t, filepath.Join(k.cacheDir(), "npm"), map[string]string{"y": strings.Repeat("y", mebi)})
 			u := used()
 			if got := u.Bytes / (mebi / 2); got != 6 {
 				t.Errorf("used %d bytes, want 3 MiB", u.Bytes)

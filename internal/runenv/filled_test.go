@@ -31,7 +31,7 @@ func lfs(t *testing.T, store, content string) (pointer string) {
 	t.Helper()
 	sum := sha256.Sum256([]byte(content))
 	oid := hex.EncodeToString(sum[:])
-	write(t, store, map[string]string{filepath.Join("objects", oid[:2], oid[2:4], oid): content})
+	gittest.Write(t, store, map[string]string{filepath.Join("objects", oid[:2], oid[2:4], oid): content})
 	return fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", oid, len(content))
 }
 
@@ -122,7 +122,7 @@ func TestWhatAnAgentWritesToFilledFilesIsNoChangeButAProblem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, k.Dir, map[string]string{
+	gittest.Write(t, k.Dir, map[string]string{
 		"a.txt": "two\n", "bin/x.dat": "other text\n", "bin/new.dat": "new\n", "plain.dat": "changed\n", "new.txt": "new\n",
 		"vendor/lib/o": "changed\n", "vendor/lib/built.o": "ignored by the library\n", "vendor/lib/deps/inner/new": "new\n",
 	})
@@ -235,7 +235,7 @@ func TestTheStoreOfGitLFSIsWhereTheConfigurationSays(t *testing.T) {
 			}
 			must(t, os.Rename(filepath.Join(s.Root, ".git/lfs"), to))
 			if strings.HasPrefix(setting, "~") {
-				write(t, home, map[string]string{".gitconfig": "[lfs]\n\tstorage = " + setting + "\n"})
+				gittest.Write(t, home, map[string]string{".gitconfig": "[lfs]\n\tstorage = " + setting + "\n"})
 				// The user's store is for all repositories, submodules too.
 				lfs(t, to, "of the library\n")
 			} else {
@@ -289,7 +289,7 @@ func TestWhatTreesWereFilledWithIsCollected(t *testing.T) {
 	must(t, err)
 	must(t, k.Remove(t.Context()))
 	for i := range leastFilled {
-		write(t, s.Host.filledDir().Dir, map[string]string{fmt.Sprint("newer", i, "/tree/x"): ""})
+		gittest.Write(t, s.Host.filledDir().Dir, map[string]string{fmt.Sprint("newer", i, "/tree/x"): ""})
 	}
 	old := layersIn(t, s)[0]
 	must(t, os.Chtimes(filepath.Join(s.Host.filledDir().Dir, old), now, now.Add(-keepFilled-time.Minute)))

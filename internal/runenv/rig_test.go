@@ -3,15 +3,13 @@ package runenv
 import (
 	"log/slog"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 var now = time.Date(2026, 9, 3, 12, 0, 0, 0, time.UTC)
@@ -21,10 +19,10 @@ var now = time.Date(2026, 9, 3, 12, 0, 0, 0, time.UTC)
 func newEnv(t *testing.T, d loop.Definition, files map[string]string) Env {
 	t.Helper()
 	root := t.TempDir()
-	write(t, root, files)
-	runGit(t, root, "init", "-q", "-b", "main")
-	runGit(t, root, "add", "-A")
-	runGit(t, root, "commit", "-q", "-m", "first")
+	gittest.Write(t, root, files)
+	gittest.Run(t, root, "init", "-q", "-b", "main")
+	gittest.Run(t, root, "add", "-A")
+	gittest.Run(t, root, "commit", "-q", "-m", "first")
 	repo, err := git.Open(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +41,7 @@ func newEnv(t *testing.T, d loop.Definition, files map[string]string) Env {
 
 func (s Env) head(t *testing.T) string {
 	t.Helper()
-	return runGit(t, s.Root, "rev-parse", "HEAD")
+	return gittest.Run(t, s.Root, "rev-parse", "HEAD")
 }
 
 // trees are the names of the copies that there are.
@@ -54,27 +52,4 @@ func (s Env) trees(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	return names
-}
-
-func write(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func runGit(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=t", "-c", "user.email=t@t", "-C", dir}, args...)...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
 }

@@ -64,10 +64,15 @@ func Repo(tb testing.TB, files map[string]string, initArgs ...string) string {
 func Write(tb testing.TB, dir string, files map[string]string) {
 	tb.Helper()
 	for name, content := range files {
-		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
-			tb.Fatal(err)
-		}
+		WriteFile(tb, filepath.Join(dir, name), content)
+	}
+}
+
+// WriteFile writes one file, with the folders that it needs.
+func WriteFile(tb testing.TB, path, content string) {
+	tb.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+		tb.Fatal(err)
 	}
 }
 
