@@ -38,7 +38,7 @@ func TestAProgramWithoutAnEndEventIsDoneWhenItEnds(t *testing.T) {
 			var d closing
 			var last agent.Event
 			// The last line has no end.
-			r := agenttest.Request(t, &agenttest.Recording{Stdout: []byte("one\ntwo"), Exit: 1, Ended: c.ended})
+			r := agenttest.NewRequest(t, &agenttest.Recording{Stdout: []byte("one\ntwo"), Exit: 1, Ended: c.ended})
 			r.Output, r.OnEvent = io.Discard, func(e agent.Event) { last = e }
 			got, err := agent.RunStream(t.Context(), r, agent.Program{Argv: []string{"x"}}, &d)
 			if err != nil {

@@ -26,7 +26,7 @@ func (slow) Finish(*agent.Result, string) {}
 
 func TestAPersonWhoIsAskedMayTakeTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := agenttest.Request(t, &agenttest.Recording{Stdout: []byte("done\n")})
+		r := agenttest.NewRequest(t, &agenttest.Recording{Stdout: []byte("done\n")})
 		r.Silence, r.OnEvent, r.Output = time.Minute, func(agent.Event) {}, t.Output()
 		res, err := agent.RunStream(t.Context(), r, agent.Program{Argv: []string{"x"}, Stdin: new(agent.Input)}, slow{time.Hour})
 		if err != nil || res.Failure != nil || res.Message != "done" {
@@ -37,7 +37,7 @@ func TestAPersonWhoIsAskedMayTakeTheirTime(t *testing.T) {
 
 func TestAProgramOfWhichNothingIsHeardHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := agenttest.Request(t, silent{})
+		r := agenttest.NewRequest(t, silent{})
 		r.Silence, r.OnEvent, r.Output = time.Minute, func(agent.Event) {}, t.Output()
 		start := time.Now()
 		res, err := agent.RunStream(t.Context(), r, agent.Program{Argv: []string{"x"}}, slow{})
@@ -59,7 +59,7 @@ func (silent) Run(ctx context.Context, _ proc.Spec) (proc.Result, error) {
 // program may whose turn is over, and its time limit was forgotten.
 func TestAProgramThatComplainsOfItsEndAndThenLingersWasOutOfTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := agenttest.Request(t, complaining{})
+		r := agenttest.NewRequest(t, complaining{})
 		r.Timeout, r.OnEvent, r.Output = time.Minute, func(agent.Event) {}, t.Output()
 		res, err := agent.RunStream(t.Context(), r, agent.Program{Argv: []string{"x"}, Stdin: new(agent.Input)}, failing{})
 		if err != nil || res.Ended != proc.TimedOut {

@@ -43,7 +43,7 @@ func TestAStreamTellsWhatItHasUsedUntilNothingMoreMayBe(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := agenttest.Request(t, &agenttest.Recording{Stdout: []byte(strings.Join(c.lines, "\n") + "\n"), Ended: proc.Exited})
+			r := agenttest.NewRequest(t, &agenttest.Recording{Stdout: []byte(strings.Join(c.lines, "\n") + "\n"), Ended: proc.Exited})
 			r.Prompt, r.Output, r.OnEvent = "", io.Discard, func(agent.Event) {}
 			var told []int64
 			r.OnUsage = func(u loop.Usage) bool {

@@ -22,8 +22,8 @@ import (
 // proposed defines a loop and lets it propose once.
 func proposed(r *verbtest.Rig, name string) (runs.View, approvals.View) {
 	r.T.Helper()
-	r.Define(name, verbtest.WritesTwo)
-	v := r.Run(runs.StartRequest{Loop: name})
+	r.DefineLoop(name, verbtest.WritesTwo)
+	v := r.RunLoop(runs.StartRequest{Loop: name})
 	if v.Outcome != loop.OutcomeProposed || v.Answer != loop.ApprovalOpen {
 		r.T.Fatalf("run = %s (%s), its approval is %q", v.Outcome, v.Detail, v.Answer)
 	}
@@ -139,8 +139,8 @@ func TestAttack112ApproveRacingRejectHasOneWinnerEverywhere(t *testing.T) {
 	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
 		for round := range 8 {
 			name := fmt.Sprintf("fix%d", round)
-			r.Define(name, fmt.Sprintf("echo %d >src/%s.txt", round, name))
-			v := r.Run(runs.StartRequest{Loop: name})
+			r.DefineLoop(name, fmt.Sprintf("echo %d >src/%s.txt", round, name))
+			v := r.RunLoop(runs.StartRequest{Loop: name})
 			errs := atOnce(2, func(i int) (err error) {
 				if i == 0 {
 					_, err = r.Approvals.Approve(t.Context(), v.Approval, loop.Answer{By: "Ada", From: "test"})
@@ -220,8 +220,8 @@ func TestAttack109APayloadThatChangedAfterItWasShownNeverLands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := verbtest.New(t)
 			gittest.Run(t, r.Root, "branch", "release")
-			r.Define("other", "echo evil >src/a.txt")
-			other := r.Run(runs.StartRequest{Loop: "other"})
+			r.DefineLoop("other", "echo evil >src/a.txt")
+			other := r.RunLoop(runs.StartRequest{Loop: "other"})
 			_, a := proposed(r, "fix")
 			copied := rewrite(r, a.ID, func(a *loop.Approval) { change(r, a, other) })
 			refuses(r, copied.ID)
@@ -234,8 +234,8 @@ func TestAttack109APayloadThatChangedAfterItWasShownNeverLands(t *testing.T) {
 
 func TestAttack110AnApprovalOfAnotherRunLoopOrWorkspaceIsRefused(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("other", "echo evil >src/a.txt")
-	other := r.Run(runs.StartRequest{Loop: "other"})
+	r.DefineLoop("other", "echo evil >src/a.txt")
+	other := r.RunLoop(runs.StartRequest{Loop: "other"})
 	v, a := proposed(r, "fix")
 	for name, change := range map[string]func(*loop.Approval){
 		"of another run":  func(a *loop.Approval) { a.RunID = other.ID },
@@ -250,7 +250,7 @@ func TestAttack110AnApprovalOfAnotherRunLoopOrWorkspaceIsRefused(t *testing.T) {
 		})
 	}
 	// The store knows more than one workspace; each answers only its own.
-	elsewhere := r.In(verbtest.NewRepo(t))
+	elsewhere := r.InRepo(verbtest.NewRepo(t))
 	if _, err := elsewhere.Approvals.Approve(t.Context(), a.ID, loop.Answer{By: "Ada", From: "test"}); err == nil {
 		t.Error("another workspace landed it")
 	} else {
@@ -270,7 +270,7 @@ func TestAttack110AnApprovalOfAnotherRunLoopOrWorkspaceIsRefused(t *testing.T) {
 func TestAYesThatFiresNoRunLeavesTheApprovalOpen(t *testing.T) {
 	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
 		_, a := proposed(r, "fix")
-		ended := r.Live("fix") // Defines it anew: only what the answer does to the row is looked at.
+		ended := r.StartLive("fix") // Defines it anew: only what the answer does to the row is looked at.
 		p := runs.Prepared{Target: r.Workspace.Target(r.Definition("fix")), Firing: engine.Yes(a.ID, loop.Answer{By: "Ada", From: "test"})}
 		_, err := r.Runs.Start(t.Context(), p)
 		if _, held := errors.AsType[*loop.HeldError](err); !held {
@@ -325,7 +325,7 @@ func TestRecoverySaysWhatLandsWhenTheRunOfAYesDied(t *testing.T) {
 		}
 		_, err = tx.FireClaimed(t.Context(), loop.Run{
 			ID: "run_yes", LoopID: l.ID, N: l.LastN, Key: "approval/" + a.ID, Trigger: "approval", Definition: v.Definition, Approval: a.ID,
-		}, r.Dead())
+		}, r.DeadHolder())
 		return err
 	})
 	if err != nil {

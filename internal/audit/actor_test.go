@@ -18,7 +18,7 @@ import (
 // surface.
 func TestTheAuditChainNamesWhoAskedForEachChange(t *testing.T) {
 	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
-		r.Define("fix", verbtest.FindsNone)
+		r.DefineLoop("fix", verbtest.FindsNone)
 		ctx := t.Context()
 		plan, err := r.Runs.Prepare(ctx, runs.StartRequest{Loop: "fix", By: verbtest.Ann})
 		if err != nil {
@@ -82,7 +82,7 @@ func TestTheAuditChainNamesWhoAskedForEachChange(t *testing.T) {
 
 func TestTheAuditChainHoldsAfterEveryVerb(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.WritesTwo)
+	r.DefineLoop("tidy", verbtest.WritesTwo)
 	check := func(after string) {
 		t.Helper()
 		if err := r.Audit.VerifyChain(t.Context(), "tidy"); err != nil {
@@ -96,7 +96,7 @@ func TestTheAuditChainHoldsAfterEveryVerb(t *testing.T) {
 		}
 	}
 	check("nothing")
-	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	check("run")
 	switches(r.Loops.Pause(t.Context(), verbtest.Ann, "tidy"))
 	check("pause")
@@ -104,7 +104,7 @@ func TestTheAuditChainHoldsAfterEveryVerb(t *testing.T) {
 	check("pause of all")
 	switches(r.Loops.Resume(t.Context(), verbtest.Ann, loops.All))
 	check("resume")
-	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	check("another run")
 	err := r.Store.View(t.Context(), func(rd *store.Reader) error {
 		links, err := rd.Chain(t.Context(), catalog.LoopID(r.Workspace.ID, loop.ProtocolSpine, "tidy"))

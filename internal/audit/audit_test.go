@@ -75,14 +75,14 @@ func TestWhatWasDoneToAStoreIsNamedWithItsPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := verbtest.New(t)
-			r.Define("tidy", verbtest.WritesTwo)
+			r.DefineLoop("tidy", verbtest.WritesTwo)
 			for range 3 {
-				r.Run(runs.StartRequest{Loop: "tidy"})
+				r.RunLoop(runs.StartRequest{Loop: "tidy"})
 			}
 			if a := auditOf(r, "tidy"); !a.Intact || a.Chains[0].Lines != 3 {
 				t.Fatalf("before: %d lines, %s", a.Chains[0].Lines, breaks(a))
 			}
-			r.Edit(c.edits...)
+			r.EditStore(c.edits...)
 			a := auditOf(r, loops.All)
 			if a.Intact || !strings.Contains(breaks(a), c.says) {
 				t.Errorf("breaks:\n%swant %q", breaks(a), c.says)
@@ -93,8 +93,8 @@ func TestWhatWasDoneToAStoreIsNamedWithItsPlace(t *testing.T) {
 
 func TestAnAuditWhileRunsEndIsNoFalseAlarm(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -122,15 +122,15 @@ func TestAnAuditWhileRunsEndIsNoFalseAlarm(t *testing.T) {
 
 func TestALogIsNotWrittenAnewWhileARunIsLiveOrFromABrokenChain(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	log := filepath.Join(r.Root, ".loops/tidy/run-log.md")
 	before, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	verbtest.Write(t, r.Root, ".loops/tidy/run-log.md", "something else\n")
-	live := r.Fire("tidy", r.Self)
+	live := r.InsertRun("tidy", r.Self)
 	if _, err := r.Audit.RewriteLog(t.Context(), verbtest.Ann, "tidy"); !isHeld(err) {
 		t.Errorf("while a run is live: %v, want a HeldError", err)
 	}
@@ -158,7 +158,7 @@ func TestALogIsNotWrittenAnewWhileARunIsLiveOrFromABrokenChain(t *testing.T) {
 	if a := auditOf(r, "tidy"); !a.Intact {
 		t.Error(breaks(a))
 	}
-	r.Edit(`UPDATE audit SET body = '{}' WHERE kind = 'run'`)
+	r.EditStore(`UPDATE audit SET body = '{}' WHERE kind = 'run'`)
 	_, err = r.Audit.RewriteLog(t.Context(), verbtest.Ann, "tidy")
 	verbtest.WantFault(t, err, loop.ExitError, "make the run log of tidy", "was changed", "audit verify tidy")
 }
@@ -170,13 +170,13 @@ func isHeld(err error) bool {
 
 func TestALogThatCouldNotBeOpenedIsHealedToWhatTheChainSays(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	log := filepath.Join(r.Root, ".loops/tidy/run-log.md")
 	if err := errors.Join(os.Rename(log, log+".away"), os.Mkdir(log, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	if a := auditOf(r, "tidy"); a.Intact || !strings.Contains(breaks(a), "not a regular file") {
 		t.Errorf("breaks = %s", breaks(a))
 	}
@@ -186,7 +186,7 @@ func TestALogThatCouldNotBeOpenedIsHealedToWhatTheChainSays(t *testing.T) {
 	if a := auditOf(r, "tidy"); !strings.Contains(breaks(a), "run-log.md:4: the line of run #2 is missing") {
 		t.Errorf("breaks = %s", breaks(a))
 	}
-	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	if a := auditOf(r, "tidy"); !a.Intact || a.Chains[0].Lines != 3 {
 		t.Errorf("healed: %+v %s", a, breaks(a))
 	}
@@ -194,8 +194,8 @@ func TestALogThatCouldNotBeOpenedIsHealedToWhatTheChainSays(t *testing.T) {
 
 func TestACopyIsVerifiedWithoutTheStore(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.WritesTwo)
-	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.DefineLoop("tidy", verbtest.WritesTwo)
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	var copied bytes.Buffer
 	if err := r.Audit.Export(t.Context(), loops.All, &copied); err != nil {
 		t.Fatal(err)
@@ -230,13 +230,13 @@ func TestACopyIsVerifiedWithoutTheStore(t *testing.T) {
 
 func TestAStoreThatWasMadeAnewDoesNotHoldWhatItsCopyHolds(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	var copied bytes.Buffer
 	if err := r.Audit.Export(t.Context(), loops.All, &copied); err != nil {
 		t.Fatal(err)
 	}
-	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	against := func() audit.Findings {
 		t.Helper()
 		a := auditOf(r, loops.All)
@@ -249,7 +249,7 @@ func TestAStoreThatWasMadeAnewDoesNotHoldWhatItsCopyHolds(t *testing.T) {
 		t.Errorf("a store that went on: %s", breaks(a))
 	}
 	// Everything is written anew, with every hash and every row.
-	r.Edit(`DELETE FROM audit`, `DELETE FROM chains`)
+	r.EditStore(`DELETE FROM audit`, `DELETE FROM chains`)
 	err := r.Store.Update(t.Context(), func(tx *store.Tx) error {
 		id := catalog.LoopID(r.Workspace.ID, loop.ProtocolSpine, "tidy")
 		rows, err := tx.RunEnds(t.Context(), id)

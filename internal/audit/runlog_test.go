@@ -17,8 +17,8 @@ import (
 // log is before it gets that name, and then the name is.
 func TestALogThatIsWrittenAnewIsOnTheDiskBeforeItHasItsName(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	dir := filepath.Join(r.Root, ".loops/tidy")
 	verbtest.Write(t, r.Root, ".loops/tidy/run-log.md", "something else\n")
 	var got []string

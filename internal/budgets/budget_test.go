@@ -23,7 +23,7 @@ func charged(r *verbtest.Rig, name string, used, held loop.Amount) {
 			{Kind: loop.BudgetLoop, ID: run.LoopID}, {Kind: loop.BudgetWorkspace, ID: r.Workspace.ID}, {Kind: loop.BudgetAgent, ID: "command"}, {Kind: loop.BudgetAll},
 		}
 	}
-	run := r.Fire(name, r.Self)
+	run := r.InsertRun(name, r.Self)
 	err := r.Store.Update(r.T.Context(), func(tx *store.Tx) error {
 		run.Outcome = loop.OutcomeQuiet
 		rt, err := tx.Settle(r.T.Context(), run, loop.PhaseConclude, false)
@@ -35,7 +35,7 @@ func charged(r *verbtest.Rig, name string, used, held loop.Amount) {
 	if err != nil {
 		r.T.Fatal(err)
 	}
-	run = r.Fire(name, r.Self)
+	run = r.InsertRun(name, r.Self)
 	err = r.Store.Update(r.T.Context(), func(tx *store.Tx) error {
 		rt, err := tx.Enter(r.T.Context(), run, loop.PhaseDecide)
 		if err != nil {
@@ -54,7 +54,7 @@ func charged(r *verbtest.Rig, name string, used, held loop.Amount) {
 
 func TestABudgetBurnsDown(t *testing.T) {
 	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
-		r.Define("ci", "true")
+		r.DefineLoop("ci", "true")
 		charged(r, "ci", loop.Amount{Tokens: 30, MicroUSD: 4}, loop.Amount{Tokens: 20})
 		set := func(target budgets.Target, window string, caps map[string]string) []budgets.Row {
 			t.Helper()
@@ -95,7 +95,7 @@ func TestABudgetBurnsDown(t *testing.T) {
 
 func TestAChangeOfABudgetIsALinkOfTheChain(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("ci", "true")
+	r.DefineLoop("ci", "true")
 	set := func(target budgets.Target, caps map[string]string) {
 		t.Helper()
 		if _, err := r.Budgets.Set(t.Context(), budgets.Change{Target: target, Window: "day", Caps: caps, By: loop.Actor{Who: "ada"}}); err != nil {
@@ -145,25 +145,25 @@ func TestAChangeOfABudgetIsALinkOfTheChain(t *testing.T) {
 
 func TestABudgetIsShownBeforeThereIsAStore(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("ci", "true", "budget_tokens", "100000")
-	rows, err := r.Without().Budgets.Show(t.Context(), budgets.Target{Loop: "ci"})
+	r.DefineLoop("ci", "true", "budget_tokens", "100000")
+	rows, err := r.WithoutStore().Budgets.Show(t.Context(), budgets.Target{Loop: "ci"})
 	want := []budgets.Row{{
 		Scope: "loop", Name: "ci", Window: loop.WindowRun, What: "output", Cap: 100_000, Left: 100_000, By: "definition",
 	}}
 	if d := cmp.Diff(want, rows); d != "" || err != nil {
 		t.Error(d, err)
 	}
-	if rows, err := r.Without().Budgets.Show(t.Context(), budgets.Target{}); len(rows) != 1 || err != nil {
+	if rows, err := r.WithoutStore().Budgets.Show(t.Context(), budgets.Target{}); len(rows) != 1 || err != nil {
 		t.Errorf("all of them = %v, %v", rows, err)
 	}
-	if _, err := r.Without().Budgets.Show(t.Context(), budgets.Target{Loop: "nobody"}); !errors.Is(err, loop.ErrNotFound) {
+	if _, err := r.WithoutStore().Budgets.Show(t.Context(), budgets.Target{Loop: "nobody"}); !errors.Is(err, loop.ErrNotFound) {
 		t.Errorf("of nobody = %v, want ErrNotFound", err)
 	}
 }
 
 func TestWhatIsNoChangeOfABudgetIsRefused(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("ci", "true")
+	r.DefineLoop("ci", "true")
 	for name, c := range map[string]struct {
 		change         budgets.Change
 		what, why, fix string
@@ -187,9 +187,9 @@ func TestWhatIsNoChangeOfABudgetIsRefused(t *testing.T) {
 // it: `pawl budget show LOOP` says so.
 func TestTheBudgetsOfALoopAreAlsoThoseOfWhoeverActsInIt(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("line", "true", "agent", "")
-	r.Define("run", "", "agent", "", "agent_command", "")
-	run := r.Fire("run", r.Self)
+	r.DefineLoop("line", "true", "agent", "")
+	r.DefineLoop("run", "", "agent", "", "agent_command", "")
+	run := r.InsertRun("run", r.Self)
 	run.Agent, run.Outcome = "maker", loop.OutcomeQuiet
 	err := r.Store.Update(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.Settle(t.Context(), run, loop.PhaseConclude, false)

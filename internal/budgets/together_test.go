@@ -22,7 +22,7 @@ func TestCapsThatAreSetAtTheSameTimeAllStand(t *testing.T) {
 					return err
 				})
 			}
-			verbtest.Together(t, sets...)
+			verbtest.RunTogether(t, sets...)
 			if rows, err := r.Budgets.Show(t.Context(), target); err != nil || len(rows) != len(sets) {
 				t.Fatalf("%d caps stand of %d that were set: %+v, %v", len(rows), len(sets), rows, err)
 			}

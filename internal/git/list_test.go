@@ -16,7 +16,7 @@ import (
 func TestListAgreesWithPlainGitForEveryKindOfName(t *testing.T) {
 	for _, format := range []string{object.SHA1, object.SHA256} {
 		t.Run(format, func(t *testing.T) {
-			dir := gittest.Repo(t, gittest.Odd("x"), "--object-format="+format)
+			dir := gittest.Repo(t, gittest.OddlyNamed("x"), "--object-format="+format)
 			r := open(t, dir)
 			if string(r.Format) != format {
 				t.Fatalf("format = %s, want %s", r.Format, format)

@@ -129,10 +129,10 @@ func TestDiffNamesBinaryFilesAndIsBounded(t *testing.T) {
 }
 
 func TestShowReadsOneFileOfARevision(t *testing.T) {
-	dir := gittest.Repo(t, gittest.Odd("x"))
+	dir := gittest.Repo(t, gittest.OddlyNamed("x"))
 	r := open(t, dir)
 	for _, rev := range []string{"HEAD", "refs/heads/main", base(t, r).Commit, base(t, r).Tree} {
-		for name, content := range gittest.Odd("x") {
+		for name, content := range gittest.OddlyNamed("x") {
 			if got, err := r.Show(t.Context(), rev, name); err != nil || string(got) != content {
 				t.Errorf("Show(%s, %q) = %q, %v", rev, name, got, err)
 			}

@@ -17,8 +17,8 @@ import (
 
 func TestANameThatTwoProtocolsKnowIsRefusedWithTheChoice(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	r.Met("tidy")
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	r.RecordMet("tidy")
 	_, err := r.Workspace.Loop(t.Context(), "tidy")
 	verbtest.WantFault(t, err, loop.ExitUsage, `"tidy" names several loops`, "", "say which: spec:tidy or spine:tidy")
 	for _, protocol := range []string{loop.ProtocolSpec, loop.ProtocolSpine} {
@@ -38,8 +38,8 @@ func TestAnUnknownLoopIsAnsweredWithTheKnownOnes(t *testing.T) {
 	r := verbtest.New(t)
 	_, err := r.Workspace.Loop(t.Context(), "nobody")
 	verbtest.WantFault(t, err, loop.ExitNotFound, `there is no loop "nobody" in `+r.Root, "", "make it: pawl new nobody")
-	r.Define("one", verbtest.FindsNone)
-	r.Define("two", verbtest.FindsNone)
+	r.DefineLoop("one", verbtest.FindsNone)
+	r.DefineLoop("two", verbtest.FindsNone)
 	verbtest.Write(t, r.Root, ".loops/notes/README.md", "no loop")
 	_, err = r.Workspace.Loop(t.Context(), "nobody")
 	verbtest.WantFault(t, err, loop.ExitNotFound, `"nobody"`, "", "there are: one, two")
@@ -50,9 +50,9 @@ func TestAnUnknownLoopIsAnsweredWithTheKnownOnes(t *testing.T) {
 
 func TestARunIsFoundByItsIDItsNumberOrItsLoop(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	r.Define("fresh", verbtest.FindsNone)
-	first, second := r.Run(runs.StartRequest{Loop: "tidy"}), r.Run(runs.StartRequest{Loop: "tidy"})
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	r.DefineLoop("fresh", verbtest.FindsNone)
+	first, second := r.RunLoop(runs.StartRequest{Loop: "tidy"}), r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	for ref, want := range map[string]string{
 		first.ID: first.ID, "tidy#1": first.ID, "tidy#2": second.ID, "tidy": second.ID, "spine:tidy": second.ID, "spine:tidy#1": first.ID,
 	} {
@@ -86,14 +86,14 @@ func TestARunIsFoundByItsIDItsNumberOrItsLoop(t *testing.T) {
 func TestEveryStateOfALoopIsSeenInTheListing(t *testing.T) {
 	r := verbtest.New(t)
 	for _, name := range []string{"fresh", "ran", "busy", "lost", "due", "held", "stopped"} {
-		r.Define(name, verbtest.FindsNone)
+		r.DefineLoop(name, verbtest.FindsNone)
 	}
-	r.Define("wrong", verbtest.FindsNone, "tier", "L9")
-	r.Run(runs.StartRequest{Loop: "ran"})
-	r.Run(runs.StartRequest{Loop: "stopped"})
-	r.Fire("busy", r.Self)
-	r.Fire("lost", r.Dead())
-	r.Fire("due", loop.Holder{})
+	r.DefineLoop("wrong", verbtest.FindsNone, "tier", "L9")
+	r.RunLoop(runs.StartRequest{Loop: "ran"})
+	r.RunLoop(runs.StartRequest{Loop: "stopped"})
+	r.InsertRun("busy", r.Self)
+	r.InsertRun("lost", r.DeadHolder())
+	r.InsertRun("due", loop.Holder{})
 	verbtest.Write(t, r.Root, ".loops/held/PAUSED", "")
 	if _, err := r.Loops.Pause(t.Context(), verbtest.Ann, "stopped"); err != nil {
 		t.Fatal(err)
@@ -124,26 +124,26 @@ func TestEveryStateOfALoopIsSeenInTheListing(t *testing.T) {
 	if !slices.IsSorted(names) || len(names) != len(want) {
 		t.Errorf("listed are %q, want all by name", names)
 	}
-	if row := r.Row("held"); row.Paused != ".loops/held/PAUSED" {
+	if row := r.ShowRow("held"); row.Paused != ".loops/held/PAUSED" {
 		t.Errorf("held is paused by %q", row.Paused)
 	}
-	if row := r.Row("stopped"); row.Paused != "pawl pause" {
+	if row := r.ShowRow("stopped"); row.Paused != "pawl pause" {
 		t.Errorf("stopped is paused by %q, want the store's switch", row.Paused)
 	}
-	if row := r.Row("wrong"); !strings.Contains(row.Problem, "wrong is not ready to run") {
+	if row := r.ShowRow("wrong"); !strings.Contains(row.Problem, "wrong is not ready to run") {
 		t.Errorf("problem = %q", row.Problem)
 	}
 }
 
 func TestALoopWhoseFilesAreGoneIsListedWithItsRunsAndCannotRun(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	r.Define("kept", verbtest.FindsNone)
-	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	r.DefineLoop("kept", verbtest.FindsNone)
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	if err := os.RemoveAll(filepath.Join(r.Root, ".loops/tidy")); err != nil {
 		t.Fatal(err)
 	}
-	if row := r.Row("tidy"); row.State != "idle" || row.Goal != "keep things right" || row.LastN != 1 || row.Outcome != loop.OutcomeQuiet {
+	if row := r.ShowRow("tidy"); row.State != "idle" || row.Goal != "keep things right" || row.LastN != 1 || row.Outcome != loop.OutcomeQuiet {
 		t.Errorf("row = %+v", row)
 	}
 	_, err := r.Runs.Prepare(t.Context(), runs.StartRequest{Loop: "tidy"})
@@ -154,8 +154,8 @@ func TestALoopWhoseFilesAreGoneIsListedWithItsRunsAndCannotRun(t *testing.T) {
 
 func TestWithoutAStoreFilesAreListedAndNothingHasRun(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	s := r.Without()
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	s := r.WithoutStore()
 	rows, err := s.Loops.List(t.Context())
 	if err != nil || len(rows) != 1 || rows[0].State != "never_run" {
 		t.Errorf("loops = %+v, %v", rows, err)
@@ -180,10 +180,10 @@ func TestWithoutAStoreFilesAreListedAndNothingHasRun(t *testing.T) {
 
 func TestRunsOfAllLoopsComeNewestFirstAndNoMoreThanAsked(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("a", verbtest.FindsNone)
-	r.Define("b", verbtest.FindsNone)
+	r.DefineLoop("a", verbtest.FindsNone)
+	r.DefineLoop("b", verbtest.FindsNone)
 	for _, name := range []string{"a", "b", "a"} {
-		r.Run(runs.StartRequest{Loop: name})
+		r.RunLoop(runs.StartRequest{Loop: name})
 	}
 	for name, c := range map[string]struct {
 		loop  string
@@ -211,12 +211,12 @@ func TestRunsOfAllLoopsComeNewestFirstAndNoMoreThanAsked(t *testing.T) {
 
 func TestTwoClonesAreTwoWorkspaces(t *testing.T) {
 	r, other := verbtest.New(t), verbtest.NewRepo(t)
-	s := r.In(other)
+	s := r.InRepo(other)
 	if s.Workspace.ID == r.Workspace.ID {
 		t.Fatalf("both are %s", r.Workspace.ID)
 	}
-	r.Define("tidy", verbtest.FindsNone)
-	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	if rows, err := s.Loops.List(t.Context()); err != nil || len(rows) != 0 {
 		t.Errorf("the other workspace has %+v, %v", rows, err)
 	}
@@ -229,7 +229,7 @@ func TestAFolderOutsideOfAnyRepositoryIsRefused(t *testing.T) {
 
 func TestARepositoryIsFoundFromAnyFolderInIt(t *testing.T) {
 	r := verbtest.New(t)
-	s := r.In(filepath.Join(r.Root, "src"))
+	s := r.InRepo(filepath.Join(r.Root, "src"))
 	if s.Root != r.Root || s.Workspace.Repo.Root != r.Root || s.Workspace.ID != r.Workspace.ID {
 		t.Errorf("from src it is %+v", s)
 	}
@@ -237,12 +237,12 @@ func TestARepositoryIsFoundFromAnyFolderInIt(t *testing.T) {
 
 func TestRunsOfALoopThatWasForgottenAreNotListed(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	first := r.Run(runs.StartRequest{Loop: "tidy"})
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	first := r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	for range 3 {
-		r.Met("until")
+		r.RecordMet("until")
 	}
-	last := r.Run(runs.StartRequest{Loop: "tidy"})
+	last := r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	list := func(limit int) (ids []string) {
 		t.Helper()
 		views, err := r.Runs.List(t.Context(), "", limit)

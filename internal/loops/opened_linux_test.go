@@ -64,9 +64,9 @@ func TestAVerbOpensOnlyTheDefinitionsThatItIsAbout(t *testing.T) {
 	r := verbtest.New(t)
 	const loops = 60
 	for i := range loops {
-		r.Define(fmt.Sprintf("loop-%d", i), verbtest.FindsNone)
+		r.DefineLoop(fmt.Sprintf("loop-%d", i), verbtest.FindsNone)
 	}
-	first, other := r.Run(runs.StartRequest{Loop: "loop-7"}), r.Run(runs.StartRequest{Loop: "loop-8"})
+	first, other := r.RunLoop(runs.StartRequest{Loop: "loop-7"}), r.RunLoop(runs.StartRequest{Loop: "loop-8"})
 	opened := opened(r)
 	ctx := t.Context()
 	show := func(name string) func() error {
@@ -92,7 +92,7 @@ func TestAVerbOpensOnlyTheDefinitionsThatItIsAbout(t *testing.T) {
 		{"show LOOP#N", func() error { _, err := r.Runs.Show(ctx, "loop-8#1"); return err }, 0},
 		{"why", func() error { _, err := r.Runs.Why(ctx, "loop-7"); return err }, 0},
 		{"diff", func() error { _, err := r.Runs.Diff(ctx, "loop-7"); return err }, 0},
-		{"run", func() error { r.Run(runs.StartRequest{Loop: "loop-7"}); return nil }, 1},
+		{"run", func() error { r.RunLoop(runs.StartRequest{Loop: "loop-7"}); return nil }, 1},
 		{"recovery", func() error { _, err := r.Runs.Recover(ctx); return err }, 0},
 		{"pause", func() error { _, err := r.Loops.Pause(ctx, verbtest.Ann, "loop-7"); return err }, 0},
 		{"kill", func() error { _, err := r.Loops.Kill(ctx, verbtest.Ann, "loop-8"); return err }, 0},

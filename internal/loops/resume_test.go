@@ -63,9 +63,9 @@ func resting(r *verbtest.Rig) string {
 func TestResumeEndsTheRestOfALoopAndOfItsAccountAndOfNothingElse(t *testing.T) {
 	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
 		// A model on this machine wants no key: its account is the same everywhere.
-		r.Define("tidy", verbtest.FindsNone, "provider", "openai", "base_url", "http://127.0.0.1:9/v1", "agent", "caller")
+		r.DefineLoop("tidy", verbtest.FindsNone, "provider", "openai", "base_url", "http://127.0.0.1:9/v1", "agent", "caller")
 		r.Workspace.Drivers["caller"] = caller{} // The engine has the same list.
-		r.Define("other", verbtest.FindsNone)
+		r.DefineLoop("other", verbtest.FindsNone)
 		tidy, other := engine.LoopHold(catalog.LoopID(r.Workspace.ID, loop.ProtocolSpine, "tidy")), engine.LoopHold(catalog.LoopID(r.Workspace.ID, loop.ProtocolSpine, "other"))
 		soon := r.Workspace.Now().Add(time.Hour)
 		rests(r,

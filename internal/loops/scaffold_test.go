@@ -117,10 +117,10 @@ func TestANewLoopIsListedAndRunsWithAnAgent(t *testing.T) {
 	if _, err := loops.Scaffold(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
-	if row := r.Row("tidy"); row.State != "never_run" || row.Verify != req.Verify || row.Problem != "" {
+	if row := r.ShowRow("tidy"); row.State != "never_run" || row.Verify != req.Verify || row.Problem != "" {
 		t.Errorf("row = %+v", row)
 	}
-	if v := r.Run(runs.StartRequest{Loop: "tidy"}); v.Outcome != loop.OutcomeProposed {
+	if v := r.RunLoop(runs.StartRequest{Loop: "tidy"}); v.Outcome != loop.OutcomeProposed {
 		t.Errorf("outcome %s (%s %s), want proposed", v.Outcome, v.Reason, v.Detail)
 	}
 	log, err := os.ReadFile(filepath.Join(r.Root, ".loops", "tidy", spine.LogFile))

@@ -45,10 +45,10 @@ func wantSwitch(t *testing.T, got, want loops.Switched) {
 
 func TestPauseSetsTheFileAndTheRowAndResumeClearsBoth(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	r.Define("other", verbtest.FindsNone)
-	r.Run(runs.StartRequest{Loop: "tidy"})
-	r.Run(runs.StartRequest{Loop: "other"})
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	r.DefineLoop("other", verbtest.FindsNone)
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
+	r.RunLoop(runs.StartRequest{Loop: "other"})
 	const file = ".loops/tidy/PAUSED"
 
 	wantSwitch(t, pause(t, r, "tidy"), loops.Switched{Loop: "tidy", Paused: true, Switch: file})
@@ -67,31 +67,31 @@ func TestPauseSetsTheFileAndTheRowAndResumeClearsBoth(t *testing.T) {
 		t.Error("resume left a switch")
 	}
 	wantSwitch(t, resume(t, r, "tidy"), loops.Switched{Loop: "tidy", Switch: file, Was: true})
-	if n := r.Kills(loop.ProtocolSpine, "tidy"); n != 3 {
+	if n := r.CountKillLinks(loop.ProtocolSpine, "tidy"); n != 3 {
 		t.Errorf("the audit chain has %d switches, want 1 pause and 2 resumes", n)
 	}
-	if n := r.Kills(loop.ProtocolSpine, "other"); n != 0 {
+	if n := r.CountKillLinks(loop.ProtocolSpine, "other"); n != 0 {
 		t.Errorf("the audit chain of other has %d switches", n)
 	}
 }
 
 func TestASwitchThatOnlyTheStoreHasIsClearedToo(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	pause(t, r, "tidy")
 	if err := os.Remove(filepath.Join(r.Root, ".loops/tidy/PAUSED")); err != nil {
 		t.Fatal(err)
 	}
 	wantSwitch(t, resume(t, r, "tidy"), loops.Switched{Loop: "tidy", Switch: ".loops/tidy/PAUSED"})
-	if row := r.Row("tidy"); row.State != "idle" || row.Paused != "" {
+	if row := r.ShowRow("tidy"); row.State != "idle" || row.Paused != "" {
 		t.Errorf("tidy is %s by %q", row.State, row.Paused)
 	}
 }
 
 func TestALoopThatIsResumedUnderTheSwitchForAllIsSaidToBePaused(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
+	r.DefineLoop("tidy", verbtest.FindsNone)
 	pause(t, r, "tidy")
 	pause(t, r, loops.All)
 	wantSwitch(t, resume(t, r, "tidy"), loops.Switched{Loop: "tidy", Paused: true, Switch: ".loops/PAUSED", Was: true})
@@ -103,8 +103,8 @@ func TestALoopThatIsResumedUnderTheSwitchForAllIsSaidToBePaused(t *testing.T) {
 func TestPausingAllKeepsWhatWasPausedOneByOneApart(t *testing.T) {
 	r := verbtest.New(t)
 	for _, name := range []string{"a", "b"} {
-		r.Define(name, verbtest.FindsNone)
-		r.Run(runs.StartRequest{Loop: name})
+		r.DefineLoop(name, verbtest.FindsNone)
+		r.RunLoop(runs.StartRequest{Loop: name})
 	}
 	pause(t, r, "a")
 	wantSwitch(t, pause(t, r, loops.All), loops.Switched{Paused: true, Switch: ".loops/PAUSED"})
@@ -112,13 +112,13 @@ func TestPausingAllKeepsWhatWasPausedOneByOneApart(t *testing.T) {
 	if r.Exists(".loops/b/PAUSED") || r.LoopRow(loop.ProtocolSpine, "b").Paused {
 		t.Error("pausing all set the switch of b")
 	}
-	if n := r.Kills(loop.ProtocolSpine, "b"); n != 1 {
+	if n := r.CountKillLinks(loop.ProtocolSpine, "b"); n != 1 {
 		t.Errorf("the audit chain of b has %d switches, want 1", n)
 	}
 	if err := os.Remove(filepath.Join(r.Root, ".loops/PAUSED")); err != nil {
 		t.Fatal(err)
 	}
-	if a, b := r.Row("a"), r.Row("b"); a.State != "paused" || b.State != "idle" {
+	if a, b := r.ShowRow("a"), r.ShowRow("b"); a.State != "paused" || b.State != "idle" {
 		t.Errorf("a is %s and b is %s, want paused and idle", a.State, b.State)
 	}
 }
@@ -126,10 +126,10 @@ func TestPausingAllKeepsWhatWasPausedOneByOneApart(t *testing.T) {
 func TestResumingAllClearsEverySwitch(t *testing.T) {
 	r := verbtest.New(t)
 	for _, name := range []string{"a", "b", "fresh"} {
-		r.Define(name, verbtest.FindsNone)
+		r.DefineLoop(name, verbtest.FindsNone)
 	}
-	r.Run(runs.StartRequest{Loop: "a"})
-	r.Met("stored")
+	r.RunLoop(runs.StartRequest{Loop: "a"})
+	r.RecordMet("stored")
 	verbtest.Write(t, r.Root, ".loops/README.md", "no loop")
 	for _, name := range []string{"a", "fresh", "stored", loops.All} {
 		pause(t, r, name)
@@ -151,15 +151,15 @@ func TestResumingAllClearsEverySwitch(t *testing.T) {
 
 func TestALoopOfTheStoreIsPausedByNameAndByProtocol(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	r.Met("tidy")
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	r.RecordMet("tidy")
 	_, err := r.Loops.Pause(t.Context(), verbtest.Ann, "tidy")
 	verbtest.WantFault(t, err, loop.ExitUsage, `"tidy" names several loops`, "", "spec:tidy or spine:tidy")
 	if r.Exists(".loops/tidy/PAUSED") {
 		t.Error("an ambiguous name set a switch")
 	}
 	wantSwitch(t, pause(t, r, "spec:tidy"), loops.Switched{Loop: "tidy", Paused: true, Switch: ".loops/tidy/PAUSED"})
-	if !r.LoopRow(loop.ProtocolSpec, "tidy").Paused || r.Kills(loop.ProtocolSpec, "tidy") != 1 {
+	if !r.LoopRow(loop.ProtocolSpec, "tidy").Paused || r.CountKillLinks(loop.ProtocolSpec, "tidy") != 1 {
 		t.Error("the pause is not recorded")
 	}
 	pause(t, r, loops.All)
@@ -171,14 +171,14 @@ func TestALoopOfTheStoreIsPausedByNameAndByProtocol(t *testing.T) {
 
 func TestTheSwitchWorksWithoutAStore(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	s := r.Without()
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	s := r.WithoutStore()
 	for _, name := range []string{"tidy", loops.All} {
 		if sw := pause(t, s, name); !r.Exists(sw.Switch) {
 			t.Errorf("%s is not there", sw.Switch)
 		}
 	}
-	if row := r.Row("tidy"); row.State != "paused" {
+	if row := r.ShowRow("tidy"); row.State != "paused" {
 		t.Errorf("tidy is %s", row.State)
 	}
 	if sw, err := s.Loops.Kill(t.Context(), verbtest.Ann, loops.All); err != nil || len(sw.Stopped) != 0 {
@@ -229,7 +229,7 @@ func TestWhateverStandsAsSwitchIsClearedAndNothingElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, outside := verbtest.New(t), t.TempDir()
-			r.Define("tidy", verbtest.FindsNone)
+			r.DefineLoop("tidy", verbtest.FindsNone)
 			verbtest.Write(t, outside, "work.txt", "mine")
 			if err := c.set(t, r, outside); err != nil {
 				t.Fatal(err)
@@ -240,7 +240,7 @@ func TestWhateverStandsAsSwitchIsClearedAndNothingElse(t *testing.T) {
 			} else if err != nil {
 				t.Errorf("resume = %v", err)
 			}
-			if row := r.Row("tidy"); (row.State == "paused") != c.left {
+			if row := r.ShowRow("tidy"); (row.State == "paused") != c.left {
 				t.Errorf("tidy is %s by %q", row.State, row.Paused)
 			}
 			if c.left != r.Exists(".loops/PAUSED/loop.config.yaml") {
@@ -272,7 +272,7 @@ func TestNoVerbReachesOutOfTheWorkspaceThroughALink(t *testing.T) {
 			t.Run(name+", "+how, func(t *testing.T) {
 				r := verbtest.New(t)
 				outside := t.TempDir()
-				r.Define("tidy", verbtest.FindsNone)
+				r.DefineLoop("tidy", verbtest.FindsNone)
 				place := filepath.Join(r.Root, link)
 				target := filepath.Join(outside, "moved")
 				if err := os.Rename(place, target); err != nil {
@@ -300,7 +300,7 @@ func TestNoVerbReachesOutOfTheWorkspaceThroughALink(t *testing.T) {
 				own, _ := strings.CutPrefix(".loops/tidy", link)
 				verbtest.Write(t, target, filepath.Join(own, "PAUSED/work.txt"), "mine")
 				before = tree(t, outside)
-				if row := r.Row("tidy"); row.State != "paused" {
+				if row := r.ShowRow("tidy"); row.State != "paused" {
 					t.Errorf("tidy is %s", row.State)
 				}
 				for _, name := range []string{"tidy", loops.All} {
@@ -317,7 +317,7 @@ func TestNoVerbReachesOutOfTheWorkspaceThroughALink(t *testing.T) {
 
 func TestALinkWithinTheWorkspaceIsAsGoodAsAFolder(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
+	r.DefineLoop("tidy", verbtest.FindsNone)
 	root := r.Root
 	if err := errors.Join(os.Rename(filepath.Join(root, ".loops"), filepath.Join(root, "loops")), os.Symlink("loops", filepath.Join(root, ".loops"))); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 var noon = modelcalls.Noon
 
 func TestErrorsOfVendorsAreUnderstood(t *testing.T) {
-	for name, c := range modelcalls.Errors() {
+	for name, c := range modelcalls.ErrorAnswers() {
 		t.Run(name, func(t *testing.T) {
 			header := http.Header{}
 			for field := range strings.SplitSeq(c.Header, "\n") {

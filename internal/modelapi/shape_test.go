@@ -28,7 +28,7 @@ func read(s *Shape, in io.Reader) (t Tally, raw []byte, err error) {
 
 func TestAStreamReadsTheSameWhereverItIsSplit(t *testing.T) {
 	for name, rec := range modelcalls.Answers {
-		if !rec.Streams() {
+		if !rec.IsStream() {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func shapeOf(path string) *Shape {
 
 func asked(tb testing.TB, rec modelcalls.Answer) *Request {
 	tb.Helper()
-	q, err := ReadRequest(shapeOf(rec.Path), "path-model", rec.Streams(), []byte(rec.Ask))
+	q, err := ReadRequest(shapeOf(rec.Path), "path-model", rec.IsStream(), []byte(rec.Ask))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestAnEventHasAnEnd(t *testing.T) {
 
 func TestACutStreamIsChargedWithWhatItSaidAndStreamed(t *testing.T) {
 	for name, rec := range modelcalls.Answers {
-		if !rec.Streams() {
+		if !rec.IsStream() {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,7 @@ var apiOf = map[string]*API{
 }
 
 func TestAttack081EveryNameOfAVendorsToolBelongsToTheToolThatAllowsIt(t *testing.T) {
-	for tool, calls := range modelcalls.Named() {
+	for tool, calls := range modelcalls.CallsByOtherNames() {
 		others := slices.DeleteFunc(loop.ModelTools(), func(o loop.ModelTool) bool { return o == tool })
 		for _, c := range calls {
 			checked, err := check(c, tool)
@@ -48,7 +48,7 @@ func TestAttack081EveryNameOfAVendorsToolBelongsToTheToolThatAllowsIt(t *testing
 }
 
 func TestEachWayToAskIsDeniedUnlessItsToolIsAllowed(t *testing.T) {
-	for tool, calls := range modelcalls.Hosted() {
+	for tool, calls := range modelcalls.HostedCalls() {
 		others := slices.DeleteFunc(loop.ModelTools(), func(o loop.ModelTool) bool { return o == tool })
 		for _, c := range calls {
 			if _, err := check(c, tool); err != nil {
@@ -111,7 +111,7 @@ func TestWhoLooksForOneFieldStopsThere(t *testing.T) {
 }
 
 func FuzzCheck(f *testing.F) {
-	for _, calls := range modelcalls.Hosted() {
+	for _, calls := range modelcalls.HostedCalls() {
 		for _, c := range calls {
 			f.Add(c.Body)
 		}

@@ -27,7 +27,7 @@ func TestWhatIsSetOfAnAgentAtTheSameTimeAllStands(t *testing.T) {
 					return err
 				})
 			}
-			verbtest.Together(t, sets...)
+			verbtest.RunTogether(t, sets...)
 			a, err := entries.Find(t.Context(), "ada")
 			if err != nil || !slices.Equal([]string{a.Model, a.Role, a.Board, a.Command}, slices.Repeat([]string{value}, 4)) || !slices.Equal(a.Skills, []string{value}) {
 				t.Fatalf("after all were set to %s: %+v, %v", value, a, err)

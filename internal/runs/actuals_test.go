@@ -17,7 +17,7 @@ import (
 // used ends a run of the loop that used so many tokens.
 func used(r *verbtest.Rig, name string, u loop.Usage, o loop.Outcome) {
 	r.T.Helper()
-	run := r.Fire(name, r.Self)
+	run := r.InsertRun(name, r.Self)
 	run.Usage, run.Outcome = u, o
 	err := r.Store.Update(r.T.Context(), func(tx *store.Tx) error {
 		_, err := tx.Settle(r.T.Context(), run, loop.PhaseConclude, false)
@@ -31,14 +31,14 @@ func used(r *verbtest.Rig, name string, u loop.Usage, o loop.Outcome) {
 func TestActualsAreWhatTheNewestEndedRunsUsedOldestFirst(t *testing.T) {
 	r := verbtest.New(t)
 	began := r.Workspace.Now().Add(-time.Second)
-	r.Define("tidy", verbtest.FindsNone)
+	r.DefineLoop("tidy", verbtest.FindsNone)
 	used(r, "tidy", loop.Usage{Input: 100, Output: 20, CacheRead: 9000, CacheWrite: 3, Source: loop.UsageMetered}, loop.OutcomeProposed)
 	used(r, "tidy", loop.Usage{}, loop.OutcomeQuiet)
 	used(r, "other", loop.Usage{Input: 7, Source: loop.UsageReported}, loop.OutcomeDone)
 	used(r, "tidy", loop.Usage{Output: 5, Source: loop.UsageReported}, loop.OutcomeFailed)
 	used(r, "tidy", loop.Usage{Input: 1, Source: loop.UsageEstimated}, loop.OutcomeGaveUp)
-	r.Fire("tidy", r.Self)
-	r.Fire("tidy", loop.Holder{})
+	r.InsertRun("tidy", r.Self)
+	r.InsertRun("tidy", loop.Holder{})
 	all := []runs.Actual{
 		{N: 1, Tokens: 123, Output: 20, Source: loop.UsageMetered, Outcome: loop.OutcomeProposed},
 		{N: 2, Outcome: loop.OutcomeQuiet},
@@ -66,7 +66,7 @@ func TestActualsAreWhatTheNewestEndedRunsUsedOldestFirst(t *testing.T) {
 					t.Errorf("run #%d started %v", run.N, run.Started)
 				}
 			}
-			o := verbtest.Object(t, a)
+			o := verbtest.JSONObject(t, a)
 			if keys := verbtest.KeysOf(o) + "; " + verbtest.KeysOf(first(o["runs"])); o["schema"] != "pawl.actuals/v1" ||
 				keys != "loop protocol runs schema; n outcome output source started tokens" {
 				t.Errorf("%v has the keys %s", o["schema"], keys)
@@ -77,8 +77,8 @@ func TestActualsAreWhatTheNewestEndedRunsUsedOldestFirst(t *testing.T) {
 
 func TestActualsOfARunAreWhatTheRunSays(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.WritesTwo)
-	v := r.Run(runs.StartRequest{Loop: "tidy"})
+	r.DefineLoop("tidy", verbtest.WritesTwo)
+	v := r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	a, err := r.Runs.Actuals(t.Context(), "tidy", 5)
 	if err != nil || len(a.Runs) != 1 {
 		t.Fatalf("actuals = %+v, %v", a, err)
@@ -91,21 +91,21 @@ func TestActualsOfARunAreWhatTheRunSays(t *testing.T) {
 
 func TestALoopWithoutEndedRunsHasNoActuals(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("fresh", verbtest.FindsNone)
-	r.Define("busy", verbtest.FindsNone)
-	r.Fire("busy", r.Self)
+	r.DefineLoop("fresh", verbtest.FindsNone)
+	r.DefineLoop("busy", verbtest.FindsNone)
+	r.InsertRun("busy", r.Self)
 	for name, c := range map[string]struct {
 		s         *runs.Service
 		loop, fix string
 		limit     int
 	}{
 		"it never ran":              {r.Runs, "fresh", "pawl run fresh", 9},
-		"there is no store":         {r.Without().Runs, "fresh", "pawl run fresh", 9},
+		"there is no store":         {r.WithoutStore().Runs, "fresh", "pawl run fresh", 9},
 		"its first run goes on":     {r.Runs, "busy", "pawl run busy", 9},
 		"none are asked for":        {r.Runs, "busy", "pawl run busy", 0},
 		"fewer than none":           {r.Runs, "busy", "pawl run busy", -1},
 		"nobody knows it":           {r.Runs, "nobody", "there are: busy, fresh", 9},
-		"nobody knows it, no store": {r.Without().Runs, "nobody", "there are: busy, fresh", 9},
+		"nobody knows it, no store": {r.WithoutStore().Runs, "nobody", "there are: busy, fresh", 9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := c.s.Actuals(t.Context(), c.loop, c.limit)

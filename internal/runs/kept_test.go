@@ -18,7 +18,7 @@ func keptAsItLies(r *verbtest.Rig, files map[string]string) (v runs.View, dir st
 	r.T.Helper()
 	v = kept(r, "tidy")
 	gittest.Run(r.T, r.Root, "update-ref", "-d", v.Snapshot)
-	r.Edit(`UPDATE runs SET snapshot = ''`)
+	r.EditStore(`UPDATE runs SET snapshot = ''`)
 	dir = filepath.Join(r.Home, "trees", "kept-"+v.ID)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		r.T.Fatal(err)

@@ -25,12 +25,12 @@ func first(v any) any {
 
 func TestARunPrintsWithExactlyTheKeysThatScriptsRelyOn(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.WritesTwo, "verify", "grep -q two src/a.txt")
-	v := r.Run(runs.StartRequest{Loop: "tidy"})
+	r.DefineLoop("tidy", verbtest.WritesTwo, "verify", "grep -q two src/a.txt")
+	v := r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	if v.Outcome != loop.OutcomeProposed {
 		t.Fatalf("run = %s %q", v.Outcome, v.Detail)
 	}
-	o := verbtest.Object(t, v)
+	o := verbtest.JSONObject(t, v)
 	iteration := first(o["iterations"])
 	it, _ := iteration.(map[string]any)
 	for name, c := range map[string]struct {
@@ -65,9 +65,9 @@ func TestARunPrintsWithExactlyTheKeysThatScriptsRelyOn(t *testing.T) {
 
 func TestListsPrintAsListsAlsoWhenTheyAreEmpty(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	v := r.Run(runs.StartRequest{Loop: "tidy"})
-	it, _ := first(verbtest.Object(t, v)["iterations"]).(map[string]any)
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	v := r.RunLoop(runs.StartRequest{Loop: "tidy"})
+	it, _ := first(verbtest.JSONObject(t, v)["iterations"]).(map[string]any)
 	if it == nil {
 		t.Fatalf("run %s has no iteration", v.Outcome)
 	}
@@ -77,8 +77,8 @@ func TestListsPrintAsListsAlsoWhenTheyAreEmpty(t *testing.T) {
 		}
 	}
 	// A goal that is met needs no iteration.
-	r.Met("u")
-	if v, err := r.Runs.Show(t.Context(), "u"); err != nil || verbtest.Object(t, v)["iterations"] == nil {
+	r.RecordMet("u")
+	if v, err := r.Runs.Show(t.Context(), "u"); err != nil || verbtest.JSONObject(t, v)["iterations"] == nil {
 		t.Errorf("iterations = %v, %v", v.Iterations, err)
 	}
 }
@@ -90,9 +90,9 @@ func TestARunWhoseHolderDiedIsSeenAsDeadAndGetsNoMoreEvents(t *testing.T) {
 		state string
 		more  bool
 	}{
-		"lost": {r.Dead(), "dead", false}, "busy": {r.Self, "running", true}, "due": {loop.Holder{}, "queued", true},
+		"lost": {r.DeadHolder(), "dead", false}, "busy": {r.Self, "running", true}, "due": {loop.Holder{}, "queued", true},
 	} {
-		run := r.Fire(name, c.by)
+		run := r.InsertRun(name, c.by)
 		if v, err := r.Runs.Show(t.Context(), run.ID); err != nil || v.State != c.state {
 			t.Errorf("%s is %s, %v, want %s", name, v.State, err, c.state)
 		}
@@ -104,8 +104,8 @@ func TestARunWhoseHolderDiedIsSeenAsDeadAndGetsNoMoreEvents(t *testing.T) {
 
 func TestEventsComeInPagesAndTheLastSaysThatItIs(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone)
-	id := r.Run(runs.StartRequest{Loop: "tidy"}).ID
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	id := r.RunLoop(runs.StartRequest{Loop: "tidy"}).ID
 	all, more, err := r.Runs.Events(t.Context(), id, 0, 10_000)
 	if err != nil || more || len(all) < 5 {
 		t.Fatalf("%d events, more %v, %v", len(all), more, err)
@@ -141,8 +141,8 @@ const decides = `n=two; grep -q "lacks three" "$PAWL_PROMPT" && n=three; echo $n
 
 func TestWhyTellsEveryDecisionAndEveryAttempt(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("fix", decides, "verify", "grep -q three src/a.txt || { echo a.txt lacks three; exit 7; }")
-	v := r.Run(runs.StartRequest{Loop: "fix"})
+	r.DefineLoop("fix", decides, "verify", "grep -q three src/a.txt || { echo a.txt lacks three; exit 7; }")
+	v := r.RunLoop(runs.StartRequest{Loop: "fix"})
 	w, err := r.Runs.Why(t.Context(), "fix#1")
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestWhyTellsEveryDecisionAndEveryAttempt(t *testing.T) {
 	if want := "look at it: pawl diff fix#1; land it: pawl approve fix#1"; w.Next != want {
 		t.Errorf("next = %q, want %q", w.Next, want)
 	}
-	o := verbtest.Object(t, w)
+	o := verbtest.JSONObject(t, w)
 	if got, want := verbtest.KeysOf(o), "actions attempts decisions detail exit id next outcome reason run schema"; got != want {
 		t.Errorf("keys = %s, want %s", got, want)
 	}
@@ -178,8 +178,8 @@ func TestWhyTellsEveryDecisionAndEveryAttempt(t *testing.T) {
 
 func TestWhyTellsEachCallThatNoBudgetPaysForOnce(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("fix", decides, "verify", "true")
-	v := r.Run(runs.StartRequest{Loop: "fix"})
+	r.DefineLoop("fix", decides, "verify", "true")
+	v := r.RunLoop(runs.StartRequest{Loop: "fix"})
 	const refused = `the run has a budget in money and the model "nobodys-model" has no price`
 	err := r.Store.Update(t.Context(), func(tx *store.Tx) error {
 		l, err := tx.Number(t.Context(), r.Workspace.ID, v.Protocol, v.Loop)
@@ -211,7 +211,7 @@ func TestWhyTellsEachCallThatNoBudgetPaysForOnce(t *testing.T) {
 
 func TestWhyOfARunThatDecidedNothingHasEmptyLists(t *testing.T) {
 	r := verbtest.New(t)
-	r.Met("u")
+	r.RecordMet("u")
 	w, err := r.Runs.Why(t.Context(), "u")
 	if err != nil || w.Decisions == nil || w.Attempts == nil || len(w.Attempts) != 0 || w.Next != "" || w.Outcome != loop.OutcomeQuiet {
 		t.Errorf("why = %+v, %v", w, err)
@@ -276,10 +276,10 @@ func TestNextIsWhatAPersonCanDo(t *testing.T) {
 
 func TestADiffShowsWhatARunChangedOrKept(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("good", verbtest.WritesTwo)
-	r.Define("bad", verbtest.WritesTwo, "verify", "false", "max_iterations", "1")
-	r.Define("none", verbtest.FindsNone)
-	proposed, kept := r.Run(runs.StartRequest{Loop: "good"}), r.Run(runs.StartRequest{Loop: "bad"})
+	r.DefineLoop("good", verbtest.WritesTwo)
+	r.DefineLoop("bad", verbtest.WritesTwo, "verify", "false", "max_iterations", "1")
+	r.DefineLoop("none", verbtest.FindsNone)
+	proposed, kept := r.RunLoop(runs.StartRequest{Loop: "good"}), r.RunLoop(runs.StartRequest{Loop: "bad"})
 	if proposed.Commit == "" || kept.Commit != "" || kept.Snapshot == "" {
 		t.Fatalf("runs = %s %q, %s %q", proposed.Outcome, proposed.Commit, kept.Outcome, kept.Snapshot)
 	}
@@ -289,7 +289,7 @@ func TestADiffShowsWhatARunChangedOrKept(t *testing.T) {
 			t.Errorf("diff %s = %q, %v", ref, patch, err)
 		}
 	}
-	r.Run(runs.StartRequest{Loop: "none"})
+	r.RunLoop(runs.StartRequest{Loop: "none"})
 	if patch, err := r.Runs.Diff(t.Context(), "none"); err != nil || patch.Patch != "" {
 		t.Errorf("diff of nothing = %q, %v", patch, err)
 	}
@@ -304,8 +304,8 @@ func TestADiffShowsWhatARunChangedOrKept(t *testing.T) {
 
 func TestShowHasTheStepsOfALoop(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.WritesTwo)
-	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.DefineLoop("tidy", verbtest.WritesTwo)
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	row, err := r.Loops.Show(t.Context(), "tidy")
 	if err != nil || row.Schema != "pawl.loop/v1" || len(row.Steps) != 1 || row.Steps[0].Attempts != 1 {
 		t.Errorf("show = %+v, %v", row, err)
@@ -314,10 +314,10 @@ func TestShowHasTheStepsOfALoop(t *testing.T) {
 
 func TestRunsOfALoopAreInOrderThoughTheClockWasSetBack(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.WritesTwo)
+	r.DefineLoop("tidy", verbtest.WritesTwo)
 	var want []string
 	for range 3 {
-		want = append([]string{r.Run(runs.StartRequest{Loop: "tidy"}).ID}, want...)
+		want = append([]string{r.RunLoop(runs.StartRequest{Loop: "tidy"}).ID}, want...)
 	}
 	// The clock was two hours ahead when the first run was made.
 	err := r.Store.Update(t.Context(), func(tx *store.Tx) error {

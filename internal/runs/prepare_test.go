@@ -45,12 +45,12 @@ func TestWhatCannotRunIsRefusedBeforeItStarts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r.Define("x", "true", c.keys...)
+			r.DefineLoop("x", "true", c.keys...)
 			_, err := r.Runs.Prepare(t.Context(), runs.StartRequest{Loop: "x"})
 			verbtest.WantFault(t, err, c.exit, c.what, c.why, c.fix)
 		})
 	}
-	if row := r.Row("x"); row.LastN != 0 {
+	if row := r.ShowRow("x"); row.LastN != 0 {
 		t.Errorf("a refused run got number %d", row.LastN)
 	}
 }
@@ -83,11 +83,11 @@ func TestPreparingRefusesWhatFilesDoNotSay(t *testing.T) {
 			verbtest.WantFault(t, err, c.exit, c.what, c.why, c.fix)
 		})
 	}
-	r.Define("alone", "true", "tier", "L3", "sandbox", "full")
+	r.DefineLoop("alone", "true", "tier", "L3", "sandbox", "full")
 	_, err := r.Runs.Prepare(t.Context(), runs.StartRequest{Loop: "alone", Overrides: loop.Overrides{Sandbox: "none"}})
 	verbtest.WantFault(t, err, loop.ExitRefused, "alone cannot run", "sandbox: none confines nothing", "set sandbox: full")
 	verbtest.Write(t, r.Root, ".loops/a..b/loop.config.yaml", "")
-	r.Define("a..b", "true")
+	r.DefineLoop("a..b", "true")
 	_, err = r.Runs.Prepare(t.Context(), runs.StartRequest{Loop: "a..b"})
 	verbtest.WantFault(t, err, loop.ExitNotReady, `"a..b"`, "cannot be part of a branch's name", "lower-case words")
 }
@@ -145,27 +145,27 @@ func TestProgramsAreLookedForOnThePathOfTheCaller(t *testing.T) {
 func TestARepairIsFoundAgainByItsNameAndNumberedOn(t *testing.T) {
 	r := verbtest.New(t)
 	req := runs.StartRequest{Until: "test -f src/fixed", Overrides: loop.Overrides{AgentCommand: strings.ReplaceAll(verbtest.WritesTwo, "src/a.txt", "src/fixed"), Sandbox: "none"}}
-	first := r.Run(req)
+	first := r.RunLoop(req)
 	if first.Outcome != loop.OutcomeProposed || first.Loop != runs.UntilName(req.Until, []string{"**/*"}) || first.Protocol != loop.ProtocolSpec {
 		t.Fatalf("run = %s %s %s %q", first.Loop, first.Protocol, first.Outcome, first.Detail)
 	}
-	if second := r.Run(req); second.Loop != first.Loop || second.N != 2 || second.Reason != loop.ReasonStepWaiting {
+	if second := r.RunLoop(req); second.Loop != first.Loop || second.N != 2 || second.Reason != loop.ReasonStepWaiting {
 		t.Errorf("again = %s %s, want %s#2, which waits for the answer to the first", refOf(second), second.Reason, first.Loop)
 	}
 	if _, err := r.Approvals.Reject(t.Context(), first.Approval, loop.Answer{By: "Ada"}); err != nil {
 		t.Fatal(err)
 	}
-	if third := r.Run(runs.StartRequest{Loop: first.Loop}); third.N != 3 || third.Reason != loop.ReasonRejected {
+	if third := r.RunLoop(runs.StartRequest{Loop: first.Loop}); third.N != 3 || third.Reason != loop.ReasonRejected {
 		t.Errorf("after a no = %s %s %q", refOf(third), third.Outcome, third.Detail)
 	}
-	if fourth := r.Run(runs.StartRequest{Loop: first.Loop, Request: "without a sleep"}); fourth.N != 4 || fourth.Outcome != loop.OutcomeProposed {
+	if fourth := r.RunLoop(runs.StartRequest{Loop: first.Loop, Request: "without a sleep"}); fourth.N != 4 || fourth.Outcome != loop.OutcomeProposed {
 		t.Errorf("by its name = %s %s %q", refOf(fourth), fourth.Outcome, fourth.Detail)
 	}
 }
 
 func TestWarningsComeWithThePlanAndStopNothing(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.FindsNone, "tierr", "L1")
+	r.DefineLoop("tidy", verbtest.FindsNone, "tierr", "L1")
 	p, err := r.Runs.Prepare(t.Context(), runs.StartRequest{Loop: "tidy", Request: "be quick", Overrides: loop.Overrides{MaxIterations: 2}})
 	if err != nil || len(p.Warnings) == 0 || !strings.Contains(strings.Join(p.Warnings, "\n"), "tierr") {
 		t.Errorf("warnings = %q, %v, want the unknown key", p.Warnings, err)

@@ -16,7 +16,7 @@ func TestRecoverGoesOnPastALoopThatItCannotPutRight(t *testing.T) {
 	// What ended runs of two loops left unwritten: a file stands where a folder must be.
 	for _, name := range []string{"bad-1", "bad-2"} {
 		verbtest.Write(t, r.Root, ".loops/"+name, "no folder")
-		run := r.Fire(name, r.Self)
+		run := r.InsertRun(name, r.Self)
 		run.Outcome = loop.OutcomeReported
 		err := r.Store.Update(t.Context(), func(tx *store.Tx) error {
 			rt, err := tx.Settle(t.Context(), run, loop.PhaseConclude, false)
@@ -30,9 +30,9 @@ func TestRecoverGoesOnPastALoopThatItCannotPutRight(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.Define("lost", verbtest.FindsNone)
-	lost := r.Fire("lost", r.Dead())
-	busy := r.Fire("zz-busy", loop.Holder{PID: 1, Start: 1, Node: "elsewhere"})
+	r.DefineLoop("lost", verbtest.FindsNone)
+	lost := r.InsertRun("lost", r.DeadHolder())
+	busy := r.InsertRun("zz-busy", loop.Holder{PID: 1, Start: 1, Node: "elsewhere"})
 	found, err := r.Runs.Recover(t.Context())
 	if len(found) != 1 || found[0].Loop != "lost" || found[0].Run.ID != lost.ID || found[0].Run.Outcome != loop.OutcomeInterrupted {
 		t.Errorf("recovered = %+v", found)
@@ -57,7 +57,7 @@ func TestRecoverGoesOnPastALoopThatItCannotPutRight(t *testing.T) {
 
 func TestALoopOfAProtocolThatThisVersionLacksIsLeftAlone(t *testing.T) {
 	r := verbtest.New(t)
-	r.Met("u")
+	r.RecordMet("u")
 	def := spec.Until("true", "u", nil)
 	def.Protocol = loop.ProtocolBoard
 	delete(r.Workspace.Protocols, loop.ProtocolSpec)

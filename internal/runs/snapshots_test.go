@@ -20,8 +20,8 @@ import (
 // the run.
 func kept(r *verbtest.Rig, name string) runs.View {
 	r.T.Helper()
-	r.Define(name, verbtest.WritesTwo, "verify", "false", "max_iterations", "1")
-	v := r.Run(runs.StartRequest{Loop: name})
+	r.DefineLoop(name, verbtest.WritesTwo, "verify", "false", "max_iterations", "1")
+	v := r.RunLoop(runs.StartRequest{Loop: name})
 	if v.Snapshot == "" {
 		r.T.Fatalf("run %s = %s %s, want its work kept", name, v.Outcome, v.Detail)
 	}
@@ -53,7 +53,7 @@ func prune(r *verbtest.Rig) runs.Pruned {
 func TestASnapshotThatAStepWaitsForIsNeverRemoved(t *testing.T) {
 	r := verbtest.New(t)
 	v := kept(r, "tidy")
-	r.Edit(`UPDATE steps SET state = 'waiting_human', snapshot = '` + v.Snapshot + `'`)
+	r.EditStore(`UPDATE steps SET state = 'waiting_human', snapshot = '` + v.Snapshot + `'`)
 	commit := snapshot(r, v.Snapshot).Commit
 	if row := snapshot(r, v.Snapshot); row.State != runs.SnapshotWaiting || row.Waits == "" || row.Loop != "tidy" || row.N != 1 {
 		t.Errorf("row = %+v, want waiting, of tidy#1", row)
@@ -61,7 +61,7 @@ func TestASnapshotThatAStepWaitsForIsNeverRemoved(t *testing.T) {
 	if p := prune(r); len(p.Removed) != 0 {
 		t.Errorf("removed %+v", p.Removed)
 	}
-	r.Edit(`UPDATE steps SET state = 'dropped'`)
+	r.EditStore(`UPDATE steps SET state = 'dropped'`)
 	if p := prune(r); len(p.Removed) != 1 || !p.Packed {
 		t.Errorf("pruned = %+v, want the one removed and the others packed", p)
 	}
@@ -81,7 +81,7 @@ func TestARemovalIsAnEntryBeforeItIsDone(t *testing.T) {
 	r := verbtest.New(t)
 	v := kept(r, "tidy")
 	commit := snapshot(r, v.Snapshot).Commit
-	r.Edit(`UPDATE steps SET state = 'done', snapshot = ''`)
+	r.EditStore(`UPDATE steps SET state = 'done', snapshot = ''`)
 	lock := filepath.Join(".git", filepath.FromSlash(v.Snapshot)+".lock")
 	verbtest.Write(t, r.Root, lock, "")
 	p, err := r.Snapshots.Prune(t.Context(), verbtest.Ann, 0, false)
@@ -109,7 +109,7 @@ func TestARemovalIsAnEntryBeforeItIsDone(t *testing.T) {
 func TestSnapshotsOfOthersAreListedAndKept(t *testing.T) {
 	r := verbtest.New(t)
 	v := kept(r, "tidy")
-	r.Edit(`UPDATE steps SET state = 'done', snapshot = ''`)
+	r.EditStore(`UPDATE steps SET state = 'done', snapshot = ''`)
 	commit := snapshot(r, v.Snapshot).Commit
 	tail := v.ID[max(0, len(v.ID)-6):]
 	for ref, want := range map[string]string{
@@ -131,7 +131,7 @@ func TestSnapshotsOfOthersAreListedAndKept(t *testing.T) {
 func TestARunThatIsLiveKeepsItsSnapshot(t *testing.T) {
 	r := verbtest.New(t)
 	v := kept(r, "tidy")
-	r.Edit(`UPDATE steps SET state = 'done', snapshot = ''`, `UPDATE runs SET state = 'settling', holder = '{"pid":1}'`)
+	r.EditStore(`UPDATE steps SET state = 'done', snapshot = ''`, `UPDATE runs SET state = 'settling', holder = '{"pid":1}'`)
 	if row := snapshot(r, v.Snapshot); row.State != runs.SnapshotRunning {
 		t.Errorf("state = %s, want running", row.State)
 	}
@@ -143,7 +143,7 @@ func TestARunThatIsLiveKeepsItsSnapshot(t *testing.T) {
 func TestASnapshotIsKeptForItsTimeAfterItsStepWasDone(t *testing.T) {
 	r := verbtest.New(t)
 	v := kept(r, "tidy")
-	r.Edit(`UPDATE steps SET state = 'done', snapshot = ''`)
+	r.EditStore(`UPDATE steps SET state = 'done', snapshot = ''`)
 	settled := *snapshot(r, v.Snapshot).Settled
 	for name, c := range map[string]struct {
 		later time.Duration
@@ -162,10 +162,10 @@ func TestASnapshotIsKeptForItsTimeAfterItsStepWasDone(t *testing.T) {
 func TestLinkedWorktreesKeepEachOthersSnapshots(t *testing.T) {
 	r := verbtest.New(t)
 	v := kept(r, "tidy")
-	r.Edit(`UPDATE steps SET state = 'failed', snapshot = '` + v.Snapshot + `'`)
+	r.EditStore(`UPDATE steps SET state = 'failed', snapshot = '` + v.Snapshot + `'`)
 	linked := filepath.Join(t.TempDir(), "linked")
 	gittest.Run(t, r.Root, "worktree", "add", "-q", linked)
-	other := r.In(linked)
+	other := r.InRepo(linked)
 	rows, err := other.Snapshots.List(t.Context())
 	if err != nil || len(rows) != 1 || rows[0].State != runs.SnapshotWaiting || rows[0].RunID != v.ID {
 		t.Errorf("seen from the other checkout = %+v, %v, want waiting, of %s", rows, err, v.ID)

@@ -22,10 +22,10 @@ func TestKillReturnsWhenTheRunHasEndedAndNamesIt(t *testing.T) {
 	for name, target := range map[string]string{"one loop": "slow", "all": loops.All} {
 		t.Run(name, func(t *testing.T) {
 			r := verbtest.New(t)
-			r.Define("idle", verbtest.FindsNone)
-			r.Run(runs.StartRequest{Loop: "idle"})
-			ended := r.Live("slow")
-			if row := r.Row("slow"); row.State != "running" || row.Held == nil {
+			r.DefineLoop("idle", verbtest.FindsNone)
+			r.RunLoop(runs.StartRequest{Loop: "idle"})
+			ended := r.StartLive("slow")
+			if row := r.ShowRow("slow"); row.State != "running" || row.Held == nil {
 				t.Errorf("slow is %s", row.State)
 			}
 			sw, err := r.Loops.Kill(t.Context(), verbtest.Ann, target)
@@ -47,9 +47,9 @@ func TestKillReturnsWhenTheRunHasEndedAndNamesIt(t *testing.T) {
 
 func TestKillWaitsForARunWhoseDefinitionWasBrokenMeanwhile(t *testing.T) {
 	r := verbtest.New(t)
-	ended := r.Live("slow")
+	ended := r.StartLive("slow")
 	verbtest.Write(t, r.Root, ".loops/slow/loop.config.yaml", "tier: L9\n")
-	if row := r.Row("slow"); row.State != "broken" {
+	if row := r.ShowRow("slow"); row.State != "broken" {
 		t.Errorf("slow is %s", row.State)
 	}
 	sw, err := r.Loops.Kill(t.Context(), verbtest.Ann, "slow")
@@ -64,7 +64,7 @@ func TestKillWaitsForARunWhoseDefinitionWasBrokenMeanwhile(t *testing.T) {
 
 func TestARunThatIsStoppedEndsInterruptedAndItsLoopMayRunAgain(t *testing.T) {
 	r := verbtest.New(t)
-	ended := r.Live("slow")
+	ended := r.StartLive("slow")
 	v, err := r.Runs.Stop(t.Context(), verbtest.Ann, "slow", "ann wants it")
 	if err != nil || v.State != "ended" || v.Outcome != loop.OutcomeInterrupted || v.Reason != loop.ReasonStopped || v.Detail != "ann wants it" {
 		t.Errorf("stopped = %s %s %s %q, %v", v.State, v.Outcome, v.Reason, v.Detail, err)
@@ -75,16 +75,16 @@ func TestARunThatIsStoppedEndsInterruptedAndItsLoopMayRunAgain(t *testing.T) {
 	if patch, err := r.Runs.Diff(t.Context(), "slow"); err != nil || !strings.Contains(patch.Patch, "+half") {
 		t.Errorf("kept is %q, %v", patch, err)
 	}
-	r.Define("slow", verbtest.FindsNone)
-	if v := r.Run(runs.StartRequest{Loop: "slow"}); v.N != 2 || v.Outcome != loop.OutcomeQuiet {
+	r.DefineLoop("slow", verbtest.FindsNone)
+	if v := r.RunLoop(runs.StartRequest{Loop: "slow"}); v.N != 2 || v.Outcome != loop.OutcomeQuiet {
 		t.Errorf("next = %s %s", refOf(v), v.Outcome)
 	}
 }
 
 func TestStoppingWhatHasEndedReturnsItAsItIs(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("tidy", verbtest.WritesTwo)
-	want := r.Run(runs.StartRequest{Loop: "tidy"})
+	r.DefineLoop("tidy", verbtest.WritesTwo)
+	want := r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	got, err := r.Runs.Stop(t.Context(), verbtest.Ann, "tidy#1", "too late")
 	if err != nil {
 		t.Fatal(err)
@@ -98,8 +98,8 @@ func TestStoppingWhatHasEndedReturnsItAsItIs(t *testing.T) {
 
 func TestStoppingARunWhoseHolderDiedConcludesIt(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("lost", verbtest.WritesTwo)
-	r.Fire("lost", r.Dead())
+	r.DefineLoop("lost", verbtest.WritesTwo)
+	r.InsertRun("lost", r.DeadHolder())
 	v, err := r.Runs.Stop(t.Context(), verbtest.Ann, "lost", "ann wants it")
 	if err != nil || v.State != "ended" || v.Outcome != loop.OutcomeInterrupted {
 		t.Errorf("stopped = %s %s, %v", v.State, v.Outcome, err)
@@ -118,7 +118,7 @@ func TestWhatDoesNotStopIsNamedWithItsProcessAndWhatToDo(t *testing.T) {
 		"nobody":    {loop.Holder{}, "it is queued in phase trigger, and no process holds it", "run `pawl recover`"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r.Fire(name, c.by)
+			r.InsertRun(name, c.by)
 			// The wait is over before the first look has ended, or after many.
 			for _, r.Runs.StopWait = range []time.Duration{1, 60 * time.Millisecond} {
 				_, err := r.Runs.Stop(t.Context(), verbtest.Ann, name, "ann wants it")
@@ -135,7 +135,7 @@ func TestWhatDoesNotStopIsNamedWithItsProcessAndWhatToDo(t *testing.T) {
 
 func TestWhoWaitsForARunToEndIsToldForWhichAndWhoHasIt(t *testing.T) {
 	r := verbtest.New(t)
-	r.Fire("busy", r.Self)
+	r.InsertRun("busy", r.Self)
 	r.Runs.StopWait = 2500 * time.Millisecond
 	told := make(chan string, 9)
 	ctx := waiting.With(t.Context(), func(line string) { told <- line })
@@ -154,8 +154,8 @@ func TestWhoWaitsForARunToEndIsToldForWhichAndWhoHasIt(t *testing.T) {
 
 func TestARunThatIsTakenFromAProcessElsewhereDoesNotSayThatItIsGone(t *testing.T) {
 	r := verbtest.New(t)
-	r.Fire("far", loop.Holder{PID: 7, Start: 1, Node: "far"})
-	r.Lapse()
+	r.InsertRun("far", loop.Holder{PID: 7, Start: 1, Node: "far"})
+	r.LapseLeases()
 	found, err := r.Runs.Recover(t.Context())
 	by := fmt.Sprintf("process %d on %s took the run over", r.Self.PID, r.Self.Node)
 	if err != nil || len(found) != 1 || !strings.Contains(found[0].How, "was taken over in claim (process 7 on far did not extend its lease; "+by) {
@@ -168,7 +168,7 @@ func TestARunThatIsTakenFromAProcessElsewhereDoesNotSayThatItIsGone(t *testing.T
 
 func TestWaitingForAHolderEndsWithItsCaller(t *testing.T) {
 	r := verbtest.New(t)
-	run := r.Fire("busy", r.Self)
+	run := r.InsertRun("busy", r.Self)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { // Once it is asked for, all that is left is to wait.

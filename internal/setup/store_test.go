@@ -16,11 +16,11 @@ func TestTheStoreIsNamedAlsoWhenItIsNotThere(t *testing.T) {
 	if err != nil || v.State != setup.StoreReady || v.Driver != "sqlite" || !strings.HasSuffix(v.Location, "/pawl.db") || v.Version < 1 || v.Problem != "" {
 		t.Errorf("store = %+v, %v", v, err)
 	}
-	if got := verbtest.KeysOf(verbtest.Object(t, v)); got != "driver location schema state version" {
+	if got := verbtest.KeysOf(verbtest.JSONObject(t, v)); got != "driver location schema state version" {
 		t.Errorf("keys = %s", got)
 	}
 	none := setup.StoreInfo{Schema: "pawl.store/v1", State: "none_yet"}
-	if got, err := r.Without().Setup.StoreInfo(t.Context()); err != nil || got != none {
+	if got, err := r.WithoutStore().Setup.StoreInfo(t.Context()); err != nil || got != none {
 		t.Errorf("no store = %+v, %v, want %+v", got, err, none)
 	}
 

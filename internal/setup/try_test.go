@@ -18,10 +18,10 @@ import (
 
 func TestTheGatesOfALoopAreTriedWithoutARun(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("bare", "true", "tier", "L1", "verify", "", "guard", "")
-	r.Define("broken", "nope-1", "agent", "", "agent_command", "", "verify", "exec 2>/dev/null; nope-2", "guard", "cat README.md")
-	r.Define("good", "true", "verify", "grep -q one src/a.txt", "guard", "echo checked; : >junk")
-	r.Met("u")
+	r.DefineLoop("bare", "true", "tier", "L1", "verify", "", "guard", "")
+	r.DefineLoop("broken", "nope-1", "agent", "", "agent_command", "", "verify", "exec 2>/dev/null; nope-2", "guard", "cat README.md")
+	r.DefineLoop("good", "true", "verify", "grep -q one src/a.txt", "guard", "echo checked; : >junk")
+	r.RecordMet("u")
 	for name, c := range map[string]struct {
 		loop string
 		want []setup.GateTry
@@ -53,7 +53,7 @@ func TestTheGatesOfALoopAreTriedWithoutARun(t *testing.T) {
 				if g.Obstacle != "" {
 					want = "evidence exit fix kind missing ms name obstacle pass"
 				}
-				if keys := verbtest.KeysOf(verbtest.Object(t, g)); g.MS <= 0 || keys != want {
+				if keys := verbtest.KeysOf(verbtest.JSONObject(t, g)); g.MS <= 0 || keys != want {
 					t.Errorf("%s took %v ms, has the keys %s", g.Name, g.MS, keys)
 				}
 			}
@@ -69,8 +69,8 @@ func TestTheGatesOfALoopAreTriedWithoutARun(t *testing.T) {
 
 func TestGatesThatCannotBeTriedAreRefused(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("astray", "true", "base", "mian")
-	r.Define("wrong", "true", "tier", "L9")
+	r.DefineLoop("astray", "true", "base", "mian")
+	r.DefineLoop("wrong", "true", "tier", "L9")
 	for name, c := range map[string]struct {
 		loop           string
 		exit           int
@@ -88,14 +88,14 @@ func TestGatesThatCannotBeTriedAreRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := r.Without().Setup.TryGates(t.Context(), "astray", nil); err == nil || !strings.Contains(err.Error(), "only reads") {
+	if _, err := r.WithoutStore().Setup.TryGates(t.Context(), "astray", nil); err == nil || !strings.Contains(err.Error(), "only reads") {
 		t.Errorf("without an engine = %v", err)
 	}
 }
 
 func TestATryOfGatesThatIsCanceledSaysWhatItKnows(t *testing.T) {
 	r := verbtest.New(t)
-	r.Define("slow", "true", "guard", "echo started; sleep 60")
+	r.DefineLoop("slow", "true", "guard", "echo started; sleep 60")
 	lost := errors.New("somebody pressed a key")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)

@@ -161,18 +161,18 @@ func (a *peer) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 
 func request(t *testing.T, a *peer) agent.Request {
 	t.Helper()
-	r := agenttest.Request(t, a)
+	r := agenttest.NewRequest(t, a)
 	r.Command, r.Model = "some-agent", ""
 	return r
 }
 
 func take(t *testing.T, a *peer, r agent.Request) agenttest.Turn {
 	t.Helper()
-	turn := agenttest.Take(t, acp.Driver{}, r)
+	turn := agenttest.TakeTurn(t, acp.Driver{}, r)
 	if turn.Err != nil {
 		t.Fatal(turn.Err)
 	}
-	agenttest.Holds(t, turn)
+	agenttest.CheckTurn(t, turn)
 	return turn
 }
 

@@ -86,10 +86,10 @@ func TestAProgramThatDiesInItsTurnHasCrashed(t *testing.T) {
 func TestAProgramThatTakesItsModelAsAnArgumentGetsOne(t *testing.T) {
 	dir := t.TempDir()
 	p := &player{t: t, wire: readWire(t, filepath.Join("testdata", "gemini-work.wire"), dir)}
-	r := agenttest.Request(t, p)
+	r := agenttest.NewRequest(t, p)
 	r.Dir, r.Prompt, r.Command, r.Model, r.Models.Provider = dir, p.wire.prompt, p.wire.Command, p.wire.Model, p.wire.Provider
 	r.Judge = judged(t, dir)
-	if turn := agenttest.Take(t, acp.Driver{}, r); turn.Err != nil {
+	if turn := agenttest.TakeTurn(t, acp.Driver{}, r); turn.Err != nil {
 		t.Fatal(turn.Err)
 	}
 	if got := strings.Join(p.spec.Argv, " "); got != `/bin/sh -c exec gemini --acp "$@" sh -m gemini-2.5-pro` {

@@ -128,18 +128,18 @@ func play(t *testing.T, file string, chunk int) (agenttest.Turn, string) {
 	dir := t.TempDir()
 	w := readWire(t, file, dir)
 	p := &player{t: t, wire: w, chunk: chunk}
-	r := agenttest.Request(t, p)
+	r := agenttest.NewRequest(t, p)
 	r.Dir, r.Prompt, r.Command, r.Model, r.Models.Provider = filepath.ToSlash(dir), w.prompt, w.Command, w.Model, w.Provider
 	r.Keep, r.Judge = true, judged(t, dir)
 	if w.Session != "" {
 		r.Session = &loop.Session{ID: w.Session, Turns: 1}
 	}
-	turn := agenttest.Take(t, acp.Driver{}, r)
+	turn := agenttest.TakeTurn(t, acp.Driver{}, r)
 	if turn.Err != nil {
 		t.Fatal(turn.Err)
 	}
-	agenttest.Holds(t, turn)
-	shown := agenttest.Show(turn) + fmt.Sprintf("asks %+v\n", turn.Result.Asks)
+	agenttest.CheckTurn(t, turn)
+	shown := agenttest.FormatTurn(turn) + fmt.Sprintf("asks %+v\n", turn.Result.Asks)
 	return turn, strings.ReplaceAll(shown, filepath.ToSlash(dir), "$DIR")
 }
 
@@ -155,7 +155,7 @@ func TestTheTalkWithARealProgramIsHeldAgainWordForWord(t *testing.T) {
 			if _, pieces := play(t, file, 7); pieces != whole {
 				t.Errorf("in pieces of seven bytes it is\n%s\nand whole\n%s", pieces, whole)
 			}
-			agenttest.Golden(t, filepath.Join("testdata", name+".golden"), whole)
+			agenttest.CompareGolden(t, filepath.Join("testdata", name+".golden"), whole)
 		})
 	}
 }

@@ -52,7 +52,7 @@ func serve(t *testing.T, turns ...fakemodel.Turn) (*fakemodel.Server, string) {
 // request is a turn on a tree with one file, against a model.
 func request(t *testing.T, provider, url string) agent.Request {
 	t.Helper()
-	r := agenttest.Request(t, here{})
+	r := agenttest.NewRequest(t, here{})
 	r.Models = agent.Endpoint{URL: url, Key: "no-key", Provider: provider}
 	put(t, filepath.Join(r.Dir, "main.go"), "package main\n\nfunc main() { println(1) }\n")
 	return r
@@ -82,11 +82,11 @@ var quick = Driver{Self: "pawl", backoff: time.Millisecond}
 
 func take(t *testing.T, d Driver, r agent.Request) agenttest.Turn {
 	t.Helper()
-	turn := agenttest.Take(t, d, r)
+	turn := agenttest.TakeTurn(t, d, r)
 	if turn.Err != nil {
 		t.Fatal(turn.Err)
 	}
-	agenttest.Holds(t, turn)
+	agenttest.CheckTurn(t, turn)
 	return turn
 }
 
@@ -243,7 +243,7 @@ func TestATurnThatCannotBeginSaysWhatToDo(t *testing.T) {
 	} {
 		r := request(t, anthropic, "http://127.0.0.1:1")
 		change(&r)
-		turn := agenttest.Take(t, quick, r)
+		turn := agenttest.TakeTurn(t, quick, r)
 		f, ok := errors.AsType[*loop.Fault](turn.Err)
 		if !ok || f.Fix == "" || f.Exit != loop.ExitUsage {
 			t.Errorf("%s: %v, want a fault with a fix", name, turn.Err)
@@ -252,7 +252,7 @@ func TestATurnThatCannotBeginSaysWhatToDo(t *testing.T) {
 }
 
 func TestAnExecutableThatIsNotKnownIsAnError(t *testing.T) {
-	if turn := agenttest.Take(t, Driver{}, request(t, anthropic, "http://127.0.0.1:1")); turn.Err == nil {
+	if turn := agenttest.TakeTurn(t, Driver{}, request(t, anthropic, "http://127.0.0.1:1")); turn.Err == nil {
 		t.Errorf("the turn came to %+v", turn.Result)
 	}
 }

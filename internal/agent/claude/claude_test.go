@@ -86,15 +86,15 @@ func TestEachQuestionIsAnsweredInTheProgramsWords(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := agenttest.Recorded(t, "ok", 0)
-			r := agenttest.Request(t, p)
+			p := agenttest.NewRecording(t, "ok", 0)
+			r := agenttest.NewRequest(t, p)
 			var judged []policy.Call
 			r.Judge = func(_ context.Context, call policy.Call) policy.Answer {
 				judged = append(judged, call)
 				return c.answer
 			}
-			turn := agenttest.Take(t, claude.Driver{}, r)
-			agenttest.Holds(t, turn)
+			turn := agenttest.TakeTurn(t, claude.Driver{}, r)
+			agenttest.CheckTurn(t, turn)
 			if diff := cmp.Diff(c.want, decisions(t, p)); diff != "" {
 				t.Errorf("the answers differ (-want +got):\n%s", diff)
 			}
@@ -117,13 +117,13 @@ func TestAQuestionThatNobodyKnowsIsAnsweredAllTheSame(t *testing.T) {
 		`{"type":"control_request","request_id":"q1","request":{"subtype":"hook_callback"}}` + "\n" +
 			`{"type":"control_request","request_id":"q2","request":{"subtype":"can_use_tool","tool_name":"New","input":{"a": 1}}}` + "\n" +
 			`{"type":"control_request","request_id":"q3","request":{"subtype":"can_use_tool"}}` + "\n")}
-	r := agenttest.Request(t, p)
+	r := agenttest.NewRequest(t, p)
 	var judged []policy.Call
 	r.Judge = func(_ context.Context, call policy.Call) policy.Answer {
 		judged = append(judged, call)
 		return policy.Answer{Allow: true}
 	}
-	agenttest.Take(t, claude.Driver{}, r)
+	agenttest.TakeTurn(t, claude.Driver{}, r)
 	want := []map[string]any{
 		{"type": "control_response", "response": map[string]any{"subtype": "error", "request_id": "q1", "error": "pawl does not do hook_callback"}},
 		{"type": "control_response", "response": map[string]any{
@@ -143,13 +143,13 @@ func TestAQuestionThatNobodyKnowsIsAnsweredAllTheSame(t *testing.T) {
 }
 
 func TestNobodyIsAskedBeyondTheTimeOfTheTurn(t *testing.T) {
-	r := agenttest.Request(t, agenttest.Recorded(t, "ok", 0))
+	r := agenttest.NewRequest(t, agenttest.NewRecording(t, "ok", 0))
 	r.Timeout = 50 * time.Millisecond
 	r.Judge = func(ctx context.Context, _ policy.Call) policy.Answer {
 		<-ctx.Done()
 		return policy.Answer{Words: "nobody answered"}
 	}
-	turn := agenttest.Take(t, claude.Driver{}, r)
+	turn := agenttest.TakeTurn(t, claude.Driver{}, r)
 	if i := slices.IndexFunc(turn.Events, func(e agent.Event) bool { return e.Answer.Words == "nobody answered" }); i < 0 {
 		t.Errorf("events = %+v, want the question to end", turn.Events)
 	}
@@ -158,11 +158,11 @@ func TestNobodyIsAskedBeyondTheTimeOfTheTurn(t *testing.T) {
 func TestTurnsOfAConversationAreCountedApart(t *testing.T) {
 	var session *loop.Session
 	for i, name := range []string{"session/resume-first", "session/resume-second", "session/resume-third"} {
-		p := agenttest.Recorded(t, name, 0)
-		r := agenttest.Request(t, p)
+		p := agenttest.NewRecording(t, name, 0)
+		r := agenttest.NewRequest(t, p)
 		r.Keep, r.Session = true, session
-		turn := agenttest.Take(t, claude.Driver{}, r)
-		agenttest.Holds(t, turn)
+		turn := agenttest.TakeTurn(t, claude.Driver{}, r)
+		agenttest.CheckTurn(t, turn)
 		// The model was scripted to say that each call has 1000 tokens in and 50 out,
 		// and the program's own counters say one, two and three times that.
 		one := loop.Usage{Input: 1000, Output: 50, Source: loop.UsageReported}
@@ -188,10 +188,10 @@ func TestTurnsOfAConversationAreCountedApart(t *testing.T) {
 }
 
 func TestATurnThatWasCutLeavesTheCountersOfTheOneBefore(t *testing.T) {
-	r := agenttest.Request(t, agenttest.Recorded(t, "killed", 137))
+	r := agenttest.NewRequest(t, agenttest.NewRecording(t, "killed", 137))
 	totals := []loop.ModelUsage{{Model: "claude-opus-5-5", Usage: loop.Usage{Input: 5000, Output: 500}}}
 	r.Keep, r.Session = true, &loop.Session{ID: "00000000-0000-4000-8000-000000000001", Totals: totals, Turns: 4}
-	turn := agenttest.Take(t, claude.Driver{}, r)
+	turn := agenttest.TakeTurn(t, claude.Driver{}, r)
 	want := &loop.Session{ID: "00000000-0000-4000-8000-000000000001", Totals: totals, Turns: 5}
 	if diff := cmp.Diff(want, turn.Result.Session); diff != "" {
 		t.Errorf("the session differs (-want +got):\n%s", diff)
@@ -213,11 +213,11 @@ func (s *sequence) Run(ctx context.Context, spec proc.Spec) (proc.Result, error)
 }
 
 func TestAConversationThatIsGoneIsBegunAnew(t *testing.T) {
-	s := &sequence{all: []*agenttest.Recording{agenttest.Recorded(t, "session/lost", 1), agenttest.Recorded(t, "session/resume-first", 0)}}
-	r := agenttest.Request(t, s)
+	s := &sequence{all: []*agenttest.Recording{agenttest.NewRecording(t, "session/lost", 1), agenttest.NewRecording(t, "session/resume-first", 0)}}
+	r := agenttest.NewRequest(t, s)
 	r.Keep, r.Session = true, &loop.Session{ID: "00000000-0000-4000-8000-000000000000", Turns: 3}
-	turn := agenttest.Take(t, claude.Driver{}, r)
-	agenttest.Holds(t, turn)
+	turn := agenttest.TakeTurn(t, claude.Driver{}, r)
+	agenttest.CheckTurn(t, turn)
 	if s.runs != 2 || turn.Result.Failure != nil || turn.Result.Session.Turns != 1 || turn.Result.Session.ID == r.Session.ID {
 		t.Errorf("after %d runs the result is %+v, want a conversation of its own", s.runs, turn.Result)
 	}
@@ -227,10 +227,10 @@ func TestAConversationThatIsGoneIsBegunAnew(t *testing.T) {
 }
 
 func TestTheProgramIsStartedSoThatItAsks(t *testing.T) {
-	p := agenttest.Recorded(t, "ok", 0)
-	r := agenttest.Request(t, p)
+	p := agenttest.NewRecording(t, "ok", 0)
+	r := agenttest.NewRequest(t, p)
 	r.Prompt = "/init and mind @/etc/passwd"
-	agenttest.Take(t, claude.Driver{}, r)
+	agenttest.TakeTurn(t, claude.Driver{}, r)
 	spec := p.Spec()
 	for _, want := range []string{
 		"claude", "-p", "--permission-mode=default", "--permission-prompt-tool=stdio", "--setting-sources=", "--strict-mcp-config",
@@ -256,12 +256,12 @@ func TestTheProgramIsStartedSoThatItAsks(t *testing.T) {
 
 func TestTheVendorsSearchIsOfferedOnlyWhereTheDefinitionNamesIt(t *testing.T) {
 	for _, allowed := range []bool{false, true} {
-		p := agenttest.Recorded(t, "ok", 0)
-		r := agenttest.Request(t, p)
+		p := agenttest.NewRecording(t, "ok", 0)
+		r := agenttest.NewRequest(t, p)
 		if allowed {
 			r.Tools = []loop.ModelTool{loop.ToolWebSearch}
 		}
-		agenttest.Take(t, claude.Driver{}, r)
+		agenttest.TakeTurn(t, claude.Driver{}, r)
 		if got := strings.Contains(strings.Join(p.Spec().Argv, " "), "WebSearch"); got != allowed {
 			t.Errorf("allowed %t: argv = %q", allowed, p.Spec().Argv)
 		}
@@ -269,10 +269,10 @@ func TestTheVendorsSearchIsOfferedOnlyWhereTheDefinitionNamesIt(t *testing.T) {
 }
 
 func TestWithALoginOfItsOwnNeitherKeyNorAddressIsSet(t *testing.T) {
-	p := agenttest.Recorded(t, "ok", 0)
-	r := agenttest.Request(t, p)
+	p := agenttest.NewRecording(t, "ok", 0)
+	r := agenttest.NewRequest(t, p)
 	r.Models, r.Model, r.Command = agent.Endpoint{}, "", "claude-wrapper --x"
-	agenttest.Take(t, claude.Driver{}, r)
+	agenttest.TakeTurn(t, claude.Driver{}, r)
 	for _, v := range p.Spec().Env {
 		if strings.HasPrefix(v, "ANTHROPIC_") {
 			t.Errorf("environment has %s", v)
@@ -287,10 +287,10 @@ func TestWithALoginOfItsOwnNeitherKeyNorAddressIsSet(t *testing.T) {
 
 func TestWhatToolsAndTheAgentSayIsNoFailure(t *testing.T) {
 	const limit = "API Error: 429 rate limit reached, usage limit, 401 Invalid API key, prompt is too long"
-	exec := agenttest.Recorded(t, "ok", 0)
+	exec := agenttest.NewRecording(t, "ok", 0)
 	text := strings.ReplaceAll(strings.ReplaceAll(string(exec.Stdout), `"content":"hi"`, `"content":"`+limit+`"`), "All done.", limit)
 	exec.Stdout = []byte(text)
-	turn := agenttest.Take(t, claude.Driver{}, agenttest.Request(t, exec))
+	turn := agenttest.TakeTurn(t, claude.Driver{}, agenttest.NewRequest(t, exec))
 	if turn.Result.Failure != nil || turn.Result.Message != limit {
 		t.Errorf("result = %+v, want no failure", turn.Result)
 	}
@@ -318,7 +318,7 @@ func TestAFailureIsReadFromTheFieldThatSaysMost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := strings.Replace(said, "%s", c.said, 1) + `{"type":"result",` + c.result + "}\n"
-			turn := agenttest.Take(t, claude.Driver{}, agenttest.Request(t, &agenttest.Recording{Stdout: []byte(out)}))
+			turn := agenttest.TakeTurn(t, claude.Driver{}, agenttest.NewRequest(t, &agenttest.Recording{Stdout: []byte(out)}))
 			var got loop.FailureClass
 			if turn.Result.Failure != nil {
 				got = turn.Result.Failure.Class
@@ -331,11 +331,11 @@ func TestAFailureIsReadFromTheFieldThatSaysMost(t *testing.T) {
 }
 
 func TestEffortAndServersAreOnTheCommandLine(t *testing.T) {
-	p := agenttest.Recorded(t, "ok", 0)
-	r := agenttest.Request(t, p)
+	p := agenttest.NewRecording(t, "ok", 0)
+	r := agenttest.NewRequest(t, p)
 	r.Effort = "max"
 	r.Servers = []loop.Server{{Name: "files", Command: "node x.js --a"}, {Name: "docs", URL: "https://mcp.example/v1"}}
-	agenttest.Take(t, claude.Driver{}, r)
+	agenttest.TakeTurn(t, claude.Driver{}, r)
 	for _, want := range []string{
 		"--effort=max", "--allowedTools=mcp__files,mcp__docs",
 		`--mcp-config={"mcpServers":{"docs":{"type":"http","url":"https://mcp.example/v1"},"files":{"args":["-c","exec node x.js --a"],"command":"/bin/sh","type":"stdio"}}}`,

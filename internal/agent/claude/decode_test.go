@@ -40,7 +40,7 @@ func TestEveryToolIsSaidInTheWordsOfPolicies(t *testing.T) {
 
 // FuzzLine feeds whatever a program may print.
 func FuzzLine(f *testing.F) {
-	agenttest.Seeds(f, "*.jsonl", "session/*.jsonl")
+	agenttest.AddSeeds(f, "*.jsonl", "session/*.jsonl")
 	f.Fuzz(func(t *testing.T, text []byte) {
 		in := new(agent.Input)
 		questions := 0

@@ -54,9 +54,9 @@ const (
 )
 
 func TestATurnIsBegunSoThatItAsks(t *testing.T) {
-	p := agenttest.Recorded(t, "ok", 0)
-	r := agenttest.Request(t, p)
-	agenttest.Take(t, codex.Driver{}, r)
+	p := agenttest.NewRecording(t, "ok", 0)
+	r := agenttest.NewRequest(t, p)
+	agenttest.TakeTurn(t, codex.Driver{}, r)
 	want := []object{
 		{"id": 1.0, "method": "initialize", "params": object{"clientInfo": object{"name": "pawl", "title": "pawl", "version": "1"}}},
 		{"method": "initialized"},
@@ -116,15 +116,15 @@ func TestEachQuestionIsJudgedOnAllThatItAsks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := agenttest.Recorded(t, "denied", 0)
-			r := agenttest.Request(t, p)
+			p := agenttest.NewRecording(t, "denied", 0)
+			r := agenttest.NewRequest(t, p)
 			var judged []policy.Call
 			r.Judge = func(_ context.Context, call policy.Call) policy.Answer {
 				judged = append(judged, call)
 				return c.answer
 			}
-			turn := agenttest.Take(t, codex.Driver{}, r)
-			agenttest.Holds(t, turn)
+			turn := agenttest.TakeTurn(t, codex.Driver{}, r)
+			agenttest.CheckTurn(t, turn)
 			if diff := cmp.Diff(c.want, said(t, p)[4:]); diff != "" {
 				t.Errorf("the answers differ (-want +got):\n%s", diff)
 			}
@@ -145,12 +145,12 @@ func TestEachQuestionIsJudgedOnAllThatItAsks(t *testing.T) {
 func TestAQuestionThatNobodyKnowsIsAnsweredAllTheSame(t *testing.T) {
 	p := &agenttest.Recording{Stdout: []byte(`{"id":"a","method":"item/tool/requestUserInput","params":{}}` + "\n" +
 		`{"id":7,"method":"item/permissions/requestApproval","params":{"permissions":{"network":{"enabled":true}}}}` + "\n")}
-	r := agenttest.Request(t, p)
+	r := agenttest.NewRequest(t, p)
 	r.Judge = func(context.Context, policy.Call) policy.Answer {
 		t.Error("neither is for a policy")
 		return policy.Answer{Allow: true}
 	}
-	agenttest.Take(t, codex.Driver{}, r)
+	agenttest.TakeTurn(t, codex.Driver{}, r)
 	want := []object{
 		{"id": "a", "error": object{"code": -32601.0, "message": "pawl does not do item/tool/requestUserInput"}},
 		{"id": 7.0, "result": object{"permissions": object{}, "scope": "turn"}},
@@ -163,10 +163,10 @@ func TestAQuestionThatNobodyKnowsIsAnsweredAllTheSame(t *testing.T) {
 func TestTurnsOfAConversationAreCountedApart(t *testing.T) {
 	var session *loop.Session
 	for i, recording := range []string{"session/resume-first", "session/resume-second", "session/resume-third"} {
-		r := agenttest.Request(t, agenttest.Recorded(t, recording, 0))
+		r := agenttest.NewRequest(t, agenttest.NewRecording(t, recording, 0))
 		r.Keep, r.Session = true, session
-		turn := agenttest.Take(t, codex.Driver{}, r)
-		agenttest.Holds(t, turn)
+		turn := agenttest.TakeTurn(t, codex.Driver{}, r)
+		agenttest.CheckTurn(t, turn)
 		// The model was scripted to say that each call has 1000 tokens in and 50 out,
 		// and the program's own counters say one, two and three times that.
 		one := loop.Usage{Input: 1000, Output: 50, Source: loop.UsageReported}
@@ -181,20 +181,20 @@ func TestTurnsOfAConversationAreCountedApart(t *testing.T) {
 }
 
 func TestTheCountersOfAConversationAreThoseThatTheProgramTellsFirst(t *testing.T) {
-	r := agenttest.Request(t, agenttest.Recorded(t, "session/resume-third", 0))
+	r := agenttest.NewRequest(t, agenttest.NewRecording(t, "session/resume-third", 0))
 	r.Keep, r.Session = true, &loop.Session{ID: "00000000-0000-4000-8000-000000000002", Turns: 2} // Its totals were never known.
-	turn := agenttest.Take(t, codex.Driver{}, r)
+	turn := agenttest.TakeTurn(t, codex.Driver{}, r)
 	if turn.Result.Usage.Input != 1000 || turn.Result.Usage.Output != 50 {
 		t.Errorf("usage = %+v, want that of the third call alone", turn.Result.Usage)
 	}
 }
 
 func TestAConversationThatIsGoneIsBegunAnew(t *testing.T) {
-	s := &sequence{all: []*agenttest.Recording{agenttest.Recorded(t, "session/lost", 0), agenttest.Recorded(t, "session/anew", 0)}}
-	r := agenttest.Request(t, s)
+	s := &sequence{all: []*agenttest.Recording{agenttest.NewRecording(t, "session/lost", 0), agenttest.NewRecording(t, "session/anew", 0)}}
+	r := agenttest.NewRequest(t, s)
 	r.Keep, r.Session = true, &loop.Session{ID: "00000000-0000-4000-8000-000000000009", Turns: 3}
-	turn := agenttest.Take(t, codex.Driver{}, r)
-	agenttest.Holds(t, turn)
+	turn := agenttest.TakeTurn(t, codex.Driver{}, r)
+	agenttest.CheckTurn(t, turn)
 	if s.runs != 2 || turn.Result.Failure != nil || turn.Result.Session.Turns != 1 || turn.Events[0].Kind != agent.EventRetry {
 		t.Errorf("after %d runs the result is %+v", s.runs, turn.Result)
 	}
@@ -219,8 +219,8 @@ func TestAnOlderCodexTakesNoTurnAndSaysWhatIsNeeded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &sequence{all: []*agenttest.Recording{p}}
-			turn := agenttest.Take(t, codex.Driver{}, agenttest.Request(t, s))
-			agenttest.Holds(t, turn)
+			turn := agenttest.TakeTurn(t, codex.Driver{}, agenttest.NewRequest(t, s))
+			agenttest.CheckTurn(t, turn)
 			if f := turn.Result.Failure; s.runs != 1 || f == nil || !strings.Contains(f.Text, "npm install -g @openai/codex") {
 				t.Errorf("after %d runs the failure is %+v, want what to install", s.runs, f)
 			}
@@ -229,8 +229,8 @@ func TestAnOlderCodexTakesNoTurnAndSaysWhatIsNeeded(t *testing.T) {
 }
 
 func TestAProgramThatIsNotThereIsTriedOnce(t *testing.T) {
-	s := &sequence{all: []*agenttest.Recording{agenttest.Recorded(t, "missing", 127)}}
-	if turn := agenttest.Take(t, codex.Driver{}, agenttest.Request(t, s)); s.runs != 1 || turn.Result.Failure.Class != loop.FailureCrash {
+	s := &sequence{all: []*agenttest.Recording{agenttest.NewRecording(t, "missing", 127)}}
+	if turn := agenttest.TakeTurn(t, codex.Driver{}, agenttest.NewRequest(t, s)); s.runs != 1 || turn.Result.Failure.Class != loop.FailureCrash {
 		t.Errorf("after %d runs the result is %+v", s.runs, turn.Result)
 	}
 }
@@ -242,9 +242,9 @@ func TestTheVendorsToolsAreSwitchedOnByTheDefinitionOnly(t *testing.T) {
 		"image_generation = false": {loop.ToolWebSearch},
 		"image_generation = true":  {loop.ToolImages},
 	} {
-		r := agenttest.Request(t, agenttest.Recorded(t, "ok", 0))
+		r := agenttest.NewRequest(t, agenttest.NewRecording(t, "ok", 0))
 		r.Tools = tools
-		agenttest.Take(t, codex.Driver{}, r)
+		agenttest.TakeTurn(t, codex.Driver{}, r)
 		text, err := r.Home.Read(".codex/config.toml")
 		if err != nil || !strings.Contains(string(text), want+"\n") {
 			t.Errorf("%v, %v: want %s in\n%s", tools, err, want, text)
@@ -266,11 +266,11 @@ func TestTheConfigurationIsPawlsOwn(t *testing.T) {
 		"with a login of its own": {agent.Endpoint{}, []string{"check_for_update_on_startup = false", "plugins = false"}, []string{"model_provider", "PAWL_MODEL_KEY"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := agenttest.Recorded(t, "ok", 0)
-			r := agenttest.Request(t, p)
+			p := agenttest.NewRecording(t, "ok", 0)
+			r := agenttest.NewRequest(t, p)
 			r.Models, r.Effort = c.models, "high"
 			r.Servers = []loop.Server{{Name: "files", Command: "node x.js --a"}, {Name: "docs", URL: "https://mcp.example/v1"}}
-			agenttest.Take(t, codex.Driver{}, r)
+			agenttest.TakeTurn(t, codex.Driver{}, r)
 			text, err := r.Home.Read(".codex/config.toml")
 			if err != nil {
 				t.Fatal(err)
@@ -300,28 +300,28 @@ func TestTheConfigurationIsPawlsOwn(t *testing.T) {
 
 func TestWhatToolsAndTheAgentSayIsNoFailure(t *testing.T) {
 	const limit = "You've hit your usage limit. unexpected status 401, last status: 429, ran out of room in the model's context window"
-	exec := agenttest.Recorded(t, "ok", 0)
+	exec := agenttest.NewRecording(t, "ok", 0)
 	text := strings.ReplaceAll(strings.ReplaceAll(string(exec.Stdout), `"aggregatedOutput":"hi\n"`, `"aggregatedOutput":"`+limit+`"`), "All done.", limit)
 	exec.Stdout = []byte(text)
-	turn := agenttest.Take(t, codex.Driver{}, agenttest.Request(t, exec))
+	turn := agenttest.TakeTurn(t, codex.Driver{}, agenttest.NewRequest(t, exec))
 	if turn.Result.Failure != nil || turn.Result.Message != limit {
 		t.Errorf("result = %+v, want no failure", turn.Result)
 	}
 }
 
 func TestATurnThatRanOutOfTimeWhileItsAccountWasLimitedIsNoHang(t *testing.T) {
-	p := agenttest.Recorded(t, "long-retry", 0)
+	p := agenttest.NewRecording(t, "long-retry", 0)
 	p.Ended = proc.TimedOut
-	turn := agenttest.Take(t, codex.Driver{}, agenttest.Request(t, p))
+	turn := agenttest.TakeTurn(t, codex.Driver{}, agenttest.NewRequest(t, p))
 	if f := turn.Result.Failure; f == nil || f.Class != loop.FailureRateLimit || f.Status != 429 || turn.Result.Ended != proc.TimedOut {
 		t.Errorf("result = %+v, %+v", turn.Result, f)
 	}
 }
 
 func TestAnErrorThatTheProgramDoesNotOvercomeExplainsItsEnd(t *testing.T) {
-	stdout := agenttest.Recorded(t, "unauthorized", 0).Stdout
+	stdout := agenttest.NewRecording(t, "unauthorized", 0).Stdout
 	cut := strings.Index(string(stdout), `{"method":"turn/completed"`)
-	turn := agenttest.Take(t, codex.Driver{}, agenttest.Request(t, &agenttest.Recording{Stdout: stdout[:cut], Exit: 1}))
+	turn := agenttest.TakeTurn(t, codex.Driver{}, agenttest.NewRequest(t, &agenttest.Recording{Stdout: stdout[:cut], Exit: 1}))
 	if f := turn.Result.Failure; f == nil || f.Class != loop.FailureAuth || f.Status != 401 {
 		t.Errorf("failure = %+v", f)
 	}

@@ -129,7 +129,7 @@ func check(t *testing.T, d agent.Decoder, lines []byte) agent.Result {
 
 // FuzzTalk feeds whatever an app-server may print.
 func FuzzTalk(f *testing.F) {
-	agenttest.Seeds(f, "*.jsonl", "session/*.jsonl")
+	agenttest.AddSeeds(f, "*.jsonl", "session/*.jsonl")
 	f.Fuzz(func(t *testing.T, lines []byte) {
 		in := new(agent.Input)
 		questions := 0

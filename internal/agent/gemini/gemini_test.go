@@ -17,8 +17,8 @@ func TestRecordedStreamsAreReadAsTheyAre(t *testing.T) { agenttest.Replay(t, Dri
 // started is what the program is started with for a request, and its home.
 func started(t *testing.T, change func(*agent.Request)) (*agenttest.Recording, agenttest.Folder) {
 	t.Helper()
-	exec := agenttest.Recorded(t, "ok", 0)
-	r, _ := agenttest.Started(t, Driver{}, exec, func(r *agent.Request) {
+	exec := agenttest.NewRecording(t, "ok", 0)
+	r, _ := agenttest.TakeTurnWith(t, Driver{}, exec, func(r *agent.Request) {
 		r.Dir = "/srv/tree"
 		change(r)
 	})
@@ -63,7 +63,7 @@ func TestTheCommandLineSaysModelAndConversation(t *testing.T) {
 
 func TestTheEnvironmentLeadsToTheModelAndMistrustsTheTree(t *testing.T) {
 	exec, home := started(t, func(*agent.Request) {})
-	exec.Environ(t,
+	exec.WantEnviron(t,
 		"HOME="+home.Dir, "GEMINI_CLI_HOME="+home.Dir, "GEMINI_CLI_TRUST_WORKSPACE=false", "GEMINI_SANDBOX=false",
 		"GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:3129", "GEMINI_API_KEY=pawl",
 	)
@@ -146,13 +146,13 @@ func TestSettingsAreThoseOfPawlAlone(t *testing.T) {
 }
 
 func TestOnlyAKeptConversationCanGoOn(t *testing.T) {
-	r := agenttest.Request(t, agenttest.Recorded(t, "resume2", 0))
-	if turn := agenttest.Take(t, Driver{}, r); turn.Result.Session != nil {
+	r := agenttest.NewRequest(t, agenttest.NewRecording(t, "resume2", 0))
+	if turn := agenttest.TakeTurn(t, Driver{}, r); turn.Result.Session != nil {
 		t.Errorf("a turn that is not kept has the session %+v", turn.Result.Session)
 	}
 	r.Keep, r.Session = true, &loop.Session{ID: "s-1", Turns: 1}
 	want := &loop.Session{ID: "00000000-0000-4000-8000-000000000001", Turns: 2}
-	if diff := cmp.Diff(want, agenttest.Take(t, Driver{}, r).Result.Session); diff != "" {
+	if diff := cmp.Diff(want, agenttest.TakeTurn(t, Driver{}, r).Result.Session); diff != "" {
 		t.Errorf("session (-want +got):\n%s", diff)
 	}
 }
@@ -166,7 +166,7 @@ func TestWordsOfATreeAreNoFailure(t *testing.T) {
 		`{"type":"result","status":"success","stats":{"models":{"m":{"total_tokens":3,"input_tokens":2,"output_tokens":1,"cached":0}}}}`,
 	}, "\n") + "\n"
 	exec := &agenttest.Recording{Stdout: []byte(stdout), Stderr: []byte("Error when talking to Gemini API Full report available at: x TerminalQuotaError: y\n")}
-	if turn := agenttest.Take(t, Driver{}, agenttest.Request(t, exec)); turn.Result.Failure != nil {
+	if turn := agenttest.TakeTurn(t, Driver{}, agenttest.NewRequest(t, exec)); turn.Result.Failure != nil {
 		t.Errorf("the turn failed: %+v", turn.Result.Failure)
 	}
 }
@@ -202,7 +202,7 @@ func FuzzAnyLinesAreReadWithoutBreakingAPromise(f *testing.F) { agenttest.Fuzz(f
 
 func TestAPathBehindAnAtIsNotReplacedByAFile(t *testing.T) {
 	rec := &agenttest.Recording{Stdout: []byte("{}\n")}
-	agenttest.Started(t, Driver{}, rec, func(r *agent.Request) { r.Prompt = "mind @AGENTS.md and a@b" })
+	agenttest.TakeTurnWith(t, Driver{}, rec, func(r *agent.Request) { r.Prompt = "mind @AGENTS.md and a@b" })
 	if got := rec.Input(); got != `mind \@AGENTS.md and a\@b` {
 		t.Errorf("standard input is %q", got)
 	}

@@ -29,8 +29,8 @@ func FuzzNoOutputBreaksATurn(f *testing.F) { agenttest.Fuzz(f, goose.Driver{}) }
 func take(t *testing.T, stdout string, change func(*agent.Request)) (*agenttest.Recording, agent.Request, agenttest.Turn) {
 	t.Helper()
 	rec := &agenttest.Recording{Stdout: []byte(stdout)}
-	r, turn := agenttest.Started(t, goose.Driver{}, rec, change)
-	agenttest.Holds(t, turn)
+	r, turn := agenttest.TakeTurnWith(t, goose.Driver{}, rec, change)
+	agenttest.CheckTurn(t, turn)
 	return rec, r, turn
 }
 
@@ -130,14 +130,14 @@ func TestEverythingOfTheProgramLiesInItsHome(t *testing.T) {
 
 func TestTheModelIsReachedThroughTheEndpointAlone(t *testing.T) {
 	rec, _, _ := take(t, finished, func(r *agent.Request) { r.Models.Provider = "anthropic" })
-	rec.Environ(t, "GOOSE_PROVIDER=anthropic", "ANTHROPIC_HOST=http://127.0.0.1:3129", "ANTHROPIC_API_KEY=pawl")
+	rec.WantEnviron(t, "GOOSE_PROVIDER=anthropic", "ANTHROPIC_HOST=http://127.0.0.1:3129", "ANTHROPIC_API_KEY=pawl")
 	rec, _, _ = take(t, finished, func(r *agent.Request) { r.Models = agent.Endpoint{} })
 	if i := slices.IndexFunc(rec.Spec().Env, func(v string) bool { return strings.Contains(v, "_HOST=") || strings.Contains(v, "_KEY=") }); i >= 0 {
 		t.Errorf("with the login in the home, %s is set", rec.Spec().Env[i])
 	}
-	r := agenttest.Request(t, &agenttest.Recording{})
+	r := agenttest.NewRequest(t, &agenttest.Recording{})
 	r.Models.Provider = "other"
-	if turn := agenttest.Take(t, goose.Driver{}, r); turn.Err == nil || !strings.Contains(turn.Err.Error(), `"other"`) {
+	if turn := agenttest.TakeTurn(t, goose.Driver{}, r); turn.Err == nil || !strings.Contains(turn.Err.Error(), `"other"`) {
 		t.Errorf("a provider that is unknown gives %v", turn.Err)
 	}
 }
@@ -145,7 +145,7 @@ func TestTheModelIsReachedThroughTheEndpointAlone(t *testing.T) {
 func TestATurnThatIsCutShortIsEstimated(t *testing.T) {
 	said, _, _ := strings.Cut(finished, `{"type":"complete"`)
 	rec := &agenttest.Recording{Stdout: []byte(said), Exit: 143, Ended: proc.TimedOut}
-	turn := agenttest.Take(t, goose.Driver{}, agenttest.Request(t, rec))
+	turn := agenttest.TakeTurn(t, goose.Driver{}, agenttest.NewRequest(t, rec))
 	if u := turn.Result.Usage; u.Source != loop.UsageEstimated || u.Zero() {
 		t.Errorf("usage is %+v, want an estimate", u)
 	}

@@ -56,8 +56,8 @@ func TestErrorsHaveTheClassOfTheirNameAndStatus(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			turn := agenttest.Take(t, opencode.Driver{}, agenttest.Request(t, &agenttest.Recording{Stdout: append(line, '\n'), Exit: 1}))
-			agenttest.Holds(t, turn)
+			turn := agenttest.TakeTurn(t, opencode.Driver{}, agenttest.NewRequest(t, &agenttest.Recording{Stdout: append(line, '\n'), Exit: 1}))
+			agenttest.CheckTurn(t, turn)
 			f := turn.Result.Failure
 			if f == nil {
 				t.Fatal("there is no failure")
@@ -86,8 +86,8 @@ func TestAConversationThatWasShortenedIsNoFailure(t *testing.T) {
 		"it outgrew the model for ever": {overflow + summary + overflow + summary + overflow + summary + finished, loop.FailureOverflow, "Summary."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			turn := agenttest.Take(t, opencode.Driver{}, agenttest.Request(t, &agenttest.Recording{Stdout: []byte(c.stdout), Exit: 1}))
-			agenttest.Holds(t, turn)
+			turn := agenttest.TakeTurn(t, opencode.Driver{}, agenttest.NewRequest(t, &agenttest.Recording{Stdout: []byte(c.stdout), Exit: 1}))
+			agenttest.CheckTurn(t, turn)
 			var class loop.FailureClass
 			if f := turn.Result.Failure; f != nil {
 				class = f.Class

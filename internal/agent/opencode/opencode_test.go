@@ -29,7 +29,7 @@ func FuzzNoOutputBreaksATurn(f *testing.F) { agenttest.Fuzz(f, opencode.Driver{}
 func start(t *testing.T, change func(*agent.Request)) (*agenttest.Recording, agent.Request, agenttest.Turn) {
 	t.Helper()
 	rec := &agenttest.Recording{Stdout: []byte(finished)}
-	r, turn := agenttest.Started(t, opencode.Driver{}, rec, func(r *agent.Request) {
+	r, turn := agenttest.TakeTurnWith(t, opencode.Driver{}, rec, func(r *agent.Request) {
 		r.Dir = "/tree"
 		change(r)
 	})
@@ -172,9 +172,9 @@ func TestTheModelIsReachedThroughTheEndpointAlone(t *testing.T) {
 	if c := settingsJSON(t, func(r *agent.Request) { r.Models = agent.Endpoint{} }); c.Provider != nil || c.Enabled != nil {
 		t.Errorf("with the login in the home, providers are %v %v, want the program's own", c.Enabled, c.Provider)
 	}
-	r := agenttest.Request(t, &agenttest.Recording{})
+	r := agenttest.NewRequest(t, &agenttest.Recording{})
 	r.Models.Provider = "other"
-	if turn := agenttest.Take(t, opencode.Driver{}, r); turn.Err == nil || !strings.Contains(turn.Err.Error(), `"other"`) {
+	if turn := agenttest.TakeTurn(t, opencode.Driver{}, r); turn.Err == nil || !strings.Contains(turn.Err.Error(), `"other"`) {
 		t.Errorf("a provider that is unknown gives %v", turn.Err)
 	}
 }
@@ -252,7 +252,7 @@ func TestTokensAreCountedOnce(t *testing.T) {
 func TestACallThatWasCutIsEstimated(t *testing.T) {
 	step := strings.ReplaceAll(finished, `"stop"`, `"tool-calls"`)
 	rec := &agenttest.Recording{Stdout: []byte(step), Exit: 143, Ended: proc.TimedOut}
-	turn := agenttest.Take(t, opencode.Driver{}, agenttest.Request(t, rec))
+	turn := agenttest.TakeTurn(t, opencode.Driver{}, agenttest.NewRequest(t, rec))
 	// The step has 10 + 5 + 4 of input and 5 of output; the next has all of that for its input.
 	want := loop.Usage{Input: 10 + 24, Output: 5 + 1, CacheRead: 5, CacheWrite: 4, Source: loop.UsageEstimated}
 	if turn.Result.Usage != want || turn.Result.Models[0].Usage != want {
@@ -267,7 +267,7 @@ func TestAnEndWithoutAnAnswerIsNone(t *testing.T) {
 		"a step is still going": finished + `{"type":"step_start","sessionID":"ses_1","part":{}}` + "\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			turn := agenttest.Take(t, opencode.Driver{}, agenttest.Request(t, &agenttest.Recording{Stdout: []byte(stdout)}))
+			turn := agenttest.TakeTurn(t, opencode.Driver{}, agenttest.NewRequest(t, &agenttest.Recording{Stdout: []byte(stdout)}))
 			if f := turn.Result.Failure; f == nil || f.Class != loop.FailureMalformed {
 				t.Errorf("the failure is %+v, want %s", f, loop.FailureMalformed)
 			}

@@ -19,8 +19,8 @@ func TestRecordedStreamsAreReadAsTheyAre(t *testing.T) { agenttest.Replay(t, Dri
 // started is what the program is started with for a request, and its home.
 func started(t *testing.T, change func(*agent.Request)) (*agenttest.Recording, agenttest.Folder) {
 	t.Helper()
-	exec := agenttest.Recorded(t, "ok", 0)
-	r, _ := agenttest.Started(t, Driver{}, exec, change)
+	exec := agenttest.NewRecording(t, "ok", 0)
+	r, _ := agenttest.TakeTurnWith(t, Driver{}, exec, change)
 	return exec, r.Home.(agenttest.Folder)
 }
 
@@ -68,7 +68,7 @@ func TestTheCommandLineSaysModelAndConversation(t *testing.T) {
 
 func TestTheEnvironmentLeadsToTheModel(t *testing.T) {
 	exec, home := started(t, func(*agent.Request) {})
-	exec.Environ(t,
+	exec.WantEnviron(t,
 		"HOME="+home.Dir, "QWEN_HOME="+home.Dir+"/.qwen", "QWEN_SANDBOX=false",
 		"OPENAI_BASE_URL=http://127.0.0.1:3129/v1", "OPENAI_API_KEY=pawl", "OPENAI_MODEL=model-1",
 	)
@@ -143,9 +143,9 @@ func TestAConversationThatGoesOnCountsEachTokenOnce(t *testing.T) {
 		{"resume2", usage(700, 30), usage(2100, 90)},
 		{"resume3", usage(700, 30), usage(2800, 120)},
 	} {
-		r := agenttest.Request(t, agenttest.Recorded(t, tc.name, 0))
+		r := agenttest.NewRequest(t, agenttest.NewRecording(t, tc.name, 0))
 		r.Keep, r.Session = true, session
-		got := agenttest.Take(t, Driver{}, r).Result
+		got := agenttest.TakeTurn(t, Driver{}, r).Result
 		if diff := cmp.Diff(tc.turn, got.Usage); diff != "" {
 			t.Errorf("%s used (-want +got):\n%s", tc.name, diff)
 		}
@@ -163,27 +163,27 @@ func TestAConversationThatGoesOnCountsEachTokenOnce(t *testing.T) {
 }
 
 func TestAConversationWhosePastIsUnknownIsNotCountedAgain(t *testing.T) {
-	r := agenttest.Request(t, agenttest.Recorded(t, "resume3", 0))
+	r := agenttest.NewRequest(t, agenttest.NewRecording(t, "resume3", 0))
 	r.Keep, r.Session = true, &loop.Session{ID: "s-1", Turns: 2}
-	if diff := cmp.Diff(usage(700, 30), agenttest.Take(t, Driver{}, r).Result.Usage); diff != "" {
+	if diff := cmp.Diff(usage(700, 30), agenttest.TakeTurn(t, Driver{}, r).Result.Usage); diff != "" {
 		t.Errorf("used (-want +got):\n%s", diff)
 	}
 }
 
 func TestATurnThatWasKilledGoesOnCounting(t *testing.T) {
-	killed := agenttest.Recorded(t, "kill9", 137)
+	killed := agenttest.NewRecording(t, "kill9", 137)
 	killed.Ended = proc.Signaled
-	r := agenttest.Request(t, killed)
+	r := agenttest.NewRequest(t, killed)
 	r.Keep, r.Session = true, &loop.Session{ID: "s-1", Turns: 1, Totals: []loop.ModelUsage{{Model: "m", Usage: usage(100, 10)}}}
-	got := agenttest.Take(t, Driver{}, r).Result.Session
+	got := agenttest.TakeTurn(t, Driver{}, r).Result.Session
 	if diff := cmp.Diff(usage(1100, 60), got.Totals[0].Usage); diff != "" {
 		t.Errorf("totals (-want +got):\n%s", diff)
 	}
 }
 
 func TestOnlyAKeptConversationCanGoOn(t *testing.T) {
-	r := agenttest.Request(t, agenttest.Recorded(t, "ok", 0))
-	if turn := agenttest.Take(t, Driver{}, r); turn.Result.Session != nil {
+	r := agenttest.NewRequest(t, agenttest.NewRecording(t, "ok", 0))
+	if turn := agenttest.TakeTurn(t, Driver{}, r); turn.Result.Session != nil {
 		t.Errorf("a turn that is not kept has the session %+v", turn.Result.Session)
 	}
 }
@@ -195,7 +195,7 @@ func TestWordsOfATreeAreNoFailure(t *testing.T) {
 		`{"type":"assistant","message":{"content":[{"type":"text","text":"[API Error: 401 it says]"}]}}`,
 		`{"type":"result","subtype":"success","is_error":false,"usage":{"input_tokens":2,"output_tokens":1}}`,
 	}, "\n") + "\n"
-	if turn := agenttest.Take(t, Driver{}, agenttest.Request(t, &agenttest.Recording{Stdout: []byte(stdout)})); turn.Result.Failure != nil {
+	if turn := agenttest.TakeTurn(t, Driver{}, agenttest.NewRequest(t, &agenttest.Recording{Stdout: []byte(stdout)})); turn.Result.Failure != nil {
 		t.Errorf("the turn failed: %+v", turn.Result.Failure)
 	}
 }
@@ -204,7 +204,7 @@ func FuzzAnyLinesAreReadWithoutBreakingAPromise(f *testing.F) { agenttest.Fuzz(f
 
 func TestAPathBehindAnAtIsNotReplacedByAFile(t *testing.T) {
 	rec := &agenttest.Recording{Stdout: []byte("{}\n")}
-	agenttest.Started(t, Driver{}, rec, func(r *agent.Request) { r.Prompt = "mind @AGENTS.md and a@b" })
+	agenttest.TakeTurnWith(t, Driver{}, rec, func(r *agent.Request) { r.Prompt = "mind @AGENTS.md and a@b" })
 	if got := rec.Input(); got != `mind \@AGENTS.md and a\@b` {
 		t.Errorf("standard input is %q", got)
 	}

@@ -56,7 +56,7 @@ func TestCandidateWritesTheTreeThatPlainGitWouldWrite(t *testing.T) {
 			b := base(t, r)
 			gittest.Run(t, dir, "rm", "-q", "old", "file")
 			gittest.Run(t, dir, "rm", "-q", "-r", "dir")
-			gittest.Write(t, dir, gittest.Odd("y"))
+			gittest.Write(t, dir, gittest.OddlyNamed("y"))
 			gittest.Write(t, dir, map[string]string{"dir": "now a file", "file/now": "a directory", "crlf": "a\r\nb\n", "empty": ""})
 			must(t, os.Symlink("../../etc/passwd", filepath.Join(dir, "link")))
 			must(t, os.Chmod(filepath.Join(dir, "run"), 0o755))

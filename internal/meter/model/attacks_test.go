@@ -26,7 +26,7 @@ func chatStream(usage string, texts ...string) string {
 	if usage != "" {
 		list = append(list, fmt.Sprintf(`{"model":"m","choices":[],"usage":%s}`, usage))
 	}
-	return modelcalls.Events(false, append(list, "[DONE]")...)
+	return modelcalls.EventStream(false, append(list, "[DONE]")...)
 }
 
 const askChat = `{"model":"m","stream":true,"max_tokens":5000,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hello"}]}`
@@ -34,7 +34,7 @@ const askChat = `{"model":"m","stream":true,"max_tokens":5000,"stream_options":{
 func TestAttack095OneTokenIsReportedForAHundredThousand(t *testing.T) {
 	text := strings.Repeat("four score and seven years ago ", 13000) // About 100,000 tokens.
 	lies := map[string]struct{ provider, path, ask, answer string }{
-		"Messages, stream": {modelapi.Anthropic, "/v1/messages", `{"model":"m","max_tokens":64000,"stream":true}`, modelcalls.Events(
+		"Messages, stream": {modelapi.Anthropic, "/v1/messages", `{"model":"m","max_tokens":64000,"stream":true}`, modelcalls.EventStream(
 			true,
 			`{"type":"message_start","message":{"model":"m","usage":{"input_tokens":9,"output_tokens":1}}}`,
 			fmt.Sprintf(`{"type":"content_block_delta","delta":{"type":"text_delta","text":%q}}`, text),
@@ -44,17 +44,17 @@ func TestAttack095OneTokenIsReportedForAHundredThousand(t *testing.T) {
 			`{"model":"m","content":[{"type":"text","text":%q}],"usage":{"input_tokens":9,"output_tokens":1}}`, text,
 		)},
 		"Chat": {modelapi.OpenAI, "/v1/chat/completions", askChat, chatStream(`{"prompt_tokens":9,"completion_tokens":1}`, text)},
-		"Responses": {modelapi.OpenAI, "/v1/responses", `{"model":"m","stream":true}`, modelcalls.Events(
+		"Responses": {modelapi.OpenAI, "/v1/responses", `{"model":"m","stream":true}`, modelcalls.EventStream(
 			true,
 			fmt.Sprintf(`{"type":"response.output_text.delta","delta":%q}`, text),
 			`{"type":"response.completed","response":{"model":"m","usage":{"input_tokens":9,"output_tokens":1}}}`,
 		)},
-		"Responses, only finished items": {modelapi.OpenAI, "/v1/responses", `{"model":"m","stream":true}`, modelcalls.Events(
+		"Responses, only finished items": {modelapi.OpenAI, "/v1/responses", `{"model":"m","stream":true}`, modelcalls.EventStream(
 			true,
 			fmt.Sprintf(`{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":%q}]}}`, text),
 			`{"type":"response.completed","response":{"model":"m","usage":{"input_tokens":9,"output_tokens":1}}}`,
 		)},
-		"Gemini": {modelapi.Gemini, "/v1beta/models/m:streamGenerateContent?alt=sse", `{"contents":[]}`, modelcalls.Events(
+		"Gemini": {modelapi.Gemini, "/v1beta/models/m:streamGenerateContent?alt=sse", `{"contents":[]}`, modelcalls.EventStream(
 			false,
 			fmt.Sprintf(`{"candidates":[{"content":{"parts":[{"text":%q}]}}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":1}}`, text),
 		)},

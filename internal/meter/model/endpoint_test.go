@@ -172,13 +172,13 @@ func TestWhoeverLeavesIsToldOfNoFailure(t *testing.T) {
 func TestAStreamIsCountedWhileItRuns(t *testing.T) {
 	proceed := make(chan struct{})
 	r := start(t, modelapi.Anthropic, func(w http.ResponseWriter, _ *http.Request) {
-		write(w, modelcalls.Events(
+		write(w, modelcalls.EventStream(
 			true, `{"type":"message_start","message":{"model":"m","usage":{"input_tokens":90,"cache_read_input_tokens":5,"output_tokens":1}}}`,
 			`{"type":"content_block_delta","delta":{"type":"text_delta","text":"123456789"}}`,
 		))
 		_ = http.NewResponseController(w).Flush()
 		<-proceed
-		_, _ = io.WriteString(w, modelcalls.Events(true, `{"type":"message_delta","usage":{"output_tokens":2}}`))
+		_, _ = io.WriteString(w, modelcalls.EventStream(true, `{"type":"message_delta","usage":{"output_tokens":2}}`))
 	})
 	resp, err := http.DefaultClient.Do(r.request(t.Context(), http.MethodPost, "/v1/messages", `{"model":"m","stream":true}`))
 	if err != nil {

@@ -20,7 +20,7 @@ type noonClock struct{}
 func (noonClock) Now() time.Time { return noon }
 
 func TestErrorsOfVendorsArePassedOnAndUnderstood(t *testing.T) {
-	for name, c := range modelcalls.Errors() {
+	for name, c := range modelcalls.ErrorAnswers() {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
 				for field := range strings.SplitSeq(c.Header, "\n") {
@@ -53,12 +53,12 @@ func TestAFailureInAStreamIsOneAndWhatAModelWritesIsNone(t *testing.T) {
 		provider, path, answer string
 		want                   loop.FailureClass
 	}{
-		"Anthropic":      {modelapi.Anthropic, "/v1/messages", modelcalls.Events(true, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), loop.FailureServer},
-		"Responses":      {modelapi.OpenAI, "/v1/responses", modelcalls.Events(true, `{"type":"response.failed","response":{"model":"m","error":{"code":"context_length_exceeded","message":"Your input exceeds"}}}`), loop.FailureOverflow},
-		"Responses, old": {modelapi.OpenAI, "/v1/responses", modelcalls.Events(true, `{"type":"error","code":"rate_limit_exceeded","message":"slow down"}`), loop.FailureRateLimit},
-		"Responses, new": {modelapi.OpenAI, "/v1/responses", modelcalls.Events(true, `{"type":"error","error":{"code":"rate_limit_exceeded","message":"slow down"}}`), loop.FailureRateLimit},
-		"Chat":           {modelapi.OpenAI, "/v1/chat/completions", modelcalls.Events(false, `{"error":{"message":"no credits","code":402,"type":"insufficient_quota"}}`), loop.FailureQuota},
-		"Gemini":         {modelapi.Gemini, "/v1beta/models/m:streamGenerateContent", modelcalls.Events(false, `{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}`), loop.FailureServer},
+		"Anthropic":      {modelapi.Anthropic, "/v1/messages", modelcalls.EventStream(true, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), loop.FailureServer},
+		"Responses":      {modelapi.OpenAI, "/v1/responses", modelcalls.EventStream(true, `{"type":"response.failed","response":{"model":"m","error":{"code":"context_length_exceeded","message":"Your input exceeds"}}}`), loop.FailureOverflow},
+		"Responses, old": {modelapi.OpenAI, "/v1/responses", modelcalls.EventStream(true, `{"type":"error","code":"rate_limit_exceeded","message":"slow down"}`), loop.FailureRateLimit},
+		"Responses, new": {modelapi.OpenAI, "/v1/responses", modelcalls.EventStream(true, `{"type":"error","error":{"code":"rate_limit_exceeded","message":"slow down"}}`), loop.FailureRateLimit},
+		"Chat":           {modelapi.OpenAI, "/v1/chat/completions", modelcalls.EventStream(false, `{"error":{"message":"no credits","code":402,"type":"insufficient_quota"}}`), loop.FailureQuota},
+		"Gemini":         {modelapi.Gemini, "/v1beta/models/m:streamGenerateContent", modelcalls.EventStream(false, `{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}`), loop.FailureServer},
 		"written by a model": {
 			modelapi.OpenAI, "/v1/chat/completions",
 			chatStream(`{"prompt_tokens":9,"completion_tokens":60}`, `{"error":{"type":"rate_limit_error"}} 429 rate limit, prompt is too long`), "",

@@ -34,7 +34,7 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestAttack081NoneOfTheVendorsOwnToolsIsAskedForByTheModelEndpoint(t *testing.T) {
-	for tool, calls := range modelcalls.Hosted() {
+	for tool, calls := range modelcalls.HostedCalls() {
 		for _, c := range calls {
 			t.Run(string(tool)+" "+c.Path+" "+c.Body, func(t *testing.T) {
 				seen := &vendor{}
@@ -248,7 +248,7 @@ func TestFeaturesAreSwitchedOnByTheListAndVendorsToolsByTheDefinition(t *testing
 
 func TestARefusedToolNeitherEndsTheTurnsModelNorCountsAsTheVendorsFailure(t *testing.T) {
 	r := start(t, modelapi.Anthropic, says(`{"model":"m","usage":{"input_tokens":1,"output_tokens":1}}`))
-	search := modelcalls.Hosted()[loop.ToolWebSearch][0]
+	search := modelcalls.HostedCalls()[loop.ToolWebSearch][0]
 	for range 5 {
 		r.post(search.Path, search.Body)
 	}

@@ -140,8 +140,8 @@ func TestACallThatIsRefusedInsideOfItsAnswerCostsNothing(t *testing.T) {
 		answer string
 		free   bool
 	}{
-		"before a word was written": {modelcalls.Events(true, refused), true},
-		"after a word was written":  {modelcalls.Events(true, `{"type":"response.output_text.delta","delta":"a word"}`, refused), false},
+		"before a word was written": {modelcalls.EventStream(true, refused), true},
+		"after a word was written":  {modelcalls.EventStream(true, `{"type":"response.output_text.delta","delta":"a word"}`, refused), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, modelapi.OpenAI, says(c.answer))

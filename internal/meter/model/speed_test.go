@@ -24,9 +24,9 @@ func BenchmarkCall(b *testing.B) {
 
 // BenchmarkStream moves a stream of small events, as fast as it goes.
 func BenchmarkStream(b *testing.B) {
-	event := modelcalls.Events(true, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"four score and"}}`)
-	answer := modelcalls.Events(true, `{"type":"message_start","message":{"model":"m","usage":{"input_tokens":9,"output_tokens":1}}}`) +
-		strings.Repeat(event, 100_000) + modelcalls.Events(true, `{"type":"message_delta","usage":{"output_tokens":400000}}`)
+	event := modelcalls.EventStream(true, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"four score and"}}`)
+	answer := modelcalls.EventStream(true, `{"type":"message_start","message":{"model":"m","usage":{"input_tokens":9,"output_tokens":1}}}`) +
+		strings.Repeat(event, 100_000) + modelcalls.EventStream(true, `{"type":"message_delta","usage":{"output_tokens":400000}}`)
 	both(b, says(answer), func(b *testing.B, ask func() int64) {
 		b.Helper()
 		b.SetBytes(int64(len(answer)))

@@ -27,14 +27,14 @@ import (
 
 var update = flag.Bool("update", false, "write what drivers make of recorded streams")
 
-// Driver is what the suite tries.
+// Driver is what the suite tests.
 type Driver interface {
 	Profile() agent.Profile
 	Turn(ctx context.Context, r agent.Request) (agent.Result, error)
 }
 
-// Recording replays what a program printed instead of starting it. It notes
-// what it was started with, and what it was told.
+// Recording replays what a program printed instead of starting it. It records how the
+// program was started, and its input.
 type Recording struct {
 	Stdout, Stderr []byte
 	Exit           int
@@ -46,7 +46,7 @@ type Recording struct {
 	input bytes.Buffer
 }
 
-// Run plays the recording.
+// Run replays the recording.
 func (p *Recording) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	p.mu.Lock()
 	p.spec = s
@@ -82,23 +82,23 @@ func (p *Recording) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	return proc.Result{Exit: p.Exit, Ended: ended, Took: time.Millisecond}, nil
 }
 
-// Spec is what the program was started with.
+// Spec returns how the program was started.
 func (p *Recording) Spec() proc.Spec {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.spec
 }
 
-// Input is what the program was told on standard input.
+// Input returns the program's standard input.
 func (p *Recording) Input() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.input.String()
 }
 
-// Recorded is a program that prints the recording testdata/name.jsonl and ends
+// NewRecording returns a program that prints the recording testdata/name.jsonl and ends
 // with the status exit.
-func Recorded(t *testing.T, name string, exit int) *Recording {
+func NewRecording(t *testing.T, name string, exit int) *Recording {
 	t.Helper()
 	stdout, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)+".jsonl"))
 	if err != nil {
@@ -107,8 +107,8 @@ func Recorded(t *testing.T, name string, exit int) *Recording {
 	return &Recording{Stdout: stdout, Exit: exit}
 }
 
-// Environ fails unless the program was started with all of these variables.
-func (p *Recording) Environ(t *testing.T, want ...string) {
+// WantEnviron fails unless the program was started with all of these variables.
+func (p *Recording) WantEnviron(t *testing.T, want ...string) {
 	t.Helper()
 	for _, kv := range want {
 		if !slices.Contains(p.Spec().Env, kv) {
@@ -137,7 +137,7 @@ func (f Folder) Read(name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(f.Dir, filepath.FromSlash(name)))
 }
 
-// Turn is everything that one turn showed.
+// Turn is everything that one turn returned and reported.
 type Turn struct {
 	Result agent.Result
 	Events []agent.Event
@@ -145,8 +145,9 @@ type Turn struct {
 	Err    error
 }
 
-// Request is one turn on exec, with a home of its own and everything allowed.
-func Request(t *testing.T, exec proc.Runner) agent.Request {
+// NewRequest returns the request of one turn on exec, with its own home and everything
+// allowed.
+func NewRequest(t *testing.T, exec proc.Runner) agent.Request {
 	t.Helper()
 	return agent.Request{
 		Purpose: "act", Prompt: "Repair what is broken.\n", Model: "model-1", Exec: exec, Dir: t.TempDir(),
@@ -158,8 +159,8 @@ func Request(t *testing.T, exec proc.Runner) agent.Request {
 	}
 }
 
-// Take lets a driver take a turn and keeps what happens.
-func Take(t *testing.T, d Driver, r agent.Request) Turn {
+// TakeTurn lets a driver take a turn and records it.
+func TakeTurn(t *testing.T, d Driver, r agent.Request) Turn {
 	t.Helper()
 	var turn Turn
 	var out strings.Builder
@@ -175,13 +176,13 @@ func Take(t *testing.T, d Driver, r agent.Request) Turn {
 	return turn
 }
 
-// Started takes a turn whose request change has changed, and returns both. A
-// driver that gives an error fails the test.
-func Started(t *testing.T, d Driver, exec proc.Runner, change func(*agent.Request)) (agent.Request, Turn) {
+// TakeTurnWith takes a turn with the request that change has changed, and returns both.
+// If the driver returns an error, the test fails.
+func TakeTurnWith(t *testing.T, d Driver, exec proc.Runner, change func(*agent.Request)) (agent.Request, Turn) {
 	t.Helper()
-	r := Request(t, exec)
+	r := NewRequest(t, exec)
 	change(&r)
-	turn := Take(t, d, r)
+	turn := TakeTurn(t, d, r)
 	if turn.Err != nil {
 		t.Fatal(turn.Err)
 	}
@@ -190,22 +191,22 @@ func Started(t *testing.T, d Driver, exec proc.Runner, change func(*agent.Reques
 
 type writer func(p []byte)
 
-// Write passes on.
+// Write calls the function.
 func (w writer) Write(p []byte) (int, error) {
 	w(p)
 	return len(p), nil
 }
 
-// how is what a recording NAME.jsonl needs beside it, in NAME.json.
+// how has the other data of a recording NAME.jsonl, from NAME.json.
 type how struct {
 	Exit   int        `json:"exit"`
 	Ended  proc.Ended `json:"ended"`
 	Stderr string     `json:"stderr"`
 }
 
-// Replay tries a driver on every recording testdata/*.jsonl, whole and in
-// pieces of seven bytes, and compares what it makes of it with NAME.golden. The
-// exit status and the like come from NAME.json, if it is there.
+// Replay tests a driver with every recording testdata/*.jsonl, whole and in pieces of
+// seven bytes, and compares the turn with NAME.golden. The exit status and similar data
+// are in NAME.json, if it exists.
 func Replay(t *testing.T, d Driver) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "*.jsonl"))
@@ -225,33 +226,32 @@ func Replay(t *testing.T, d Driver) {
 					t.Fatal(err)
 				}
 			}
-			whole := replay(t, d, stdout, h, 0)
-			if pieces := replay(t, d, stdout, h, 7); pieces != whole {
+			whole := replayTurn(t, d, stdout, h, 0)
+			if pieces := replayTurn(t, d, stdout, h, 7); pieces != whole {
 				t.Errorf("in pieces of seven bytes it is\n%s\nand whole\n%s", pieces, whole)
 			}
-			Golden(t, strings.TrimSuffix(file, ".jsonl")+".golden", whole)
+			CompareGolden(t, strings.TrimSuffix(file, ".jsonl")+".golden", whole)
 			badNumbers(t, d, stdout, h)
 		})
 	}
 }
 
-// number is a member of an object that is one, as counts are.
+// number matches a member of an object that is a number, like a count.
 var number = regexp.MustCompile(`"[A-Za-z_]+": ?([0-9]+)[],} ]`)
 
-// mostMembers is how many numbers of a recording are tried.
+// mostMembers is how many numbers of a recording are tested.
 const mostMembers = 8
 
-// badNumbers puts what is not a count in place of each of the last numbers of a
-// recording: either it did not matter, or the turn has failed or is but estimated.
-// Nothing is silently counted as less.
+// badNumbers replaces each of the last numbers of a recording by an invalid count: it has
+// no effect, or the turn fails or is only estimated. Nothing may silently count as less.
 func badNumbers(t *testing.T, d Driver, stdout []byte, h how) {
 	t.Helper()
 	take := func(text []byte) agent.Result {
-		return Take(t, d, Request(t, &Recording{Stdout: text, Stderr: []byte(h.Stderr), Exit: h.Exit, Ended: h.Ended})).Result
+		return TakeTurn(t, d, NewRequest(t, &Recording{Stdout: text, Stderr: []byte(h.Stderr), Exit: h.Exit, Ended: h.Ended})).Result
 	}
 	good := take(stdout)
 	if good.Failure != nil || d.Profile().Own {
-		return // It came to nothing; or its model is counted on the way, and never by what it says.
+		return // The turn failed; or the meter counts it, whatever the program reports.
 	}
 	members := number.FindAllSubmatchIndex(stdout, -1)
 	for _, m := range members[max(0, len(members)-mostMembers):] {
@@ -264,9 +264,9 @@ func badNumbers(t *testing.T, d Driver, stdout []byte, h how) {
 	}
 }
 
-// Golden compares what a driver makes of a recording with a file, or writes it
-// there with -update.
-func Golden(t *testing.T, file, got string) {
+// CompareGolden compares the turn of a recording with a file, or writes the file with
+// -update.
+func CompareGolden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -282,9 +282,9 @@ func Golden(t *testing.T, file, got string) {
 	}
 }
 
-// Seeds adds the recordings in testdata whose names match the patterns. One that
+// AddSeeds adds the recordings in testdata whose names match the patterns. A pattern that
 // matches nothing fails the test.
-func Seeds(f *testing.F, patterns ...string) {
+func AddSeeds(f *testing.F, patterns ...string) {
 	f.Helper()
 	for _, pattern := range patterns {
 		files, err := filepath.Glob(filepath.Join("testdata", pattern))
@@ -301,32 +301,32 @@ func Seeds(f *testing.F, patterns ...string) {
 	}
 }
 
-// Fuzz feeds a driver whatever a program might print, with the recordings
-// testdata/*.jsonl as seeds: no output breaks a promise.
+// Fuzz feeds a driver anything that a program could print, with the recordings
+// testdata/*.jsonl as seeds, and checks every turn.
 func Fuzz(f *testing.F, d Driver) {
 	f.Helper()
-	Seeds(f, "*.jsonl")
+	AddSeeds(f, "*.jsonl")
 	f.Fuzz(func(t *testing.T, stdout []byte) {
-		turn := Take(t, d, Request(t, &Recording{Stdout: stdout}))
+		turn := TakeTurn(t, d, NewRequest(t, &Recording{Stdout: stdout}))
 		if turn.Err != nil {
 			t.Fatal(turn.Err)
 		}
-		Holds(t, turn)
+		CheckTurn(t, turn)
 	})
 }
 
-func replay(t *testing.T, d Driver, stdout []byte, h how, chunk int) string {
+func replayTurn(t *testing.T, d Driver, stdout []byte, h how, chunk int) string {
 	t.Helper()
-	turn := Take(t, d, Request(t, &Recording{Stdout: stdout, Stderr: []byte(h.Stderr), Exit: h.Exit, Ended: h.Ended, Chunk: chunk}))
+	turn := TakeTurn(t, d, NewRequest(t, &Recording{Stdout: stdout, Stderr: []byte(h.Stderr), Exit: h.Exit, Ended: h.Ended, Chunk: chunk}))
 	if turn.Err != nil {
 		t.Fatal(turn.Err)
 	}
-	Holds(t, turn)
-	return Show(turn)
+	CheckTurn(t, turn)
+	return FormatTurn(turn)
 }
 
-// Show writes a turn down for a person, and for a golden file.
-func Show(turn Turn) string {
+// FormatTurn returns a turn as text, for people and golden files.
+func FormatTurn(turn Turn) string {
 	var b strings.Builder
 	for _, e := range turn.Events {
 		fmt.Fprintln(&b, eventText(e))
@@ -345,7 +345,7 @@ func Show(turn Turn) string {
 	if turn.Output != "" {
 		fmt.Fprintf(&b, "beside it %q\n", turn.Output)
 	}
-	// What only a meter counts is not written where nothing was counted.
+	// Counts of the meter are left out if they are zero.
 	return strings.ReplaceAll(b.String(), " Reasoning:0 WebSearches:0 FileSearches:0", "")
 }
 
@@ -384,8 +384,8 @@ func eventText(e agent.Event) string {
 	return text.String()
 }
 
-// Holds checks what is true of every turn of every driver.
-func Holds(t *testing.T, turn Turn) {
+// CheckTurn checks what must be true of every turn of every driver.
+func CheckTurn(t *testing.T, turn Turn) {
 	t.Helper()
 	calls := map[string]bool{}
 	for i, e := range turn.Events {

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// Run runs git in dir and returns what it printed, without space around it.
+// Run runs git in dir and returns its standard output, trimmed.
 func Run(tb testing.TB, dir string, args ...string) string {
 	tb.Helper()
 	out, err := Try(tb.Context(), dir, args...)
@@ -28,16 +28,22 @@ func Run(tb testing.TB, dir string, args ...string) string {
 	return out
 }
 
-// Try is Run for a command that may fail. The error is what git said.
+// Try is Run for a command that may fail. The error is git's standard error. Commits
+// have the dates of GIT_AUTHOR_DATE and GIT_COMMITTER_DATE, if they are set.
 func Try(ctx context.Context, dir string, args ...string) (string, error) {
+	env := []string{
+		"PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "LC_ALL=C",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost",
+	}
+	for _, name := range []string{"GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"} {
+		if date, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+date)
+		}
+	}
 	var out, stderr bytes.Buffer
 	res, err := proc.Plain{}.Run(ctx, proc.Spec{
 		Argv: append([]string{"git", "-c", "safe.directory=*", "-c", "init.defaultBranch=main"}, args...),
-		Dir:  dir,
-		Env: []string{
-			"PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "LC_ALL=C",
-			"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost",
-		},
+		Dir:  dir, Env: env,
 		Stdout: &out, Stderr: &stderr, Timeout: time.Minute, Grace: time.Second,
 	})
 	if err == nil && res.Exit != 0 {
@@ -76,7 +82,7 @@ func WriteFile(tb testing.TB, path, content string) {
 	}
 }
 
-// Counting starts processes and keeps the git verb of each.
+// Counting starts processes and records the git verb of each.
 type Counting struct {
 	mu    sync.Mutex
 	Verbs []string
@@ -85,13 +91,13 @@ type Counting struct {
 // Run starts one process, as proc.Plain does.
 func (c *Counting) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	c.mu.Lock()
-	c.Verbs = append(c.Verbs, verb(s.Argv))
+	c.Verbs = append(c.Verbs, gitVerb(s.Argv))
 	c.mu.Unlock()
 	return proc.Plain{}.Run(ctx, s)
 }
 
-// verb is the first argument that is neither an option nor the value of one.
-func verb(argv []string) string {
+// gitVerb returns the first argument that is neither an option nor the value of one.
+func gitVerb(argv []string) string {
 	for i := 1; i < len(argv); i++ {
 		if argv[i] == "-c" {
 			i++

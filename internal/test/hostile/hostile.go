@@ -12,7 +12,7 @@ import (
 // Text is one definition.
 type Text struct {
 	Text   string
-	Refuse bool // nothing can be made of it; otherwise it is read as it stands
+	Refuse bool // it must be refused; otherwise it is read as written
 }
 
 // Large is the number of bytes from which on a text is long rather than
@@ -22,7 +22,7 @@ const Large = 500_000
 // Texts are the definitions, by what is wrong with them.
 func Texts() map[string]Text {
 	return map[string]Text{
-		"an alias bomb":              {aliases(), false},
+		"an alias bomb":              {nestedAliases(), false},
 		"an anchor in itself":        {"name: &a [*a, *a]\n", false},
 		"a merge bomb":               {"a: &a {x: y}\nname: x\n" + strings.Repeat("<<: [*a, *a]\n", 400), false},
 		"deep brackets":              {"name: " + strings.Repeat("[", 100_000), true},
@@ -30,7 +30,7 @@ func Texts() map[string]Text {
 		"deep brackets behind fakes": {"name: " + strings.Repeat(`["]",`, 20_000), true},
 		"deep braces":                {"name: " + strings.Repeat("{a: ", 100_000), true},
 		"deep dashes":                {"name:\n" + strings.Repeat("- ", 100_000), true},
-		"deep indentation":           {stairs(), true},
+		"deep indentation":           {deepStairs(), true},
 		"deep question marks":        {"name: x\n" + strings.Repeat("? ", 15_000), false},
 		"many tags":                  {"name: " + strings.Repeat("!!a ", 7_500), false},
 		"many tabs":                  {"name: x" + strings.Repeat("\t", 30_000) + "y", false},
@@ -52,8 +52,8 @@ func Texts() map[string]Text {
 	}
 }
 
-// aliases is a list of ten of a list of ten, ten times over.
-func aliases() string {
+// nestedAliases returns a list of ten lists of ten items, nested ten times.
+func nestedAliases() string {
 	var b strings.Builder
 	b.WriteString("name: x\na: &a [x, x, x, x, x, x, x, x, x, x]\n")
 	for c := 'b'; c <= 'k'; c++ {
@@ -63,7 +63,7 @@ func aliases() string {
 	return b.String()
 }
 
-func stairs() string {
+func deepStairs() string {
 	var b strings.Builder
 	for i := range 200 {
 		b.WriteString(strings.Repeat(" ", i) + "a:\n")

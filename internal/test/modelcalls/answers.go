@@ -18,12 +18,11 @@ type Answer struct {
 	Want     loop.Usage
 }
 
-// Streams reports whether the answer is a stream.
-func (a Answer) Streams() bool { return !strings.HasPrefix(a.Body, "{") }
+// IsStream reports whether the answer is a stream.
+func (a Answer) IsStream() bool { return !strings.HasPrefix(a.Body, "{") }
 
-// Events writes a stream of server-sent events, with their names where the vendor
-// has such.
-func Events(named bool, data ...string) string {
+// EventStream returns a stream of server-sent events, with names if named.
+func EventStream(named bool, data ...string) string {
 	var b strings.Builder
 	for _, d := range data {
 		if _, rest, ok := strings.Cut(d, `"type":"`); ok && named {
@@ -50,7 +49,7 @@ var Answers = map[string]Answer{
 	"Anthropic Messages, stream": {
 		Provider: "anthropic", Path: "/v1/messages",
 		Ask: `{"model":"claude-sonnet-4-5","max_tokens":1024,"stream":true,"messages":[{"role":"user","content":"What is the weather?"}]}`,
-		Body: Events(
+		Body: EventStream(
 			true,
 			`{"type":"message_start","message":{"id":"msg_014p7gG3wDgGV9EUtLvnow3U","type":"message","role":"assistant","model":"claude-sonnet-4-5-20250929","stop_sequence":null,"usage":{"input_tokens":472,"output_tokens":2,"cache_creation_input_tokens":0,"cache_read_input_tokens":188086},"content":[],"stop_reason":null}}`,
 			`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
@@ -69,7 +68,7 @@ var Answers = map[string]Answer{
 	"Anthropic Messages, stream whose end counts all": {
 		Provider: "anthropic", Path: "/v1/messages?beta=true",
 		Ask: `{"model":"claude-opus-4-5","max_tokens":2048,"stream":true,"messages":[]}`,
-		Body: Events(
+		Body: EventStream(
 			true,
 			`{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-opus-4-5-20251101","content":[],"usage":{"input_tokens":2679,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":3}}}`,
 			`{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Let me solve this step by step"}}`,
@@ -93,7 +92,7 @@ var Answers = map[string]Answer{
 	"OpenAI Chat Completions, stream": {
 		Provider: "openai", Path: "/v1/chat/completions",
 		Ask: `{"model":"gpt-4o-mini","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Hello!"}]}`,
-		Body: Events(
+		Body: EventStream(
 			false,
 			`{"id":"chatcmpl-123","object":"chat.completion.chunk","created":1694268190,"model":"gpt-4o-mini","system_fingerprint":"fp_44709d6fcb","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":null}`,
 			`{"id":"chatcmpl-123","object":"chat.completion.chunk","created":1694268190,"model":"gpt-4o-mini","choices":[{"index":0,"delta":{"content":"Hello"},"logprobs":null,"finish_reason":null}],"usage":null}`,
@@ -118,7 +117,7 @@ var Answers = map[string]Answer{
 	"OpenAI Responses, stream": {
 		Provider: "openai", Path: "/v1/responses",
 		Ask: `{"model":"gpt-5.1-codex","stream":true,"input":[{"role":"user","content":"hi"}]}`,
-		Body: Events(
+		Body: EventStream(
 			true,
 			`{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","status":"in_progress","error":null,"model":"gpt-5.1-codex","output":[],"usage":null}}`,
 			`{"type":"response.reasoning_summary_text.delta","item_id":"rs_1","output_index":0,"summary_index":0,"delta":"**Thinking about it**"}`,
@@ -143,7 +142,7 @@ var Answers = map[string]Answer{
 	"Gemini streamGenerateContent": {
 		Provider: "gemini", Path: "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse",
 		Ask: `{"contents":[{"parts":[{"text":"How does AI work?"}]}],"generationConfig":{"maxOutputTokens":4096}}`,
-		Body: strings.ReplaceAll(Events(
+		Body: strings.ReplaceAll(EventStream(
 			false,
 			`{"candidates":[{"content":{"parts":[{"text":"AI works","thought":true}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":1008,"totalTokenCount":1108,"thoughtsTokenCount":100},"modelVersion":"gemini-2.5-pro"}`,
 			`{"candidates":[{"content":{"parts":[{"text":" by learning"}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":1008,"candidatesTokenCount":4,"totalTokenCount":1112,"thoughtsTokenCount":100},"modelVersion":"gemini-2.5-pro"}`,

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Noon is when the vendors of Errors answer.
+// Noon is when the vendors of ErrorAnswers answer.
 var Noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // Error is an answer that is an error, and what it means.
@@ -19,8 +19,8 @@ type Error struct {
 	Want   loop.Failure // without its status
 }
 
-// Errors are those of vendors, of servers that speak like them, and of gateways.
-func Errors() map[string]Error {
+// ErrorAnswers returns the errors of vendors, of compatible servers, and of gateways.
+func ErrorAnswers() map[string]Error {
 	in := func(d time.Duration) time.Time { return Noon.Add(d) }
 	return map[string]Error{
 		"Anthropic, no key": {

@@ -43,9 +43,8 @@ func inGemini(rest string) Call { return Call{"gemini", GeminiPath, `{` + rest +
 
 func inPart(part string) Call { return inGemini(`"contents":[{"parts":[` + part + `]}]`) }
 
-// Hosted are calls that ask a vendor for something of its own, by the tool that
-// allows them.
-func Hosted() map[loop.ModelTool][]Call {
+// HostedCalls returns calls that use tools of the vendor, by the tool that allows them.
+func HostedCalls() map[loop.ModelTool][]Call {
 	return map[loop.ModelTool][]Call{
 		loop.ToolWebSearch: {
 			inMessages(`"tools":[{"type":"web_search_20250305","name":"web_search"}],"messages":[]`),
@@ -164,9 +163,9 @@ var hostedNames = map[loop.ModelTool]struct{ messageBlocks, chatTools, items, ge
 	loop.ToolAdvisor: {"advisor_tool_result", "", "", ""},
 }
 
-// Named are calls with each other name of a vendor's tool, and with what such tools
-// leave in a conversation, by the tool that allows them.
-func Named() map[loop.ModelTool][]Call {
+// CallsByOtherNames returns calls with each other name of a vendor's tool, and with what
+// such tools leave in a conversation, by the tool that allows them.
+func CallsByOtherNames() map[loop.ModelTool][]Call {
 	all := map[loop.ModelTool][]Call{}
 	for tool, names := range hostedNames {
 		for name := range strings.FieldsSeq(names.messageBlocks) {

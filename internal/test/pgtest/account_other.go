@@ -7,13 +7,13 @@ import (
 	"os/exec"
 )
 
-// account is whom the server runs as, which only Unix lets a test choose.
+// account is the user that the server runs as. Only on Unix can a test choose it.
 type account struct{}
 
 func serverAccount() (*account, error) {
 	return nil, errors.New("the private cluster needs Unix sockets and signals; run these tests on Linux, macOS or in WSL2")
 }
 
-func (*account) own(string) error { return nil }
+func (*account) giveFile(string) error { return nil }
 
-func apart(*exec.Cmd, *account) {}
+func runAs(*exec.Cmd, *account) {}

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// account is whom the server runs as. PostgreSQL refuses to run as root; nil
-// is the user of the test process.
+// account is the user that the server runs as, because PostgreSQL refuses to run as root.
+// Nil is the user of the test process.
 type account struct{ uid, gid int }
 
 // nobody is the account that every Unix has.
@@ -35,17 +35,17 @@ func serverAccount() (*account, error) {
 	return &account{uid, gid}, errors.Join(uidErr, gidErr)
 }
 
-// own gives a file to the account.
-func (a *account) own(name string) error {
+// giveFile gives a file to the account.
+func (a *account) giveFile(name string) error {
 	if a == nil {
 		return nil
 	}
 	return os.Chown(name, a.uid, a.gid)
 }
 
-// apart has cmd run as the account, in a process group of its own: an
-// interrupt typed at the tests must reach the watchdog only by their end.
-func apart(cmd *exec.Cmd, a *account) {
+// runAs makes cmd run as the account, in its own process group: an interrupt of the tests
+// must not reach the watchdog before they have ended.
+func runAs(cmd *exec.Cmd, a *account) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if a != nil {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}

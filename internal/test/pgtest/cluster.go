@@ -14,14 +14,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// superuser owns everything in a cluster; it is trusted on the socket, which
-// only this user's processes can reach.
+// superuser owns everything in a cluster. It needs no password on the socket, which only
+// processes of this user can reach.
 const superuser = "pawl"
 
-// watchdog waits until its standard input ends, which happens when the test
-// process closes it or dies in any way. Then it ends the server at once and
-// removes the directory. The normal end takes the same path, so that it is
-// known to work.
+// watchdog waits until its standard input ends, because the test process closes it or
+// dies. Then it kills the server and removes the directory. The normal end uses it too, so
+// that it is known to work.
 const watchdog = `
 read -r _
 if read -r pid <data/postmaster.pid; then
@@ -34,7 +33,7 @@ rm -rf "$1"`
 // cluster is a running server with its directory: data/, log and the socket.
 type cluster struct {
 	dir    string
-	begin  func() (*exec.Cmd, error) // starts the server; set once there is something to start
+	begin  func() (*exec.Cmd, error) // starts the server; set when the data directory exists
 	leash  *os.File                  // the write end of the watchdog's standard input
 	guard  *exec.Cmd
 	server *os.Process
@@ -44,11 +43,11 @@ type cluster struct {
 	conn *pgx.Conn // to maintenance; made at the first use
 }
 
-// start makes a cluster and returns when it accepts connections.
-func start(settings []string) (*cluster, error) {
+// startCluster makes a cluster and returns when it accepts connections.
+func startCluster(settings []string) (*cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	p, err := find(debian, os.Getenv("PATH"))
+	p, err := findPrograms(debian, os.Getenv("PATH"))
 	if err != nil {
 		return nil, err
 	}
@@ -56,50 +55,50 @@ func start(settings []string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := guarded()
+	c, err := newGuarded()
 	if err != nil {
 		return nil, err
 	}
-	if err := c.launch(ctx, p, who, settings); err != nil {
-		return nil, errors.Join(err, c.stop())
+	if err := c.launchServer(ctx, p, who, settings); err != nil {
+		return nil, errors.Join(err, c.stopServer())
 	}
 	return c, nil
 }
 
-// guarded makes the directory of a cluster and starts its watchdog, before
-// there is anything to guard.
-func guarded() (*cluster, error) {
+// newGuarded makes the directory of a cluster and starts its watchdog, before there is
+// anything to clean up.
+func newGuarded() (*cluster, error) {
 	dir, err := os.MkdirTemp("", "pawl-pgtest-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the cluster: %w", err)
 	}
-	c, err := guard(dir)
+	c, err := startWatchdog(dir)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the watchdog of %s: %w", dir, err), os.RemoveAll(dir))
 	}
 	return c, nil
 }
 
-func guard(dir string) (*cluster, error) {
+func startWatchdog(dir string) (*cluster, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	// No context: it has to outlive everything in this process.
+	// It gets no context, because it must outlive everything in this process.
 	cmd := exec.Command("/bin/sh", "-c", watchdog, "pgtest-watchdog", dir) //nolint:noctx // It outlives every context of the tests.
 	cmd.Dir, cmd.Stdin = dir, r
-	apart(cmd, nil)
+	runAs(cmd, nil)
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, r.Close(), w.Close())
 	}
 	return &cluster{dir: dir, leash: w, guard: cmd}, r.Close()
 }
 
-func (c *cluster) launch(ctx context.Context, p programs, who *account, settings []string) error {
-	if err := who.own(c.dir); err != nil {
+func (c *cluster) launchServer(ctx context.Context, p programs, who *account, settings []string) error {
+	if err := who.giveFile(c.dir); err != nil {
 		return err
 	}
-	if err := fill(ctx, p, who, c.dir); err != nil {
+	if err := makeData(ctx, p, who, c.dir); err != nil {
 		return err
 	}
 	args := []string{
@@ -115,20 +114,20 @@ func (c *cluster) launch(ctx context.Context, p programs, who *account, settings
 			return nil, fmt.Errorf("make the log of the server: %w", err)
 		}
 		defer log.Close()
-		// No context: the watchdog ends it, and only that.
+		// It gets no context, because only the watchdog ends it.
 		cmd := exec.Command(p.postgres(), args...) //nolint:noctx // It outlives every context of the tests.
 		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = c.dir, log, log, plainEnv()
-		apart(cmd, who)
+		runAs(cmd, who)
 		if err := cmd.Start(); err != nil {
 			return nil, fmt.Errorf("start %s: %w", p.postgres(), err)
 		}
 		return cmd, nil
 	}
-	return c.serve(ctx)
+	return c.startServer(ctx)
 }
 
-// serve starts the server and returns when it answers.
-func (c *cluster) serve(ctx context.Context) error {
+// startServer starts the server and returns when it answers.
+func (c *cluster) startServer(ctx context.Context) error {
 	cmd, err := c.begin()
 	if err != nil {
 		return err
@@ -137,19 +136,19 @@ func (c *cluster) serve(ctx context.Context) error {
 	c.exited = make(chan error, 1)
 	go func(exited chan error) {
 		exited <- cmd.Wait()
-		// A pid that is free for others must not be killed later.
+		// The pid may be used again, and must not be killed later.
 		_ = os.Remove(filepath.Join(c.dir, "data", "postmaster.pid"))
 		close(exited)
 	}(c.exited)
-	return c.ready(ctx)
+	return c.waitReady(ctx)
 }
 
-// ready waits until the server answers a query, and no longer than it lives.
-func (c *cluster) ready(ctx context.Context) error {
+// waitReady waits until the server answers a query or has ended.
+func (c *cluster) waitReady(ctx context.Context) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := c.admin(ctx, "SELECT")
+		err := c.execAdmin(ctx, "SELECT")
 		if err == nil {
 			return nil
 		}
@@ -163,12 +162,12 @@ func (c *cluster) ready(ctx context.Context) error {
 	}
 }
 
-// stop ends the server, removes the directory and returns when both are done.
-func (c *cluster) stop() error {
+// stopServer ends the server, removes the directory and returns when both are done.
+func (c *cluster) stopServer() error {
 	err := errors.Join(c.leash.Close(), c.guard.Wait())
 	if c.exited != nil {
 		for range c.exited {
-			// What a server says that was told to end at once is no news.
+			// The error of a killed server is expected.
 		}
 	}
 	return err
@@ -176,7 +175,7 @@ func (c *cluster) stop() error {
 
 func (c *cluster) log() string { return filepath.Join(c.dir, "log") }
 
-// lastWords is the end of the server's log.
+// lastWords returns the end of the server's log.
 func (c *cluster) lastWords() string {
 	body, err := os.ReadFile(c.log())
 	if err != nil {
@@ -186,7 +185,7 @@ func (c *cluster) lastWords() string {
 	return strings.Join(lines[max(0, len(lines)-10):], "\n")
 }
 
-// plainEnv keeps settings of the user (PGDATA, LC_ALL) away from a cluster.
+// plainEnv returns the environment without settings of the user (PGDATA, LC_ALL).
 func plainEnv() []string {
 	return []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC"}
 }

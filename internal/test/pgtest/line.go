@@ -30,7 +30,7 @@ type Line struct {
 // Cut says where a connection is cut.
 type Cut int
 
-// The places. The zero Cut is nowhere.
+// The places. The zero Cut means that it is not cut.
 const (
 	Nowhere Cut = iota
 	Before      // the server never sees the query
@@ -65,7 +65,7 @@ func NewLine(tb testing.TB, to string) *Line {
 			if err != nil {
 				return
 			}
-			all.Go(func() { l.carry(conn) })
+			all.Go(func() { l.passOn(conn) })
 		}
 	})
 	tb.Cleanup(func() {
@@ -77,7 +77,7 @@ func NewLine(tb testing.TB, to string) *Line {
 	return l
 }
 
-// Cut ends all connections and lets none through until Mend.
+// Cut ends all connections, and refuses new ones until Mend.
 func (l *Line) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +87,7 @@ func (l *Line) Cut() {
 	}
 }
 
-// Mend lets connections through again.
+// Mend accepts connections again.
 func (l *Line) Mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,35 +100,35 @@ func (l *Line) CutFor(d time.Duration) {
 	time.AfterFunc(d, l.Mend)
 }
 
-// Watch has each simple query (begin, commit and rollback are some) shown to a
-// function, which says whether the line is cut there. A cut lasts until Mend.
+// Watch calls fn for each simple query (such as begin, commit and rollback). Fn returns
+// whether and where the line is cut. A cut lasts until Mend.
 func (l *Line) Watch(fn func(query string) Cut) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.watch = fn
 }
 
-// carry passes on what comes from a client until either side ends.
-func (l *Line) carry(client net.Conn) {
+// passOn forwards a client's data until either side ends.
+func (l *Line) passOn(client net.Conn) {
 	defer client.Close()
 	server, err := (&net.Dialer{}).DialContext(l.tb.Context(), "unix", l.server)
-	if err != nil || !l.opened(client, server) {
+	if err != nil || !l.addConns(client, server) {
 		return
 	}
-	defer l.closed(client, server)
-	muted := make(chan struct{}) // closed when what the server says is lost
+	defer l.closeConns(client, server)
+	muted := make(chan struct{}) // closed when the server's answers are to be lost
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		defer client.Close()
-		_ = answers(client, server, muted)
+		_ = passAnswers(client, server, muted)
 	}()
-	l.ask(client, server, muted)
+	l.passQueries(client, server, muted)
 	_ = server.Close()
 	<-over
 }
 
-func (l *Line) opened(conns ...net.Conn) bool {
+func (l *Line) addConns(conns ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range conns {
@@ -141,7 +141,7 @@ func (l *Line) opened(conns ...net.Conn) bool {
 	return !l.down
 }
 
-func (l *Line) closed(conns ...net.Conn) {
+func (l *Line) closeConns(conns ...net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range conns {
@@ -150,19 +150,19 @@ func (l *Line) closed(conns ...net.Conn) {
 	}
 }
 
-// ask passes on the messages of a client.
-func (l *Line) ask(client io.Reader, server net.Conn, muted chan struct{}) {
+// passQueries forwards the messages of a client.
+func (l *Line) passQueries(client io.Reader, server net.Conn, muted chan struct{}) {
 	in := bufio.NewReader(client)
 	first := true // It has no type.
 	for {
-		message, err := read(in, first)
+		message, err := readMessage(in, first)
 		if err != nil {
 			return
 		}
 		first = false
 		cut := Nowhere
 		if query, ok := bytes.CutPrefix(message, []byte("Q")); ok {
-			cut = l.seen(strings.TrimRight(string(query[4:]), "\x00"))
+			cut = l.showQuery(strings.TrimRight(string(query[4:]), "\x00"))
 		}
 		switch cut {
 		case Before:
@@ -182,7 +182,7 @@ func (l *Line) ask(client io.Reader, server net.Conn, muted chan struct{}) {
 	}
 }
 
-func (l *Line) seen(query string) Cut {
+func (l *Line) showQuery(query string) Cut {
 	l.mu.Lock()
 	watch := l.watch
 	l.mu.Unlock()
@@ -192,8 +192,8 @@ func (l *Line) seen(query string) Cut {
 	return watch(query)
 }
 
-// answers passes on what a server says, until it is muted.
-func answers(to io.Writer, from io.Reader, muted <-chan struct{}) error {
+// passAnswers forwards the answers of a server until it is muted.
+func passAnswers(to io.Writer, from io.Reader, muted <-chan struct{}) error {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
@@ -210,8 +210,8 @@ func answers(to io.Writer, from io.Reader, muted <-chan struct{}) error {
 	}
 }
 
-// read reads one message of PostgreSQL's protocol.
-func read(from *bufio.Reader, first bool) ([]byte, error) {
+// readMessage reads one message of PostgreSQL's protocol.
+func readMessage(from *bufio.Reader, first bool) ([]byte, error) {
 	head := make([]byte, 5)
 	if first {
 		head = head[:4]
@@ -224,8 +224,8 @@ func read(from *bufio.Reader, first bool) ([]byte, error) {
 	return append(head, body...), err
 }
 
-// nameIn is the database of a URL.
-func nameIn(to string) string {
+// databaseName returns the database of a URL.
+func databaseName(to string) string {
 	u, err := url.Parse(to)
 	if err != nil {
 		return to

@@ -39,35 +39,35 @@ var process struct {
 	fillErr error
 }
 
-// Main runs the tests of a package and stops the cluster, if one was started,
-// before it returns what os.Exit wants. Settings are those of the server, as
-// "fsync=off"; the defaults are durable, because what is tested is durability.
+// Main runs the tests of a package, stops the cluster if one was started, and returns the
+// status for os.Exit. Settings are those of the server, like "fsync=off"; the defaults are
+// durable, because tests test durability.
 func Main(m *testing.M, settings ...string) int {
 	process.settings = settings
 	code := m.Run()
 	if process.cluster == nil {
 		return code
 	}
-	if err := process.cluster.stop(); err != nil {
+	if err := process.cluster.stopServer(); err != nil {
 		fmt.Println("pgtest:", err)
 		return max(code, 1)
 	}
 	return code
 }
 
-// URL returns the address of a new and empty database, which is dropped when
-// the test ends, whoever is connected to it. The first call of a process
-// starts the cluster, and all others wait for it.
+// URL returns the address of a new and empty database, which is dropped when the test
+// ends, even if it has connections. The first call of a process starts the cluster, and
+// all others wait for it.
 func URL(tb testing.TB) string {
 	tb.Helper()
-	return processCluster(tb).fresh(tb, maintenance)
+	return processCluster(tb).newDatabase(tb, maintenance)
 }
 
-// processCluster starts the cluster of the process, if it does not run yet.
+// processCluster returns the cluster of the process, and starts it at the first call.
 func processCluster(tb testing.TB) *cluster {
 	tb.Helper()
 	process.start.Do(func() {
-		process.cluster, process.err = start(process.settings)
+		process.cluster, process.err = startCluster(process.settings)
 	})
 	if process.err != nil {
 		tb.Fatalf("start PostgreSQL for the tests: %v", process.err)
@@ -75,54 +75,54 @@ func processCluster(tb testing.TB) *cluster {
 	return process.cluster
 }
 
-// Copy returns the address of a new database that holds what fill made in an
-// empty one. Fill is called once in a process, by the first test that gets here,
-// and must have closed its connections when it returns; the fill of later calls
-// is ignored. The database is dropped when the test ends.
+// Copy returns the address of a copy of the database that fill made from an empty one.
+// Fill is called once in a process, by the first call, and must close its connections
+// before it returns. The fill of later calls is ignored. The copy is dropped when the test
+// ends.
 func Copy(tb testing.TB, fill func(ctx context.Context, url string) error) string {
 	tb.Helper()
 	c := processCluster(tb)
 	process.fill.Do(func() {
 		const name = "filled"
-		if process.fillErr = c.admin(tb.Context(), "CREATE DATABASE "+name+" TEMPLATE "+maintenance); process.fillErr == nil {
-			process.filled, process.fillErr = name, fill(tb.Context(), c.url(name))
+		if process.fillErr = c.execAdmin(tb.Context(), "CREATE DATABASE "+name+" TEMPLATE "+maintenance); process.fillErr == nil {
+			process.filled, process.fillErr = name, fill(tb.Context(), c.databaseURL(name))
 		}
 	})
 	if process.fillErr != nil {
 		tb.Fatalf("fill the database that tests copy: %v", process.fillErr)
 	}
-	return c.fresh(tb, process.filled)
+	return c.newDatabase(tb, process.filled)
 }
 
-// fresh makes a database for one test, as a copy of another one.
-func (c *cluster) fresh(tb testing.TB, template string) string {
+// newDatabase makes a database for one test, as a copy of another one.
+func (c *cluster) newDatabase(tb testing.TB, template string) string {
 	tb.Helper()
 	name := "t" + strconv.FormatInt(process.names.Add(1), 10)
-	if err := c.admin(tb.Context(), "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
+	if err := c.execAdmin(tb.Context(), "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
 		tb.Fatalf("create database %s: %v", name, err)
 	}
 	tb.Cleanup(func() {
 		// The context of the test has ended by now.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 		defer cancel()
-		if err := c.admin(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+		if err := c.execAdmin(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
 			tb.Errorf("drop database %s: %v", name, err)
 		}
 	})
-	return c.url(name)
+	return c.databaseURL(name)
 }
 
-// maintenance is the database that administers and is copied for each test.
-// PostgreSQL copies a database that nobody else is connected to, so one
-// connection does all, one statement at a time.
+// maintenance is the database for administration, which is copied for each test.
+// PostgreSQL copies only a database without other connections, so one connection makes all
+// statements, one at a time.
 const maintenance = "template1"
 
-// admin runs one statement that no transaction may contain.
-func (c *cluster) admin(ctx context.Context, statement string) error {
+// execAdmin runs one statement that cannot run in a transaction.
+func (c *cluster) execAdmin(ctx context.Context, statement string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.conn == nil || c.conn.IsClosed() {
-		conn, err := pgx.Connect(ctx, c.url(maintenance))
+		conn, err := pgx.Connect(ctx, c.databaseURL(maintenance))
 		if err != nil {
 			return err
 		}
@@ -132,8 +132,8 @@ func (c *cluster) admin(ctx context.Context, statement string) error {
 	return err
 }
 
-func (c *cluster) url(database string) string {
-	// All are said, because what is not comes from the user's PG… variables.
+func (c *cluster) databaseURL(database string) string {
+	// All are set, because others would come from the user's PG… variables.
 	query := url.Values{"host": {c.dir}, "port": {"5432"}, "user": {superuser}, "sslmode": {"disable"}}
 	return (&url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: query.Encode()}).String()
 }

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("PGTEST_VICTIM") == "" {
 		os.Exit(Main(m))
 	}
-	c, err := start(nil)
+	c, err := startCluster(nil)
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -105,14 +105,14 @@ func TestTheServerIsDurableAndOnNoNetwork(t *testing.T) {
 }
 
 func TestASettingOfThePackageReachesTheServer(t *testing.T) {
-	c, err := start([]string{"fsync=off"})
+	c, err := startCluster([]string{"fsync=off"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := ask(t, connect(t, c.url(maintenance)), "SHOW fsync"); got != "off" {
+	if got := ask(t, connect(t, c.databaseURL(maintenance)), "SHOW fsync"); got != "off" {
 		t.Errorf("fsync = %q, want off", got)
 	}
-	if err := c.stop(); err != nil {
+	if err := c.stopServer(); err != nil {
 		t.Fatal(err)
 	}
 	gone(t, c.dir)
@@ -120,7 +120,7 @@ func TestASettingOfThePackageReachesTheServer(t *testing.T) {
 
 func TestAServerThatCannotStartSaysWhyAndLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", shared(t))
-	_, err := start([]string{"no_such_setting=1"})
+	_, err := startCluster([]string{"no_such_setting=1"})
 	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {
 		t.Errorf("start = %v, want the server's own words", err)
 	}
@@ -217,11 +217,11 @@ func eventually(t *testing.T, what string, holds func() bool) {
 
 func BenchmarkStartAndStop(b *testing.B) {
 	for b.Loop() {
-		c, err := start(nil)
+		c, err := startCluster(nil)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := c.stop(); err != nil {
+		if err := c.stopServer(); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -11,22 +11,21 @@ import (
 	"strings"
 )
 
-// debian is where Debian keeps the programs of each major version, outside of
-// PATH.
+// debian is where Debian has the programs of each major version, outside of PATH.
 const debian = "/usr/lib/postgresql/*/bin"
 
 var errNotInstalled = errors.New("neither " + debian + " nor PATH has initdb and postgres; " +
 	"fix: sudo apt-get install postgresql (macOS: brew install postgresql@17 and put its bin in PATH)")
 
-// programs is a directory that has initdb and postgres.
+// programs is a directory with initdb and postgres.
 type programs string
 
 func (p programs) initdb() string   { return filepath.Join(string(p), "initdb") }
 func (p programs) postgres() string { return filepath.Join(string(p), "postgres") }
 
-// find returns the programs of the newest major version that matches the
-// pattern, else those in path.
-func find(pattern, path string) (programs, error) {
+// findPrograms returns the programs of the newest major version that matches the pattern,
+// or else those in path.
+func findPrograms(pattern, path string) (programs, error) {
 	dirs, err := filepath.Glob(pattern)
 	if err != nil {
 		return "", fmt.Errorf("look for PostgreSQL in %s: %w", pattern, err)
@@ -34,7 +33,7 @@ func find(pattern, path string) (programs, error) {
 	newest, best := programs(""), -1
 	for _, dir := range dirs {
 		major, err := strconv.Atoi(filepath.Base(filepath.Dir(dir)))
-		if err == nil && major > best && programs(dir).complete() {
+		if err == nil && major > best && programs(dir).isComplete() {
 			newest, best = programs(dir), major
 		}
 	}
@@ -42,16 +41,16 @@ func find(pattern, path string) (programs, error) {
 		return newest, nil
 	}
 	for _, dir := range filepath.SplitList(path) {
-		if p := resolve(dir); p.complete() {
+		if p := resolveDir(dir); p.isComplete() {
 			return p, nil
 		}
 	}
 	return "", errNotInstalled
 }
 
-// resolve follows a link to initdb: a server finds its share directory from
-// where its program really is.
-func resolve(dir string) programs {
+// resolveDir follows a link to initdb: a server finds its share directory from the real
+// path of its program.
+func resolveDir(dir string) programs {
 	name, err := filepath.EvalSymlinks(programs(dir).initdb())
 	if err != nil {
 		return programs(dir)
@@ -59,7 +58,7 @@ func resolve(dir string) programs {
 	return programs(filepath.Dir(name))
 }
 
-func (p programs) complete() bool {
+func (p programs) isComplete() bool {
 	for _, name := range []string{p.initdb(), p.postgres()} {
 		info, err := os.Stat(name)
 		if err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
@@ -69,7 +68,7 @@ func (p programs) complete() bool {
 	return true
 }
 
-// version is what postgres calls itself, fit for a file name.
+// version returns the version of postgres, in a form for a file name.
 func (p programs) version(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, p.postgres(), "--version").Output()
 	if err != nil {

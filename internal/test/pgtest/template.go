@@ -13,48 +13,47 @@ import (
 	"strings"
 )
 
-// layout changes whenever what initdb below makes does; it keeps old templates
-// from being used.
+// layout must be changed when the result of runInitdb changes, so that old templates are
+// not used.
 const layout = "2"
 
-// slim leaves one database in a new cluster. Making files is what the start
-// of a cluster costs, and each database has 300.
+// slim removes all databases but one from a new cluster. Starting a cluster is slow because
+// of its files, and each database has 300.
 const slim = `
 UPDATE pg_database SET datistemplate = false WHERE datname = 'template0';
 DROP DATABASE template0;
 DROP DATABASE postgres;
 `
 
-// fill makes dir/data, a cluster as initdb leaves it. It unpacks the template
-// that an earlier process of this user left, and otherwise runs initdb and
-// leaves one. No lock is needed: a template appears whole or not at all, and
-// two processes that make one make the same.
-func fill(ctx context.Context, p programs, who *account, dir string) error {
+// makeData makes dir/data, a new cluster. It unpacks the template of an earlier process of
+// this user, or else runs initdb and makes a template. No lock is needed: a template is
+// renamed when it is complete, and two processes make the same one.
+func makeData(ctx context.Context, p programs, who *account, dir string) error {
 	template, err := templateName(ctx, p)
 	if err != nil {
 		return err
 	}
 	if file, err := os.Open(template); err == nil {
-		err = errors.Join(unpack(file, dir, who), file.Close())
+		err = errors.Join(unpackTemplate(file, dir, who), file.Close())
 		if err == nil {
 			return nil
 		}
-		// It is damaged. What it has left in data would stop initdb.
+		// It is damaged. Files that it left in data would make initdb fail.
 		if err := errors.Join(os.Remove(template), os.RemoveAll(filepath.Join(dir, "data"))); err != nil {
 			return fmt.Errorf("clear the damaged template %s: %w", template, err)
 		}
 	}
-	if err := initdb(ctx, p, who, dir); err != nil {
+	if err := runInitdb(ctx, p, who, dir); err != nil {
 		return err
 	}
 	if template != "" {
-		// Where it cannot be kept the next process runs initdb again.
-		_ = pack(dir, template)
+		// Without a template, the next process runs initdb again.
+		_ = packTemplate(dir, template)
 	}
 	return nil
 }
 
-// templateName is where the template is kept, empty where there is no home.
+// templateName returns the path of the template, empty if there is no home.
 func templateName(ctx context.Context, p programs) (string, error) {
 	version, err := p.version(ctx)
 	if err != nil {
@@ -66,30 +65,30 @@ func templateName(ctx context.Context, p programs) (string, error) {
 	return "", nil
 }
 
-func initdb(ctx context.Context, p programs, who *account, dir string) error {
+func runInitdb(ctx context.Context, p programs, who *account, dir string) error {
 	cmd := exec.CommandContext(ctx, p.initdb(), "-D", filepath.Join(dir, "data"), "-U", superuser,
 		"--auth=trust", "--encoding=UTF8", "--locale=C", "--data-checksums", "--no-sync")
-	if err := finish(cmd, who, dir); err != nil {
+	if err := runCommand(cmd, who, dir); err != nil {
 		return err
 	}
 	cmd = exec.CommandContext(ctx, p.postgres(), "--single", "-j", "-D", filepath.Join(dir, "data"), maintenance)
 	// With -j a statement ends at a semicolon before an empty line.
 	cmd.Stdin = strings.NewReader(strings.ReplaceAll(slim, ";\n", ";\n\n"))
-	return finish(cmd, who, dir)
+	return runCommand(cmd, who, dir)
 }
 
-func finish(cmd *exec.Cmd, who *account, dir string) error {
+func runCommand(cmd *exec.Cmd, who *account, dir string) error {
 	cmd.Dir, cmd.Env = dir, plainEnv()
-	apart(cmd, who)
+	runAs(cmd, who)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("run %s: %w\n%s", cmd.Path, err, out)
 	}
 	return nil
 }
 
-// pack writes dir/data to the template, complete and on disk before it has
-// its name.
-func pack(dir, template string) error {
+// packTemplate writes dir/data to the template, which gets its name when it is complete
+// and on disk.
+func packTemplate(dir, template string) error {
 	if err := os.MkdirAll(filepath.Dir(template), 0o700); err != nil {
 		return err
 	}
@@ -97,7 +96,7 @@ func pack(dir, template string) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(archive(dir, file), file.Sync(), file.Close())
+	err = errors.Join(archiveData(dir, file), file.Sync(), file.Close())
 	if err == nil {
 		err = os.Rename(file.Name(), template)
 	}
@@ -107,7 +106,7 @@ func pack(dir, template string) error {
 	return nil
 }
 
-func archive(dir string, to io.Writer) error {
+func archiveData(dir string, to io.Writer) error {
 	w := tar.NewWriter(to)
 	root := os.DirFS(dir)
 	err := fs.WalkDir(root, "data", func(name string, entry fs.DirEntry, err error) error {
@@ -135,8 +134,8 @@ func archive(dir string, to io.Writer) error {
 	return errors.Join(err, w.Close())
 }
 
-// unpack makes dir/data from the template and gives it to the account.
-func unpack(template io.Reader, dir string, who *account) error {
+// unpackTemplate makes dir/data from the template, owned by the account.
+func unpackTemplate(template io.Reader, dir string, who *account) error {
 	r := tar.NewReader(template)
 	entries := 0
 	for ; ; entries++ {
@@ -159,12 +158,12 @@ func unpackEntry(r io.Reader, header *tar.Header, dir string, who *account) erro
 	}
 	name, mode := filepath.Join(dir, header.Name), header.FileInfo().Mode().Perm()
 	if header.Typeflag == tar.TypeDir {
-		return errors.Join(os.Mkdir(name, mode), who.own(name))
+		return errors.Join(os.Mkdir(name, mode), who.giveFile(name))
 	}
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(file, r)
-	return errors.Join(err, file.Close(), who.own(name))
+	return errors.Join(err, file.Close(), who.giveFile(name))
 }

@@ -12,7 +12,7 @@ import (
 // filled runs fill for a new cluster and returns its directory.
 func filled(t *testing.T) string {
 	t.Helper()
-	p, err := find(debian, os.Getenv("PATH"))
+	p, err := findPrograms(debian, os.Getenv("PATH"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,10 +21,10 @@ func filled(t *testing.T) string {
 		t.Fatal(err)
 	}
 	dir := shared(t)
-	if err := who.own(dir); err != nil {
+	if err := who.giveFile(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := fill(t.Context(), p, who, dir); err != nil {
+	if err := makeData(t.Context(), p, who, dir); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -54,7 +54,7 @@ func TestADamagedTemplateIsMadeAgain(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", cache)
 	t.Setenv("HOME", cache)
 	first := filled(t)
-	p, err := find(debian, os.Getenv("PATH"))
+	p, err := findPrograms(debian, os.Getenv("PATH"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,12 +108,12 @@ func TestTheNewestCompletePostgreSQLIsFound(t *testing.T) {
 		"PATH when Debian has nothing": {filepath.Join(root, "none", "*"), path, "elsewhere"},
 	}
 	for name, c := range cases {
-		got, err := find(c.pattern, c.path)
+		got, err := findPrograms(c.pattern, c.path)
 		if want := programs(filepath.Join(root, c.want)); err != nil || got != want {
 			t.Errorf("%s: find = %q, %v, want %q", name, got, err, want)
 		}
 	}
-	_, err := find(filepath.Join(root, "none", "*"), filepath.Join(root, "empty"))
+	_, err := findPrograms(filepath.Join(root, "none", "*"), filepath.Join(root, "empty"))
 	if err == nil || !strings.Contains(err.Error(), "fix: sudo apt-get install postgresql") {
 		t.Errorf("find = %v, want an error with the fix", err)
 	}

@@ -43,7 +43,7 @@ import (
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
-// Ann is who asks for changes.
+// Ann is the person who asks for changes.
 var Ann = loop.Actor{Who: "Ann", Role: loop.RoleHuman, From: "test"}
 
 // Rig is the verbs in one workspace.
@@ -124,14 +124,14 @@ func NewOn(t *testing.T, database string) *Rig {
 		Self: self, HolderState: state, Survive: proc.KillTagged, Home: home, Environ: os.Environ(),
 		Log: slog.New(slog.DiscardHandler), WatchGap: 10 * time.Millisecond,
 	})
-	return open(t, e, home, newID, lookup.Deps{
+	return joinVerbs(t, e, home, newID, lookup.Deps{
 		Store: s, Now: sys.Now, HolderState: state, Drivers: drivers,
 		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
 	}, NewRepo(t))
 }
 
-// open joins the verbs as the composition root does.
-func open(t *testing.T, e *engine.Engine, home string, newID func(string) string, d lookup.Deps, dir string) *Rig {
+// joinVerbs makes the verbs as the composition root does.
+func joinVerbs(t *testing.T, e *engine.Engine, home string, newID func(string) string, d lookup.Deps, dir string) *Rig {
 	t.Helper()
 	ws, err := lookup.Open(t.Context(), d, dir)
 	if err != nil {
@@ -146,18 +146,18 @@ func open(t *testing.T, e *engine.Engine, home string, newID func(string) string
 	return r
 }
 
-// In is the verbs of the same store in another repository.
-func (r *Rig) In(dir string) *Rig {
+// InRepo returns the verbs of the same store in another repository.
+func (r *Rig) InRepo(dir string) *Rig {
 	r.T.Helper()
-	return open(r.T, r.Engine, r.Home, r.NewID, r.Workspace.Deps, dir)
+	return joinVerbs(r.T, r.Engine, r.Home, r.NewID, r.Workspace.Deps, dir)
 }
 
-// Without is the verbs of the same workspace before there is a store.
-func (r *Rig) Without() *Rig {
+// WithoutStore returns the verbs of the same workspace before there is a store.
+func (r *Rig) WithoutStore() *Rig {
 	r.T.Helper()
 	d := r.Workspace.Deps
 	d.Store, d.Drivers = nil, nil
-	return open(r.T, nil, "", r.NewID, d, r.Root)
+	return joinVerbs(r.T, nil, "", r.NewID, d, r.Root)
 }
 
 // NewRepo makes a repository with one commit and returns its folder.
@@ -172,7 +172,7 @@ func NewRepo(t *testing.T) string {
 	return root
 }
 
-// Write writes a file, and the folders that it needs.
+// Write writes a file, with the folders that it needs.
 func Write(t *testing.T, root, name, text string) {
 	t.Helper()
 	name = filepath.Join(root, name)
@@ -181,15 +181,15 @@ func Write(t *testing.T, root, name, text string) {
 	}
 }
 
-// Exists also sees links that lead nowhere.
+// Exists reports whether a name exists, also as a link to nothing.
 func (r *Rig) Exists(name string) bool {
 	_, err := os.Lstat(filepath.Join(r.Root, name))
 	return err == nil
 }
 
-// Define writes a spine loop; keys replace those of the default, and an empty
-// value leaves the key out.
-func (r *Rig) Define(name, agent string, keys ...string) {
+// DefineLoop writes a spine loop. Keys replace those of the default, and an empty value
+// leaves the key out.
+func (r *Rig) DefineLoop(name, agent string, keys ...string) {
 	r.T.Helper()
 	lines := [][2]string{
 		{"name", name},
@@ -236,8 +236,8 @@ const (
 	FindsNone = `printf '{"outcome":"quiet"}' >"$PAWL_REPORT"`
 )
 
-// Run prepares and carries out one run of a loop.
-func (r *Rig) Run(req runs.StartRequest) runs.View {
+// RunLoop prepares and carries out one run of a loop.
+func (r *Rig) RunLoop(req runs.StartRequest) runs.View {
 	r.T.Helper()
 	p, err := r.Runs.Prepare(r.T.Context(), req)
 	if err != nil {
@@ -250,8 +250,8 @@ func (r *Rig) Run(req runs.StartRequest) runs.View {
 	return v
 }
 
-// Met records a run of the store's loop of that name, whose goal is met.
-func (r *Rig) Met(name string) loop.Run {
+// RecordMet records a run of the store's loop of that name that met its goal.
+func (r *Rig) RecordMet(name string) loop.Run {
 	r.T.Helper()
 	run, err := r.Engine.Run(r.T.Context(), r.Workspace.Target(spec.Until("true", name, []string{"src/**"})), engine.Firing{Trigger: "manual"})
 	if err != nil || run.Outcome != loop.OutcomeQuiet {
@@ -260,12 +260,12 @@ func (r *Rig) Met(name string) loop.Run {
 	return run
 }
 
-// Live defines a loop whose agent works until it is stopped, starts a run of
-// it, and returns when the agent is at work. The channel gets how it ended.
-func (r *Rig) Live(name string) <-chan runs.View {
+// StartLive defines a loop whose agent works until it is stopped, starts a run of it, and
+// returns when the agent is working. The channel gets the ended run.
+func (r *Rig) StartLive(name string) <-chan runs.View {
 	r.T.Helper()
 	mark := filepath.Join(r.T.TempDir(), "working")
-	r.Define(name, "echo half >src/a.txt; touch '"+mark+"'; exec sleep 600")
+	r.DefineLoop(name, "echo half >src/a.txt; touch '"+mark+"'; exec sleep 600")
 	p, err := r.Runs.Prepare(r.T.Context(), runs.StartRequest{Loop: name})
 	if err != nil {
 		r.T.Fatal(err)
@@ -288,15 +288,15 @@ func (r *Rig) Live(name string) <-chan runs.View {
 	}
 }
 
-// Dead is a process that was this one's predecessor under the same id.
-func (r *Rig) Dead() loop.Holder {
+// DeadHolder returns a dead process that had the same id as this one.
+func (r *Rig) DeadHolder() loop.Holder {
 	h := r.Self
 	h.Start--
 	return h
 }
 
-// Fire inserts a run that somebody holds, or that waits for one if by is zero.
-func (r *Rig) Fire(name string, by loop.Holder) (run loop.Run) {
+// InsertRun inserts a run that by holds, or that is queued if by is zero.
+func (r *Rig) InsertRun(name string, by loop.Holder) (run loop.Run) {
 	r.T.Helper()
 	def := loop.Definition{Name: name, Tier: loop.TierReport, Goal: "keep things right", AgentCommand: "true"}.WithDefaults()
 	t := r.Workspace.Target(def)
@@ -327,8 +327,8 @@ func (r *Rig) Fire(name string, by loop.Holder) (run loop.Run) {
 	return run
 }
 
-// Lapse puts the leases of all live runs into the past.
-func (r *Rig) Lapse() {
+// LapseLeases sets the leases of all live runs to the past.
+func (r *Rig) LapseLeases() {
 	r.T.Helper()
 	err := r.Store.Update(r.T.Context(), func(tx *store.Tx) error {
 		_, err := tx.SQLite().ExecContext(r.T.Context(), `UPDATE runs SET lease_until_ms = 1 WHERE state IN ('running', 'settling')`)
@@ -339,8 +339,8 @@ func (r *Rig) Lapse() {
 	}
 }
 
-// Row is a loop of the spine as it is shown.
-func (r *Rig) Row(name string) loops.Row {
+// ShowRow returns a spine loop as it is shown.
+func (r *Rig) ShowRow(name string) loops.Row {
 	r.T.Helper()
 	row, err := r.Loops.Show(r.T.Context(), loop.ProtocolSpine+":"+name)
 	if err != nil {
@@ -349,7 +349,7 @@ func (r *Rig) Row(name string) loops.Row {
 	return row
 }
 
-// Definition is that of a loop of the spine.
+// Definition returns the definition of a spine loop.
 func (r *Rig) Definition(name string) loop.Definition {
 	r.T.Helper()
 	e, err := r.Workspace.Loops.Lookup(r.T.Context(), loop.ProtocolSpine+":"+name)
@@ -359,7 +359,7 @@ func (r *Rig) Definition(name string) loop.Definition {
 	return e.Definition
 }
 
-// LoopRow is the store's row of a loop.
+// LoopRow returns the store's row of a loop.
 func (r *Rig) LoopRow(protocol, name string) (l loop.Loop) {
 	r.T.Helper()
 	err := r.Store.View(r.T.Context(), func(rd *store.Reader) (err error) {
@@ -372,8 +372,8 @@ func (r *Rig) LoopRow(protocol, name string) (l loop.Loop) {
 	return l
 }
 
-// Kills counts the links of the kill switch in a loop's audit chain.
-func (r *Rig) Kills(protocol, name string) (n int) {
+// CountKillLinks counts the links of the kill switch in a loop's audit chain.
+func (r *Rig) CountKillLinks(protocol, name string) (n int) {
 	r.T.Helper()
 	err := r.Store.View(r.T.Context(), func(rd *store.Reader) error {
 		links, err := rd.Chain(r.T.Context(), catalog.LoopID(r.Workspace.ID, protocol, name))
@@ -390,7 +390,7 @@ func (r *Rig) Kills(protocol, name string) (n int) {
 	return n
 }
 
-// WantFault checks an error's exit status and what its sentences hold.
+// WantFault checks an error's exit status, and texts that it must contain.
 func WantFault(t *testing.T, err error, exit int, what, why, fix string) {
 	t.Helper()
 	f, ok := errors.AsType[*loop.Fault](err)
@@ -407,8 +407,8 @@ func WantFault(t *testing.T, err error, exit int, what, why, fix string) {
 	}
 }
 
-// Edit changes rows of the store as somebody would who has the file.
-func (r *Rig) Edit(statements ...string) {
+// EditStore changes rows of the store with SQL, as a person with the file could.
+func (r *Rig) EditStore(statements ...string) {
 	r.T.Helper()
 	info, err := r.Store.Info(r.T.Context())
 	if err != nil {
@@ -426,8 +426,8 @@ func (r *Rig) Edit(statements ...string) {
 	}
 }
 
-// Together calls all functions at once.
-func Together(t *testing.T, fns ...func() error) {
+// RunTogether calls all functions at the same time.
+func RunTogether(t *testing.T, fns ...func() error) {
 	t.Helper()
 	errs := make([]error, len(fns))
 	start := make(chan struct{})
@@ -445,8 +445,8 @@ func Together(t *testing.T, fns ...func() error) {
 	}
 }
 
-// Object is what v prints as JSON.
-func Object(t *testing.T, v any) map[string]any {
+// JSONObject returns v as a JSON object.
+func JSONObject(t *testing.T, v any) map[string]any {
 	t.Helper()
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -459,7 +459,7 @@ func Object(t *testing.T, v any) map[string]any {
 	return o
 }
 
-// KeysOf are the names of an object's members, sorted; empty for another value.
+// KeysOf returns the sorted names of an object's members; empty for any other value.
 func KeysOf(v any) string {
 	o, _ := v.(map[string]any)
 	return strings.Join(slices.Sorted(maps.Keys(o)), " ")
