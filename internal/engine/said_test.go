@@ -326,17 +326,17 @@ func TestAnUnfinishedLineOfAnAgentIsShownWhenItsTurnEnds(t *testing.T) {
 		return says(t, req, `{"outcome":"done","no_change":true}`)
 	}
 	run := r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})
-	var printed string
+	var printed strings.Builder
 	r.view(func(rd *store.Reader) error {
 		events, err := rd.Events(t.Context(), run.ID, 0, 100)
 		for _, e := range events {
 			if e.Kind == loop.EventOutput {
-				printed += e.Text
+				printed.WriteString(e.Text)
 			}
 		}
 		return err
 	})
-	if want := "looking\nhalf a line"; printed != want {
-		t.Errorf("stored %q, want %q", printed, want)
+	if got, want := printed.String(), "looking\nhalf a line"; got != want {
+		t.Errorf("stored %q, want %q", got, want)
 	}
 }

@@ -142,8 +142,8 @@ func (d *decoder) addText(m message, text string) []agent.Event {
 	return events
 }
 
-// flushText returns the event of the collected text. A notice that something
-// follows was text of the model.
+// flushText returns the collected text as an event. It begins with a held notice: text
+// that follows a notice shows that the notice was text of the model.
 func (d *decoder) flushText() []agent.Event {
 	text := d.notice + d.collected.String()
 	d.notice, d.messageID = "", ""
