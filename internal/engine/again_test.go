@@ -187,6 +187,7 @@ func TestARunWhoseEveryTransactionIsBegunAnewLeavesTheSameBehind(t *testing.T) {
 	for i, name := range []string{"at once", "begun anew"} {
 		t.Run(name, func(t *testing.T) {
 			p := newMeteredRigAt(t, databases["postgres"](t), fakemodel.Script{}, func() time.Time { return began })
+			p.number = 0 // The same ids in both.
 			p.budget(all, loop.WindowDay, loop.Amount{Tokens: 2_000_000, Iterations: 40})
 			p.url, model = server.URL, http.HandlerFunc(p.answer) // An address is a part of the definition.
 			taken := func() int { return 0 }

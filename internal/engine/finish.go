@@ -191,7 +191,7 @@ func (c *cycle) releaseSteps(end ending) {
 			s.Feedback = end.detail
 		}
 		c.steps[key] = s
-		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, s) })
+		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.ReleaseStep(ctx, s) })
 	}
 }
 

@@ -1,13 +1,14 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,8 +61,10 @@ type rig struct {
 	repo   *git.Repo
 	mu     sync.Mutex
 	events []loop.Event
+	log    bytes.Buffer // of those who have it written there; slog's handlers lock it
 	agent  func(ctx context.Context, r agent.Request) (agent.Result, error)
 	ids    int
+	number int64 // of the rig in this process
 }
 
 func newRig(t *testing.T, database string) *rig {
@@ -80,7 +83,7 @@ func newRigAt(t *testing.T, database string, now func() time.Time) *rig {
 			t.Errorf("close store: %v", err)
 		}
 	})
-	r := &rig{t: t, root: gittest.Repo(t, map[string]string{"src/a.txt": "one\n", "README.md": "hello\n"}), home: t.TempDir(), store: s}
+	r := &rig{t: t, root: gittest.Repo(t, map[string]string{"src/a.txt": "one\n", "README.md": "hello\n"}), home: t.TempDir(), store: s, number: rigs.Add(1)}
 	if r.repo, err = git.Open(t.Context(), r.root); err != nil {
 		t.Fatal(err)
 	}
@@ -132,13 +135,16 @@ func (r *rig) turn(ctx context.Context, req agent.Request) (agent.Result, error)
 	return r.agent(ctx, req)
 }
 
-// newID is unlike those of other test processes: a run that is recovered ends every
-// program that carries its id.
+// rigs counts those of this process.
+var rigs atomic.Int64
+
+// newID is unlike those of other rigs and of other test processes: a run that is
+// recovered ends every program that carries its id.
 func (r *rig) newID(prefix string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ids++
-	return fmt.Sprintf("%s_%dx%s%04d", prefix, os.Getpid(), strings.ToLower(strings.ReplaceAll(filepath.Base(r.home), "-", "")), r.ids)
+	return fmt.Sprintf("%s_%dx%dx%04d", prefix, os.Getpid(), r.number, r.ids)
 }
 
 func (r *rig) see(e loop.Event) {

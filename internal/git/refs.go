@@ -108,12 +108,15 @@ func (r *Repo) changeRef(ctx context.Context, verb, ref, old string, args ...str
 	if err == nil {
 		return nil
 	}
+	if program.Status(err) == 0 { // Git did not come to an end of its own.
+		return fmt.Errorf("%s %s: %w", verb, ref, err)
+	}
 	// Git has one exit status for everything, so the ref itself is asked.
 	now, _, lookErr := r.Ref(ctx, ref)
 	if lookErr == nil && now != old {
 		return fmt.Errorf("%s %s: %w: it is %s and not %s", verb, ref, ErrRefMoved, orMissing(now), orMissing(old))
 	}
-	return fmt.Errorf("%s %s: %w", verb, ref, err)
+	return fmt.Errorf("%s %s: %w", verb, ref, errors.Join(err, lookErr))
 }
 
 func orMissing(id string) string {

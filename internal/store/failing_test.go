@@ -242,6 +242,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			return rt.SaveIteration(ctx, loop.Iteration{N: 2, Verdict: loop.VerdictIntended})
 		},
 		"SaveSession":    func(rt *RunTx) error { return rt.SaveSession(ctx, "claude", loop.Session{ID: "t"}) },
+		"ReleaseStep":    func(rt *RunTx) error { st := have.step; st.State = loop.StepOpen; return rt.ReleaseStep(ctx, st) },
 		"SaveStep":       func(rt *RunTx) error { st := have.step; st.State = loop.StepDone; return rt.SaveStep(ctx, st) },
 		"SaveTestRecord": func(rt *RunTx) error { return rt.SaveTestRecord(ctx, "tree", "gate", loop.TestRecord{}) },
 		"SaveTurn":       func(rt *RunTx) error { return rt.SaveTurn(ctx, loop.Turn{N: 2}) },

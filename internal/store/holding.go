@@ -94,7 +94,7 @@ func (h *Holding) View(ctx context.Context, fn func(*Reader) error) error {
 
 // TryView is View with one attempt.
 func (h *Holding) TryView(ctx context.Context, fn func(*Reader) error) error {
-	return h.explainGone(h.store.View(ctx, fn))
+	return h.explainGone(h.store.tryView(ctx, fn))
 }
 
 func (h *Holding) newAttempts() *attempts {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,39 @@ func TestAStepThatIsNotClaimedBelongsToNoRun(t *testing.T) {
 		steps := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Step, error) { return r.Steps(ctx, l.ID) })
 		if len(steps) != 1 || steps[0].RunID != "" {
 			t.Errorf("steps = %+v, want it open and of no run", steps)
+		}
+	})
+}
+
+func TestAStepWhoseClaimWasNeverStoredIsNotReleased(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l := seed(t, s, "ci")
+		run := fire(t, s, l, "-1", alice)
+		step := loop.Step{ID: "st", LoopID: l.ID, Key: "k", Kind: loop.StepWork, Title: "do it", State: loop.StepOpen}
+		states := func() (states []loop.StepState) {
+			for _, s := range look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Step, error) { return r.Steps(ctx, l.ID) }) {
+				states = append(states, s.State)
+			}
+			return states
+		}
+		write := func(state loop.StepState, fn func(*store.RunTx, context.Context, loop.Step) error) {
+			t.Helper()
+			step.State = state
+			if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return fn(rt, t.Context(), step) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if write(loop.StepOpen, (*store.RunTx).ReleaseStep); len(states()) != 0 {
+			t.Errorf("steps = %v, want none", states())
+		}
+		write(loop.StepClaimed, (*store.RunTx).SaveStep)
+		if write(loop.StepOpen, (*store.RunTx).ReleaseStep); !slices.Equal(states(), []loop.StepState{loop.StepOpen}) {
+			t.Errorf("steps = %v, want the claimed one open", states())
+		}
+		write(loop.StepClaimed, (*store.RunTx).SaveStep)
+		write(loop.StepWaiting, (*store.RunTx).SaveStep)
+		if write(loop.StepOpen, (*store.RunTx).ReleaseStep); !slices.Equal(states(), []loop.StepState{loop.StepWaiting}) {
+			t.Errorf("steps = %v, want it still waiting for its answer", states())
 		}
 	})
 }

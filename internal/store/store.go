@@ -28,6 +28,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/waiting"
@@ -358,8 +359,18 @@ func (s *Store) tryPostgres(ctx context.Context, t *attempts, fn func(*Tx) error
 	return s.explain("commit", err)
 }
 
+// beforeView is passed by each reading of rows but TryView.
+var beforeView = fault.New("store.view.before")
+
 // View runs fn on one consistent view of the rows. fn must not keep the Reader.
 func (s *Store) View(ctx context.Context, fn func(*Reader) error) error {
+	if err := beforeView.Hit(ctx); err != nil {
+		return s.explain("", err)
+	}
+	return s.tryView(ctx, fn)
+}
+
+func (s *Store) tryView(ctx context.Context, fn func(*Reader) error) error {
 	defer s.announceWait(ctx)()
 	// A read transaction of SQLite is one snapshot; PostgreSQL has to be asked.
 	o := &sql.TxOptions{ReadOnly: true}

@@ -65,6 +65,21 @@ func (t *RunTx) SaveStep(ctx context.Context, s loop.Step) error {
 	return t.checkGuard("save step of", n, err)
 }
 
+// ReleaseStep is SaveStep if the run has claimed the step. It changes nothing if the
+// claim was never stored.
+func (t *RunTx) ReleaseStep(ctx context.Context, s loop.Step) error {
+	had, err := scanStep(t.queryRow(ctx, stepByKey, s.LoopID, s.Key))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read step %s: %w", s.Key, err)
+	case had.RunID != t.run.ID:
+		return nil
+	}
+	return t.SaveStep(ctx, s)
+}
+
 // reachable allows a step that is seen for the first time to be claimed in the
 // same transaction, and one that returns to the memory likewise.
 func reachable(from, to loop.StepState) bool {

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,10 +155,10 @@ func (t *Tree) keepRef(ctx context.Context, ref, commit string) (string, error) 
 	if errors.Is(err, git.ErrRefMoved) {
 		there, ok, lookErr := repo.Ref(ctx, ref)
 		if lookErr != nil || !ok {
-			return "", errors.Join(err, lookErr)
+			return "", cmp.Or(lookErr, err)
 		}
 		if files, _, _, diffErr := repo.DiffStat(ctx, there, commit); diffErr != nil || files > 0 {
-			return "", errors.Join(err, diffErr)
+			return "", cmp.Or(diffErr, err)
 		}
 		return there, nil
 	}
