@@ -42,7 +42,12 @@ func (diary) Open(_ context.Context, v engine.View) (engine.Session, error) {
 
 type diarySession struct{ scribeSession }
 
-func (s *diarySession) Sources() []engine.Source { return (&pinned{s.boardSession}).Sources() }
+func (s *diarySession) Sources() []engine.Source {
+	if s.v.Definition.Sense == loop.SenseGates {
+		return []engine.Source{{Name: "gates", Gates: true, Quiet: engine.QuietOnPass}}
+	}
+	return (&pinned{s.boardSession}).Sources()
+}
 
 func (s *diarySession) Candidates(sensed engine.Sensed, now time.Time) []plan.Candidate {
 	return (&pinned{s.boardSession}).Candidates(sensed, now)
@@ -50,7 +55,7 @@ func (s *diarySession) Candidates(sensed engine.Sensed, now time.Time) []plan.Ca
 
 // flow is something that the engine does in a loop that was prepared for it.
 type flow struct {
-	prepare func(r *rig, target engine.Target) engine.Firing
+	prepare func(r *rig, target *engine.Target) engine.Firing
 	do      func(ctx context.Context, r *rig, target engine.Target, f engine.Firing) (loop.Run, error)
 	want    loop.Outcome
 	readsAt []string // points behind which much is read
@@ -63,20 +68,50 @@ func fires(ctx context.Context, r *rig, target engine.Target, f engine.Firing) (
 var flows = map[string]flow{
 	"a run": {
 		readsAt: []string{"engine.claim.commit.after", "engine.decide.commit.after", "engine.conclude.commit.after"},
-		prepare: func(*rig, engine.Target) engine.Firing { return engine.Firing{Trigger: "manual"} },
+		prepare: func(*rig, *engine.Target) engine.Firing { return engine.Firing{Trigger: "manual"} },
 		do:      fires, want: loop.OutcomeProposed,
+	},
+	"a run that its gates ask for": {
+		readsAt: []string{"engine.sense.before"},
+		prepare: func(_ *rig, target *engine.Target) engine.Firing {
+			target.Definition.Sense = loop.SenseGates
+			return engine.Firing{Trigger: "manual"}
+		},
+		do: fires, want: loop.OutcomeProposed,
+	},
+	"a landing that nobody is asked about": {
+		readsAt: []string{"engine.verify.gates.after"},
+		prepare: func(r *rig, target *engine.Target) engine.Firing {
+			locked := func(version string) string {
+				return `{"name":"x","lockfileVersion":3,"packages":{"node_modules/a":{"version":"` + version + `","resolved":"https://example.com/a-` +
+					version + `.tgz","integrity":"sha512-` + strings.Repeat(version[4:], 86) + `=="}}}` + "\n"
+			}
+			r.works = "package-lock.json"
+			gittest.WriteFile(r.t, filepath.Join(r.root, r.works), locked("1.0.0"))
+			gittest.Run(r.t, r.root, "checkout", "-qb", "work")
+			gittest.Run(r.t, r.root, "add", "-A")
+			gittest.Run(r.t, r.root, "commit", "-qm", "a lockfile")
+			r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+				gittest.WriteFile(r.t, filepath.Join(req.Dir, r.works), locked("1.0.1"))
+				return says(r.t, req, `{"outcome":"done","summary":"written"}`)
+			}
+			def := &target.Definition
+			def.Tier, def.Autoland, def.Scope, def.Sense, def.Verify = loop.TierUnattended, []string{"lockfile-patch"}, []string{r.works}, "false", "true"
+			return engine.Firing{Trigger: "manual"}
+		},
+		do: fires, want: loop.OutcomeLanded,
 	},
 	"a landing": {
 		readsAt: []string{"engine.claim.commit.after", "engine.effect.apply.before"},
-		prepare: func(r *rig, target engine.Target) engine.Firing {
-			return engine.Yes(r.run(target, engine.Firing{}).Approval, loop.Answer{By: "Ada", From: "test"})
+		prepare: func(r *rig, target *engine.Target) engine.Firing {
+			return engine.Yes(r.run(*target, engine.Firing{}).Approval, loop.Answer{By: "Ada", From: "test"})
 		},
 		do: fires, want: loop.OutcomeLanded,
 	},
 	"a rebase": {
 		readsAt: []string{"engine.claim.commit.after"},
-		prepare: func(r *rig, target engine.Target) engine.Firing {
-			run := r.run(target, engine.Firing{})
+		prepare: func(r *rig, target *engine.Target) engine.Firing {
+			run := r.run(*target, engine.Firing{})
 			gittest.WriteFile(r.t, filepath.Join(r.root, "README.md"), "moved\n")
 			gittest.Run(r.t, r.root, "commit", "-qam", "moved")
 			r.void(run.Approval)
@@ -86,7 +121,7 @@ var flows = map[string]flow{
 	},
 	"a question": {
 		readsAt: []string{"engine.act.after"},
-		prepare: func(r *rig, _ engine.Target) engine.Firing {
+		prepare: func(r *rig, _ *engine.Target) engine.Firing {
 			r.asks()
 			return engine.Firing{Trigger: "manual"}
 		},
@@ -94,10 +129,10 @@ var flows = map[string]flow{
 	},
 	"an approved command": {
 		readsAt: []string{"engine.claim.commit.after", "engine.approved.before"},
-		prepare: func(r *rig, target engine.Target) engine.Firing {
+		prepare: func(r *rig, target *engine.Target) engine.Firing {
 			works := r.agent
 			r.asks()
-			id := r.run(target, engine.Firing{}).Approval
+			id := r.run(*target, engine.Firing{}).Approval
 			r.agent = works
 			return engine.Yes(id, loop.Answer{By: "Ada", From: "test"})
 		},
@@ -105,12 +140,12 @@ var flows = map[string]flow{
 	},
 	"a recovery": {
 		readsAt: []string{"engine.recover.claim.after"},
-		prepare: func(r *rig, target engine.Target) engine.Firing {
+		prepare: func(r *rig, target *engine.Target) engine.Firing {
 			failing, err := fault.Parse("engine.effect.apply.before=EIO")
 			if err != nil {
 				r.t.Fatal(err)
 			}
-			if run, err := r.engine.Run(fault.With(r.t.Context(), failing), target, engine.Firing{Trigger: "manual"}); err == nil {
+			if run, err := r.engine.Run(fault.With(r.t.Context(), failing), *target, engine.Firing{Trigger: "manual"}); err == nil {
 				r.t.Fatalf("run = %+v, want it unfinished", run)
 			}
 			return engine.Firing{}
@@ -119,7 +154,7 @@ var flows = map[string]flow{
 	},
 	"a rescue": {
 		readsAt: []string{"engine.recover.claim.after"},
-		prepare: func(r *rig, target engine.Target) engine.Firing {
+		prepare: func(r *rig, target *engine.Target) engine.Firing {
 			gone, works := loop.Holder{PID: 7, Start: 1, Node: r.deps.Self.Node}, r.agent
 			r.deps.HolderState = deadIf(gone)
 			r.engine = engine.New(r.deps)
@@ -130,7 +165,7 @@ var flows = map[string]flow{
 				<-ctx.Done()
 				return res, err
 			}
-			if run, err := r.engine.Run(r.t.Context(), target, engine.Firing{Trigger: "manual"}); !errors.Is(err, loop.ErrLeaseLost) {
+			if run, err := r.engine.Run(r.t.Context(), *target, engine.Firing{Trigger: "manual"}); !errors.Is(err, loop.ErrLeaseLost) {
 				r.t.Fatalf("run = %+v, %v, want it lost", run, err)
 			}
 			return engine.Firing{}
@@ -175,7 +210,7 @@ func keeper(t *testing.T) (*rig, engine.Target) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.repo = repo
+	r.repo, r.works = repo, "src/a.txt"
 	r.deps.Effects = func(repo *git.Repo) map[string]engine.Effect {
 		return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 	}
@@ -282,7 +317,14 @@ func (f flow) troubles(hits []string) map[string]trouble {
 // A disk, a repository or a store fails, for a moment or until somebody mends it.
 // Wherever that is: it is told, or it has changed nothing; and then the next command
 // brings everything to a good end.
-func TestATroubleInARunIsToldAndCostsNothing(t *testing.T)      { flows["a run"].meetsTroubles(t) }
+func TestATroubleInARunIsToldAndCostsNothing(t *testing.T) { flows["a run"].meetsTroubles(t) }
+func TestATroubleInARunThatItsGatesAskForIsToldAndCostsNothing(t *testing.T) {
+	flows["a run that its gates ask for"].meetsTroubles(t)
+}
+
+func TestATroubleInALandingThatNobodyIsAskedAboutIsToldAndCostsNothing(t *testing.T) {
+	flows["a landing that nobody is asked about"].meetsTroubles(t)
+}
 func TestATroubleInALandingIsToldAndCostsNothing(t *testing.T)  { flows["a landing"].meetsTroubles(t) }
 func TestATroubleInARebaseIsToldAndCostsNothing(t *testing.T)   { flows["a rebase"].meetsTroubles(t) }
 func TestATroubleInARecoveryIsToldAndCostsNothing(t *testing.T) { flows["a recovery"].meetsTroubles(t) }
@@ -298,7 +340,7 @@ func TestATroubleInAnApprovedCommandIsToldAndCostsNothing(t *testing.T) {
 func (f flow) meetsTroubles(t *testing.T) {
 	t.Helper()
 	r, target := keeper(t)
-	firing, whole := f.prepare(r, target), new(fault.Plan)
+	firing, whole := f.prepare(r, &target), new(fault.Plan)
 	if run, err := f.do(fault.With(t.Context(), whole), r, target, firing); err != nil || run.Outcome != f.want {
 		t.Fatalf("without a trouble: %s %s %q, %v; want %s", run.Outcome, run.Reason, run.Detail, err, f.want)
 	}
@@ -309,7 +351,7 @@ func (f flow) meetsTroubles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, target := keeper(t)
-			firing, hits := f.prepare(r, target), new(fault.Plan)
+			firing, hits := f.prepare(r, &target), new(fault.Plan)
 			if tr.at == "" {
 				if err := tr.begin(r); err != nil {
 					t.Fatal(err)
@@ -359,13 +401,13 @@ func (r *rig) comesToAGoodEnd(target engine.Target, worked bool) {
 		t.Fatalf("recover: %v", err)
 	}
 	next, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"})
-	if err != nil || !slices.Contains([]loop.Outcome{loop.OutcomeProposed, loop.OutcomeQuiet, loop.OutcomeWaiting}, next.Outcome) {
+	if err != nil || !slices.Contains([]loop.Outcome{loop.OutcomeProposed, loop.OutcomeLanded, loop.OutcomeQuiet, loop.OutcomeWaiting}, next.Outcome) {
 		t.Errorf("the next run = %s %s %q, %v", next.Outcome, next.Reason, next.Detail, err)
 	}
 	log := read(t, filepath.Join(r.root, ".loops/w/log.md"))
 	for _, run := range r.runs("lp_w") {
 		kept := cmp.Or(run.Branch, run.Snapshot)
-		if worked && run.N < next.N && run.Outcome != loop.OutcomeLanded && !strings.Contains(run.Detail, "kept-") && (kept == "" || gittest.Run(t, r.root, "show", kept+":src/a.txt") == "one") {
+		if worked && run.N < next.N && run.Outcome != loop.OutcomeLanded && !strings.Contains(run.Detail, "kept-") && (kept == "" || gittest.Run(t, r.root, "show", kept+":"+r.works) == gittest.Run(t, r.root, "show", kept+"^:"+r.works)) {
 			t.Errorf("#%d %s %s: its work is kept in %q", run.N, run.Outcome, run.Detail, kept)
 		}
 		if _, there, err := r.repo.Ref(t.Context(), fmt.Sprintf("refs/heads/pawl/w/%d", run.N)); err != nil || there && run.Branch == "" {

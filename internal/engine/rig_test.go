@@ -64,7 +64,8 @@ type rig struct {
 	log    bytes.Buffer // of those who have it written there; slog's handlers lock it
 	agent  func(ctx context.Context, r agent.Request) (agent.Result, error)
 	ids    int
-	number int64 // of the rig in this process
+	number int64  // of the rig in this process
+	works  string // the file that the agent of a keeper changes
 }
 
 func newRig(t *testing.T, database string) *rig {
