@@ -112,7 +112,7 @@ func (r *Repo) Contains(ctx context.Context, tip, commit string) (bool, error) {
 	if program.Status(err) == 1 {
 		return false, nil
 	}
-	if program.Status(err) > 1 {
+	if program.Status(err) != 0 {
 		if _, gone := r.git.Output(ctx, nil, "cat-file", "-e", commit); program.Status(gone) != 0 {
 			err = loop.ErrNotFound
 		}

@@ -44,7 +44,7 @@ func toolByType(known func(kind string) (loop.ModelTool, bool), own ...string) f
 }
 
 // dated matches a type of Anthropic's with its date: each release has a new date.
-var dated = lazyregexp.New(`^([a-z_]+?)(?:_\d{8})?$`)
+var dated = lazyregexp.New(`^([a-z0-9_]+?)(?:_\d{8})?$`)
 
 var messagesTools = map[string]loop.ModelTool{
 	"custom": clientSide, "bash": clientSide, "text_editor": clientSide, "computer": clientSide, "memory": clientSide,

@@ -73,6 +73,37 @@ func TestOrdinaryCallsPassAsTheyAreWritten(t *testing.T) {
 	}
 }
 
+func TestABodyOfTooManyPartsIsRefused(t *testing.T) {
+	for _, text := range []string{"1,", `{"a":1},`} {
+		parts := strings.Count(text, ",") + strings.Count(text, ":")
+		most := "[" + strings.Repeat(text, mostParts/parts-1)
+		if err := checkJSON([]byte(most + text + "1]")); err != nil {
+			t.Errorf("%d parts of %s: %v", mostParts, text, err)
+		}
+		if err := checkJSON([]byte(most + text + text + "1]")); err == nil {
+			t.Errorf("more than %d parts of %s pass", mostParts, text)
+		}
+	}
+}
+
+func TestATypeThatIsNotAStringIsDeniedAsUnknown(t *testing.T) {
+	_, err := check(modelcalls.Call{Path: modelcalls.MessagesPath, Body: `{"model":"m","messages":[],"tools":[{"type":5,"name":"x"}]}`})
+	if _, denied := errors.AsType[*DeniedError](err); !denied || !strings.Contains(err.Error(), `"?"`) {
+		t.Errorf("check = %v, want an unknown tool denied", err)
+	}
+}
+
+// Some servers accept an address in the place of Base64.
+func TestDataIsAnAddressIfItBeginsWithAScheme(t *testing.T) {
+	for before, isAddress := range map[int]bool{5: true, 63: true, 64: false} {
+		_, err := check(modelcalls.Call{Path: modelcalls.ChatPath, Body: `{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"file_data":"` +
+			strings.Repeat("x", before) + `:"}}]}]}`})
+		if _, denied := errors.AsType[*DeniedError](err); denied != isAddress {
+			t.Errorf("a colon after %d characters: %v, want it denied: %t", before, err, isAddress)
+		}
+	}
+}
+
 func TestEachFeatureOfAVendorsToolBelongsToIt(t *testing.T) {
 	for feature, want := range map[string]loop.ModelTool{
 		"web-search-2025-03-05": loop.ToolWebSearch, "web-fetch-2025-09-10": loop.ToolWebFetch, "code-execution-2025-08-25": loop.ToolCode,

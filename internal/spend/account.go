@@ -243,7 +243,9 @@ func (a *Account) exhaust(what string, need loop.Amount, why error) error {
 // describe says how much of a cap is used and how much the next call needs; a.mu
 // is held.
 func (a *Account) describe(what string, need loop.Amount) string {
-	used, text, more := a.spent(), "", int64(0)
+	var text string
+	var more int64
+	used := a.spent()
 	switch what {
 	case "tokens":
 		text, more = fmt.Sprintf("%d of %d tokens are used", used.Tokens, a.grant.Tokens), need.Tokens

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -169,8 +170,59 @@ func TestWhyNoMoreWasGrantedIsTheCause(t *testing.T) {
 	if _, err := a.Open(t.Context(), Call{Model: "m", Input: 10, Output: 10}); !errors.Is(err, why) || !errors.Is(a.Cause(), why) {
 		t.Errorf("Open = %v, cause = %v", err, a.Cause())
 	}
-	if f := new(loop.Fault); !errors.As(a.Cause(), &f) || !strings.Contains(f.Why, "no more was granted: "+why.Error()) {
-		t.Errorf("cause = %+v, want why no more was granted", f)
+	want := "0 of 10 tokens are used, and the next call needs about 11; no more was granted: " + why.Error()
+	if f := new(loop.Fault); !errors.As(a.Cause(), &f) || f.Why != want {
+		t.Errorf("cause = %+v, want %s", f, want)
+	}
+}
+
+func TestAnExhaustedAccountAsksForNothingMore(t *testing.T) {
+	asked := 0
+	a := &Account{Grant: loop.Amount{Output: 10}, More: func(context.Context, loop.Amount) (loop.Amount, error) {
+		asked++
+		return loop.Amount{}, errors.New("no")
+	}}
+	if a.OpenReported("m").Progress(t.Context(), loop.Usage{Output: 11}) || asked != 1 {
+		t.Fatalf("asked for more %d times, want once, and the turn cut", asked)
+	}
+	if want := "11 of 10 output tokens are used;"; !strings.Contains(fmt.Sprint(a.Cause()), want) {
+		t.Errorf("cause = %v, want %s in it", a.Cause(), want)
+	}
+	if c, err := a.Open(t.Context(), Call{Model: "m", Input: 1, Output: 1}); err == nil || asked != 1 {
+		t.Errorf("Open = %+v, %v after asking for more %d times, want it refused at once", c, err, asked)
+	}
+}
+
+// The second call comes while the first one asks for more, and finds an account that
+// is exhausted.
+func TestACallThatWaitedForARefusalIsRefusedToo(t *testing.T) {
+	asked, refuse := make(chan struct{}), make(chan struct{})
+	a := &Account{Grant: loop.Amount{Tokens: 10}, More: func(context.Context, loop.Amount) (loop.Amount, error) {
+		close(asked)
+		<-refuse
+		return loop.Amount{}, errors.New("no")
+	}}
+	errs := make(chan error, 2)
+	open := func() {
+		_, err := a.Open(t.Context(), Call{Model: "m", Input: 10, Output: 10})
+		errs <- err
+	}
+	go open()
+	<-asked
+	go open()
+	time.Sleep(20 * time.Millisecond) // It is before the refusal or after it; both must refuse.
+	close(refuse)
+	for range 2 {
+		if err := <-errs; err == nil || !errors.Is(err, a.Cause()) {
+			t.Errorf("Open = %v, want %v", err, a.Cause())
+		}
+	}
+}
+
+func TestTheLastTokenOfAGrantIsWritten(t *testing.T) {
+	a := &Account{Grant: loop.Amount{Tokens: 11}}
+	if c, err := a.Open(t.Context(), Call{Model: "m", Input: 10, Output: 5}); err != nil || c.Output != 1 {
+		t.Errorf("Open = %+v, %v, want one token of output", c, err)
 	}
 }
 

@@ -11,16 +11,15 @@ import (
 
 func TestAnEighthMoreThanIsNeededIsAskedFor(t *testing.T) {
 	var asked loop.Amount
-	a := &Account{Grant: loop.Amount{Output: 1}, Price: dollar, More: func(_ context.Context, need loop.Amount) (loop.Amount, error) {
+	a := &Account{Grant: loop.Amount{Output: 1, MicroUSD: 1}, Price: dollar, More: func(_ context.Context, need loop.Amount) (loop.Amount, error) {
 		asked = need
 		return need, nil
 	}}
 	use := loop.Usage{Input: 1600, Output: 800, Source: loop.UsageEstimated}
-	need := a.usageAmount("priced", "priced", use)
 	if !a.OpenReported("priced").Progress(t.Context(), use) {
 		t.Fatal("it is cut though it was given what it asked for")
 	}
-	want := loop.Amount{Tokens: need.Tokens * 9 / 8, Output: 900, MicroUSD: need.MicroUSD * 9 / 8}
+	want := loop.Amount{Tokens: 2400 * 9 / 8, Output: 800 * 9 / 8, MicroUSD: 24_000_000 * 9 / 8}
 	if asked != want {
 		t.Errorf("asked for %+v, want %+v", asked, want)
 	}

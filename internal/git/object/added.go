@@ -177,10 +177,7 @@ func (b *Blobs) WriteLoose(ids []string, dir string, done func(path string) erro
 		if err == nil {
 			err = deflate.Close()
 		}
-		if cerr := f.Close(); err == nil {
-			err = cerr
-		}
-		if err != nil {
+		if err = errors.Join(err, f.Close()); err != nil {
 			return err
 		}
 		return done(path)

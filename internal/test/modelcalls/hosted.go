@@ -191,7 +191,7 @@ var Ordinary = map[string]Call{
 		"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]},"metadata":{"user_id":"u"},"stream":true,
 		"tools":[{"name":"WebSearch","description":"d","input_schema":{"type":"object","properties":{"type":{"const":"web_search_20250305"},"tools":{"type":"array"},"url":{"type":"string"}}}},
 		{"type":"bash_20250124","name":"bash"},{"type":"text_editor_20250728","name":"str_replace_based_edit_tool"},{"type":"computer_20251124","name":"computer"},
-		{"type":"memory_20250818","name":"memory"},{"type":"custom","name":"c","input_schema":{}},{"type":"tool_search_tool_regex_20251119","name":"tool_search_tool_regex"}],
+		{"type":"memory_20250818","name":"memory"},{"type":"custom","name":"c","input_schema":{}},{"type":"tool_search_tool_regex_20251119","name":"tool_search_tool_regex"},{"type":"tool_search_tool_bm25_20251119","name":"tool_search_tool_bm25"}],
 		"messages":[{"role":"user","content":"web_search mcp_servers"},
 		{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use","id":"t","name":"Task","input":{"tools":[{"type":"web_search_20250305"}],"source":{"type":"url","url":"https://x.test"},"file_id":"f"}}]},
 		{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"{\"tools\":[]}"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}},{"type":"tool_reference","tool_name":"x"}]}]},
