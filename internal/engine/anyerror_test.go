@@ -318,6 +318,7 @@ func (f flow) troubles(hits []string) map[string]trouble {
 // Wherever that is: it is told, or it has changed nothing; and then the next command
 // brings everything to a good end.
 func TestATroubleInARunIsToldAndCostsNothing(t *testing.T) { flows["a run"].meetsTroubles(t) }
+
 func TestATroubleInARunThatItsGatesAskForIsToldAndCostsNothing(t *testing.T) {
 	flows["a run that its gates ask for"].meetsTroubles(t)
 }
@@ -325,6 +326,7 @@ func TestATroubleInARunThatItsGatesAskForIsToldAndCostsNothing(t *testing.T) {
 func TestATroubleInALandingThatNobodyIsAskedAboutIsToldAndCostsNothing(t *testing.T) {
 	flows["a landing that nobody is asked about"].meetsTroubles(t)
 }
+
 func TestATroubleInALandingIsToldAndCostsNothing(t *testing.T)  { flows["a landing"].meetsTroubles(t) }
 func TestATroubleInARebaseIsToldAndCostsNothing(t *testing.T)   { flows["a rebase"].meetsTroubles(t) }
 func TestATroubleInARecoveryIsToldAndCostsNothing(t *testing.T) { flows["a recovery"].meetsTroubles(t) }
@@ -360,14 +362,11 @@ func (f flow) meetsTroubles(t *testing.T) {
 				hits.Do(tr.at, tr.hit, func(context.Context) error { return tr.begin(r) })
 			}
 			run, err := f.do(fault.With(t.Context(), hits), r, target, firing)
-			said := run.Detail + r.log.String()
-			if err != nil {
-				said += err.Error()
-			}
+			said := []string{run.Detail, r.log.String(), fmt.Sprint(err)}
 			for _, e := range r.events {
-				said += e.Text
+				said = append(said, e.Text)
 			}
-			told := (err != nil || run.Outcome != f.want || tr.passes) && strings.Contains(said, tr.words)
+			told := (err != nil || run.Outcome != f.want || tr.passes) && strings.Contains(strings.Join(said, "\n"), tr.words)
 			if !told && (run.Outcome != f.want || tr.passes && !tr.tidying) {
 				t.Errorf("%s %s %q, %v; want %s, or what has failed", run.Outcome, run.Reason, run.Detail, err, f.want)
 			}
