@@ -38,7 +38,10 @@ func openJournal(dirs gitdir.Dirs, a Advance) (*journal, error) {
 	return &journal{f}, nil
 }
 
-func (j *journal) close() { j.file.Close() }
+func (j *journal) close() {
+	_ = unlockFile(j.file) // Closing it does so too, if no program is being started.
+	j.file.Close()
+}
 
 // write makes the journal durable before the ref moves.
 func (j *journal) write(ctx context.Context, a Advance) error {
