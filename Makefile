@@ -37,7 +37,7 @@ test-all: postgres ## every test with all that it can try: faults at every point
 	@tables=$$(mktemp); trap 'cat "$$tables"; rm -f "$$tables"' EXIT; \
 	PAWL_TEST_ALL=$$tables tools/testtmp.sh $(GO) test -count=1 -timeout 3h -vet=off -ldflags=-w $(TESTFLAGS) $(PACKAGES)
 
-test-rest: ## what test-all tries beyond test: the packages whose tests try a sample else
+test-rest: ## test-all for the packages whose tests try only a sample in test
 	@$(MAKE) --no-print-directory test-all PACKAGES="$$(grep -rl --include='*_test.go' '"github.com/pawl-run/pawl/internal/test/sample"' internal | xargs -n 1 dirname | sort -u | sed 's,^,./,' | xargs)"
 
 test-agents: ## each real agent program through whole runs, no key (10 minutes on 2 busy cores; npm installs them into a cache; needs Linux)

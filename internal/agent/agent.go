@@ -101,7 +101,7 @@ type Result struct {
 	Took    time.Duration // lifetime of the process
 	Usage   loop.Usage    // as the program reports it, or else an estimate, marked as such; never zero for a turn that reached its model
 	Models  []loop.ModelUsage
-	Message string        // the last text of the agent, complete; empty if there is none
+	Message string        // the last text of the agent, complete; empty if missing
 	Claims  bool          // a turn without a failure claims that the work is done, whatever the exit status
 	Failure *loop.Failure // why the turn failed; nil if it ended normally
 	Session *loop.Session // with which a later turn can continue; nil if it cannot

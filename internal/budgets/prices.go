@@ -50,7 +50,7 @@ type Pricing struct {
 // Load reads the prices of today. The error is that of Prices.
 func (p Pricing) Load() (price.Table, error) {
 	table, err := Prices(p.Home, p.File)
-	return table.PricesOn(p.Now.UTC().Format(time.DateOnly)), err
+	return table.OnDay(p.Now.UTC().Format(time.DateOnly)), err
 }
 
 // PriceList is the prices that count, schema pawl.pricing/v1.

@@ -55,7 +55,7 @@ func findFiles(root string) ([]file, error) {
 	return files, nil
 }
 
-// findFile finds the definition of one loop, as findFiles does; nil if there is none.
+// findFile finds the definition of one loop, as findFiles does; nil if missing.
 func findFile(root, name string) (fs.FileInfo, error) {
 	if name == "." || name == ".." || filepath.Base(name) != name {
 		return nil, nil

@@ -45,7 +45,7 @@ func TestEveryKeyHasAllThatIsSaidAboutKeys(t *testing.T) {
 	}
 }
 
-// severity is that of the findings about a key; empty if there is none.
+// severity is that of the findings about a key; empty if missing.
 func severity(t *testing.T, config, key string) string {
 	t.Helper()
 	worst := ""

@@ -82,7 +82,7 @@ func endOf(written string) string {
 	return ""
 }
 
-// readKey reads the key that starts in a line, counted from 0; nil if there is none.
+// readKey reads the key that starts in a line, counted from 0; nil if missing.
 func readKey(src source, i int) *entry {
 	name, rest, ok := keyLine(src.lines[i])
 	if !ok {

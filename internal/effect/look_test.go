@@ -22,7 +22,7 @@ var errAsked = errors.New("it could not be asked")
 // fakeRepo answers as a repository in one state does, and notes what it is asked
 // to do. What is to fail is named as the method.
 type fakeRepo struct {
-	tip      string // of the branch; empty: there is none
+	tip      string // of the branch; empty if missing
 	contains bool   // whether the tip contains the target
 	open     git.Advance
 	fails    string

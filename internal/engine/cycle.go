@@ -104,7 +104,7 @@ type journal struct {
 // turnNotes are the turns of a run that are in no transaction yet.
 type turnNotes struct {
 	mu      sync.Mutex
-	live    *liveTurn   // the turn under way; nil: there is none
+	live    *liveTurn   // the turn under way; nil between turns
 	unsaved []loop.Turn // that are over
 	file    *os.File    // where both are noted; nil: nothing was
 	length  int         // bytes that were written to it

@@ -192,7 +192,7 @@ func (e *Engine) runClaimed(ctx context.Context, t Target, begin func() (*cycle,
 	if warning != "" {
 		c.said.Note("%s", warning)
 	}
-	c.money.prices = prices.PricesOn(e.Now().UTC().Format(time.DateOnly))
+	c.money.prices = prices.OnDay(e.Now().UTC().Format(time.DateOnly))
 	run, err := c.runToEnd(ctx)
 	return run, c.lostRunFault(ctx, err)
 }

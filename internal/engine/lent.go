@@ -22,7 +22,7 @@ type login struct {
 	*heldRun
 	signed   credential.Credential
 	unsigned error            // why there is no credential
-	loan     *credential.Loan // a login that a turn has renewed; nil: there is none
+	loan     *credential.Loan // a login that a turn has renewed; nil if no turn has
 }
 
 // fetchFromDead keeps the login that a dead run was lent, before the home in which

@@ -17,8 +17,8 @@ import (
 )
 
 // readPulls finds the pull requests of the loop that are open, or whose state is
-// unknown. The code host is asked once for all of them, and never again for one that
-// is merged or closed.
+// unknown. The code host is asked once about those of each remote, and never again
+// about one that is merged or closed.
 func (ps *proposals) readPulls(ctx context.Context) error {
 	pulls, err := ps.donePulls(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ var (
 // snapshot or a candidate before the copy is removed.
 type workTree struct {
 	*heldRun
-	copy     *runenv.Copy // kept between iterations; nil: there is none
+	copy     *runenv.Copy // kept between iterations; nil if missing
 	madeFrom string       // commit that the copy was made from
 	copied   bool         // there is or was a copy
 	restored string       // snapshot ref that the copy was made from, if any

@@ -15,8 +15,9 @@ type Regexp struct{ compiled func() *regexp.Regexp }
 // all are those of this program, in no order.
 var all []*Regexp
 
-// New is the regular expression that text describes. The first use panics if text is
-// none; CompileAll lets a test find that. It is for variables of packages only.
+// New returns the regular expression that text describes. The first use panics if text
+// is invalid; CompileAll lets a test find that. Only variables of packages may call it,
+// because each one is kept.
 func New(text string) *Regexp {
 	r := &Regexp{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })}
 	all = append(all, r)

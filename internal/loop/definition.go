@@ -72,7 +72,7 @@ type Definition struct {
 // asked for, there is nothing to do.
 const SenseGates = "gates"
 
-// SenseCommand returns the command that looks for work; empty if there is none.
+// SenseCommand returns the command that looks for work; empty if missing.
 func (d Definition) SenseCommand() string {
 	if d.Sense == SenseGates {
 		return ""

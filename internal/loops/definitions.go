@@ -40,7 +40,7 @@ func FindDefinitions(dir, arg string) ([]Found, error) {
 	return nil, noDefinitionFault(dir, root, arg)
 }
 
-// pathOnDisk returns the definition that arg names as a path; empty if there is none.
+// pathOnDisk returns the definition that arg names as a path; empty if missing.
 func pathOnDisk(dir, arg string) string {
 	path := arg
 	if !filepath.IsAbs(path) {

@@ -18,7 +18,7 @@ type Forgotten struct {
 	Loop     string   `json:"loop"`
 	Protocol string   `json:"protocol"`
 	Closed   []string `json:"closed"`           // ids of approvals that were open and are void now
-	Folder   string   `json:"folder,omitempty"` // of the loop's files, which stay; empty if there is none
+	Folder   string   `json:"folder,omitempty"` // of the loop's files, which stay; empty if missing
 }
 
 // Forget removes a loop from listings until it runs again. Branches, snapshots, files,

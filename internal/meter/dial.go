@@ -65,7 +65,7 @@ func (e *Egress) dialAddr(ctx context.Context, to netip.AddrPort) (net.Conn, err
 	return d.DialContext(ctx, "tcp", to.String())
 }
 
-// upstreamProxy returns the proxy for a place; nil if there is none.
+// upstreamProxy returns the proxy for a place; nil if missing.
 func (e *Egress) upstreamProxy(to place) (*url.URL, error) {
 	if e.Upstream == nil {
 		return nil, nil

@@ -65,7 +65,7 @@ func messageSize(message []byte) int {
 }
 
 // serverName returns the name that a ClientHello asks for, as it was written;
-// empty if there is none.
+// empty if missing.
 func serverName(message []byte) (string, error) {
 	c := cursor(message)
 	if !c.skipBytes(1) {

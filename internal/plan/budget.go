@@ -77,7 +77,7 @@ func Charge(used, reserved loop.Amount, tokens, money bool) loop.Amount {
 }
 
 // RunCaps returns what the budgets allow one run at most: in each dimension the
-// lowest cap of the window "run", and zero if there is none.
+// lowest cap of the window "run", and zero if missing.
 func RunCaps(budgets []loop.Budget) loop.Amount {
 	var p loop.AmountParts
 	for _, b := range budgets {

@@ -57,7 +57,7 @@ func finished(m Model) Model {
 
 // settled is m with the changes that have come by the day.
 func settled(m Model, day string) Model {
-	m = Table{Models: []Model{m}}.PricesOn(day).Models[0]
+	m = Table{Models: []Model{m}}.OnDay(day).Models[0]
 	m.From = slices.DeleteFunc(m.From, func(c Change) bool { return c.Date <= day })
 	return m
 }

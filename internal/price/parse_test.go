@@ -194,7 +194,7 @@ func TestPricesOfLongInputAndOfALaterDayAreRead(t *testing.T) {
 	if cost := m.Cost(Usage{Input: 50, CacheRead: 60, Output: 1}); cost != 272 {
 		t.Errorf("long input costs %d, want 272", cost)
 	}
-	if later, _ := got.PricesOn("2027-03-01").FindID("m"); later.Cost(Usage{Input: 100}) != 100 {
+	if later, _ := got.OnDay("2027-03-01").FindID("m"); later.Cost(Usage{Input: 100}) != 100 {
 		t.Errorf("later: %+v", later.Rates)
 	}
 }
@@ -242,7 +242,7 @@ func TestTheListOfGenaiPricesIsRead(t *testing.T) {
 		t.Errorf("gpt-x costs %d", cost)
 	}
 	for day, want := range map[string]int64{"2026-09-30": 100, "2026-10-01": 150} {
-		if y, _ := table.PricesOn(day).Find("deepseek-y"); y.Cost(Usage{Input: 100}) != want {
+		if y, _ := table.OnDay(day).Find("deepseek-y"); y.Cost(Usage{Input: 100}) != want {
 			t.Errorf("deepseek-y on %s: %+v, want %d", day, y.Rates, want)
 		}
 	}

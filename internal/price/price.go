@@ -108,9 +108,9 @@ func (t Table) MergeOver(base Table) Table {
 	return merged
 }
 
-// PricesOn returns t with the prices of a day, YYYY-MM-DD, after all changes up
+// OnDay returns t with the prices of a day, YYYY-MM-DD, after all changes up
 // to that day. t does not change.
-func (t Table) PricesOn(day string) Table {
+func (t Table) OnDay(day string) Table {
 	t.Models = slices.Clone(t.Models)
 	for i, m := range t.Models {
 		for _, c := range m.From {

@@ -148,7 +148,7 @@ func TestWhatACallCostsIsWhatAPersonWorksOut(t *testing.T) {
 
 func TestPricesThatChangeOnADayCountFromThenOn(t *testing.T) {
 	for day, want := range map[string]int64{"2026-12-31": 750, "2027-01-01": 1500, "2027-02-01": 1500} {
-		m, _ := BuiltIn().PricesOn(day).Find("gemini-3.6-flash")
+		m, _ := BuiltIn().OnDay(day).Find("gemini-3.6-flash")
 		if got := m.Cost(Usage{Input: 1000}); got != want {
 			t.Errorf("on %s 1000 tokens cost %d, want %d", day, got, want)
 		}

@@ -178,7 +178,7 @@ func liesInside(dir, path string) bool {
 }
 
 // neutralDir returns a directory that is not a project's: the user's home, or an
-// empty string if there is none.
+// empty string if missing.
 func (p Prober) neutralDir() string {
 	if info, err := os.Stat(p.Home); err == nil && info.IsDir() {
 		return p.Home

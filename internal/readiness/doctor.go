@@ -15,7 +15,7 @@ const (
 )
 
 // Row is one thing that a loop needs in order to run, and its state. Detail and Fix
-// are one line each. Fix is the change to make; empty if there is none.
+// are one line each. Fix is the change to make; empty if missing.
 type Row struct {
 	State  string
 	Check  string

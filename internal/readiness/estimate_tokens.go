@@ -105,7 +105,7 @@ func orSuggest(text string, names []string) string {
 }
 
 // likelyName returns the name that a person probably meant: the nearest, else the first
-// that contains the text; empty if there is none.
+// that contains the text; empty if missing.
 func likelyName(text string, names []string) string {
 	if near := NearestName(text, names); near != "" || len(text) < 3 {
 		return near

@@ -33,7 +33,7 @@ type Place struct {
 
 // Use is what a place is for. The zero Use is for a program of nobody's.
 type Use struct {
-	Turn    string   // folder of prompt and report; empty: there is none
+	Turn    string   // folder of prompt and report; empty if missing
 	Vouched bool     // only what a human vouches for runs there, so that it may add to the caches of all
 	Hosts   []string // that it may reach beside those of the definition
 	Masks   []string // files and folders of the tree, which are not shown unless the scope names them or what is in them

@@ -56,7 +56,7 @@ func OfflineRows(c loops.Checked) []DoctorRow {
 // Doctor looks at the machine and tries what a run would need. It does not write to a
 // store or a checkout.
 type Doctor struct {
-	Service  *Service // of the repository; nil if there is none
+	Service  *Service // of the repository; nil if missing
 	Reason   error    // why there is no Service
 	Store    error    // why the store cannot be used; nil if it can, or if there is none yet
 	Probe    probe.Prober

@@ -45,7 +45,7 @@ func (d Doctor) checkPrice(ctx context.Context, c loops.Checked, add adder) {
 	}
 }
 
-// moneyCap names a budget with a cap in money; empty if there is none.
+// moneyCap names a budget with a cap in money; empty if no budget has one.
 func (d Doctor) moneyCap(ctx context.Context, c loops.Checked) string {
 	if c.Definition.BudgetUSDDay > 0 {
 		return loops.OwnCap

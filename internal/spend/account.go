@@ -195,7 +195,7 @@ func maxOfEach(x, y loop.Amount) loop.Amount {
 	}
 }
 
-// exceededCap names the first cap that need exceeds; empty if there is none.
+// exceededCap names the first cap that need exceeds, or is empty.
 func exceededCap(grant, need loop.Amount) string {
 	for _, c := range []struct {
 		what      string

@@ -44,13 +44,11 @@ WHERE  steps.run_id IN ('', $18)`
 // SaveStep creates or updates a step of the run's loop. A change of state that
 // the state table does not list is refused.
 func (t *RunTx) SaveStep(ctx context.Context, s loop.Step) error {
-	had, err := scanStep(t.queryRow(ctx, stepByKey, s.LoopID, s.Key))
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		had = loop.Step{}
-	case err != nil:
-		return fmt.Errorf("read step %s: %w", s.Key, err)
-	case had.RunID != "" && had.RunID != t.run.ID:
+	had, err := t.storedStep(ctx, s)
+	if err != nil {
+		return err
+	}
+	if had.RunID != "" && had.RunID != t.run.ID {
 		return fmt.Errorf("step %q is claimed by run %s: %w", s.Title, had.RunID, loop.ErrLeaseLost)
 	}
 	if had.State != s.State && !reachable(had.State, s.State) {
@@ -68,16 +66,23 @@ func (t *RunTx) SaveStep(ctx context.Context, s loop.Step) error {
 // ReleaseStep is SaveStep if the run has claimed the step. It changes nothing if the
 // claim was never stored.
 func (t *RunTx) ReleaseStep(ctx context.Context, s loop.Step) error {
-	had, err := scanStep(t.queryRow(ctx, stepByKey, s.LoopID, s.Key))
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil
-	case err != nil:
-		return fmt.Errorf("read step %s: %w", s.Key, err)
-	case had.RunID != t.run.ID:
-		return nil
+	had, err := t.storedStep(ctx, s)
+	if err != nil || had.RunID != t.run.ID {
+		return err
 	}
 	return t.SaveStep(ctx, s)
+}
+
+// storedStep returns the row of a step, or the zero step if it was never stored.
+func (t *RunTx) storedStep(ctx context.Context, s loop.Step) (loop.Step, error) {
+	had, err := scanStep(t.queryRow(ctx, stepByKey, s.LoopID, s.Key))
+	if errors.Is(err, sql.ErrNoRows) {
+		return loop.Step{}, nil
+	}
+	if err != nil {
+		return loop.Step{}, fmt.Errorf("read step %s: %w", s.Key, err)
+	}
+	return had, nil
 }
 
 // reachable allows a step that is seen for the first time to be claimed in the

@@ -263,7 +263,7 @@ func LoginText(r credential.Returned) string {
 	return text
 }
 
-// AgentHome returns the home as drivers use it; nil if there is none.
+// AgentHome returns the home as drivers use it; nil if missing.
 func (s *Env) AgentHome() agent.Home {
 	if s.Home == nil {
 		return nil

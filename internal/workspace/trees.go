@@ -84,7 +84,7 @@ type Tree struct {
 	trees  *Trees
 	form   form
 	pushed []string // directories that were added to it, the last one first
-	filled string   // the one of pushed that Fill added; empty if there is none
+	filled string   // the one of pushed that Fill added; empty if missing
 }
 
 // form is how a tree is stored on disk. Its content does not depend on it.

@@ -39,7 +39,7 @@ type decoder struct {
 	asked       int // ID of the last request
 	onAnswer    answerHandler
 	onError     func(f *loop.Failure) []agent.Event // handles an error as the answer
-	loadMethod  string                              // method that continues a conversation; empty if there is none
+	loadMethod  string                              // method that continues a conversation; empty if missing
 	authMethods []text                              // methods of authentication
 	tools       map[text]tool
 	announced   map[text]string // names of tools whose call was reported

@@ -71,7 +71,7 @@ func (w *wire) readLine(v any) error {
 // is about to end.
 func (w *wire) printLine(l line) { _ = w.out.Encode(l) }
 
-// askPermission waits for permission. Without a driver there is none.
+// askPermission waits for permission. Without a driver nobody gives it.
 func (w *wire) askPermission(id string, c policy.Call) policy.Answer {
 	w.printLine(line{Kind: kindAsk, ID: id, Tool: c.Tool, Call: &c})
 	for {

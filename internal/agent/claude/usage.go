@@ -24,7 +24,7 @@ type counts struct {
 	last     liveCall             // the last call that ended
 	reported loop.Usage
 	model    string     // that answered last
-	whole    loop.Usage // of the turn, from a result without counters; zero if there is none
+	whole    loop.Usage // of the turn, from a result without counters; zero if missing
 }
 
 // liveCall is a call of the model in progress.

@@ -40,7 +40,7 @@ func settingsJSON(r agent.Request) ([]byte, error) {
 }
 
 // reportFolder returns the directory of the report, which the file tools may
-// write to like the tree; empty if there is none.
+// write to like the tree; empty if missing.
 func reportFolder(env []string) string {
 	for _, e := range env {
 		if file, ok := strings.CutPrefix(e, "PAWL_REPORT="); ok && file != "" {

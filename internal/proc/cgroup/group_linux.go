@@ -210,7 +210,7 @@ func writeControl(dir, file, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// readCount returns the number after name in a control file, 0 if there is none.
+// readCount returns the number after name in a control file, 0 if missing.
 func readCount(dir, file, name string) int {
 	b, _ := os.ReadFile(path.Join(dir, file))
 	for line := range strings.Lines(string(b)) {

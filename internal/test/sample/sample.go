@@ -13,11 +13,11 @@ import (
 // the tables of what they found to the file.
 const tablesVariable = "PAWL_TEST_ALL"
 
-// All reports whether everything is to be tried.
-func All() bool { return os.Getenv(tablesVariable) != "" }
-
 // TablesFile is the file to which tests append their tables, or empty.
 func TablesFile() string { return os.Getenv(tablesVariable) }
+
+// All reports whether everything is to be tried.
+func All() bool { return TablesFile() != "" }
 
 // Size is some, or all if everything is to be tried.
 func Size(some, all int) int {

@@ -31,7 +31,7 @@ func parsePointer(text string) (pointer, bool) {
 }
 
 // findIn returns the file with the content in the first store that has one of the right
-// size; empty if there is none.
+// size; empty if missing.
 func (p pointer) findIn(stores []string) string {
 	for _, dir := range stores {
 		name := filepath.Join(dir, "objects", p.oid[:2], p.oid[2:4], p.oid)
