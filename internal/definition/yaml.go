@@ -141,7 +141,6 @@ const (
 	hiddenTag   = "\ufdd1"
 	hiddenMark  = "\ufdd2"
 	hiddenAlias = "\ufdd3"
-	hiddenBytes = "\xef\xb7" // what all of them begin with
 )
 
 var shown = strings.NewReplacer(hiddenTab, "\t", hiddenTag, "!", hiddenMark, "&", hiddenAlias, "*")
@@ -261,12 +260,7 @@ func isDecoration(before, word string) bool {
 }
 
 // showMarks is the inverse of hideMarks, for any part of the text.
-func showMarks(text string) string {
-	if !strings.Contains(text, hiddenBytes) {
-		return text
-	}
-	return shown.Replace(text)
-}
+func showMarks(text string) string { return shown.Replace(text) }
 
 // lostTabLine returns the line of a plain value from which the parser dropped a tab that
 // hideMarks did not keep, or 0.

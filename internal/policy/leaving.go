@@ -101,12 +101,8 @@ func leavingCarried(words []word, depth int) (leaving, bool, bool) {
 
 // leavingWords compares a command with what is known to leave.
 func leavingWords(words []word) (leaving, bool) {
-	known := leavings[path.Base(words[0].text)]
-	if len(known) == 0 {
-		return leaving{}, false
-	}
 	args := wordTexts(words[1:])
-	for _, l := range known {
+	for _, l := range leavings[path.Base(words[0].text)] {
 		if l.matchesArgs(args) {
 			return l, true
 		}
