@@ -20,7 +20,7 @@ var groups = []struct {
 		"definition", "catalog", "config", "guidance", "probe", "probe/toolchain",
 	}},
 	{"Record", "What is remembered, in which rows and files?", []string{
-		"store", "event", "transcript", "projection", "memory",
+		"store", "event", "node", "transcript", "projection", "memory",
 	}},
 	{"Git", "How is a repository read and changed, without running anything of its own?", []string{
 		"git", "git/program", "git/object", "git/index", "git/gitdir", "git/gitconfig", "git/hazard", "git/mirror",

@@ -123,6 +123,7 @@ var table = []row{
 	{level: 2, name: "probe/toolchain", what: "what must be visible so that a program runs, caches, set-up", may: []string{"probe"}},
 
 	{level: 3, name: "budget", what: "what one run may spend: reserved, widened, settled"},
+	{level: 3, name: "node", what: "this machine among those that share a store: its id, its processes, where workspaces lie"},
 	{level: 3, name: "gate", what: "checks that the runtime runs to decide"},
 	{level: 3, name: "workspace", what: "trees, setup layer, toolchains"},
 	{level: 3, name: "workspace/toolset", what: "toolchains, caches and prepared dependencies", clock: "it marks when a set-up was last used"},

@@ -42,6 +42,7 @@ type Chain struct {
 
 	Entries []loop.Link `json:"-"`
 	Pending bool        `json:"-"` // lines of the log may still be on their way
+	Owed    []int64     `json:"-"` // numbers of the runs whose line this node has still to write
 }
 
 // Break is one place at which what is there is not what was written.
@@ -158,7 +159,7 @@ func (s *Service) chains(ctx context.Context, name string) (list []Chain, err er
 			loops = append(all, loop.Loop{ID: s.ws.ID})
 		}
 		for _, l := range loops {
-			c, err := readChain(ctx, r, l)
+			c, err := readChain(ctx, r, l, s.ws.Node.ID)
 			if err != nil {
 				return err
 			}
@@ -174,7 +175,7 @@ func (s *Service) chains(ctx context.Context, name string) (list []Chain, err er
 	return list, err
 }
 
-func readChain(ctx context.Context, r *store.Reader, l loop.Loop) (c Chain, err error) {
+func readChain(ctx context.Context, r *store.Reader, l loop.Loop, node string) (c Chain, err error) {
 	c = Chain{Chain: l.ID, Loop: l.Name, Protocol: l.Protocol}
 	if c.Entries, err = r.Chain(ctx, l.ID); err != nil {
 		return c, err
@@ -193,7 +194,16 @@ func readChain(ctx context.Context, r *store.Reader, l loop.Loop) (c Chain, err 
 		return c, err
 	}
 	c.compareRuns(l, runs)
-	pending, err := r.Pending(ctx, l.ID)
+	owed, err := r.OwedRuns(ctx, node, l.WorkspaceID)
+	if err != nil {
+		return c, err
+	}
+	for _, run := range owed {
+		if run.LoopID == l.ID {
+			c.Owed = append(c.Owed, run.N)
+		}
+	}
+	pending, err := r.Pending(ctx, l.ID, node)
 	c.Pending = len(pending) > 0
 	return c, err
 }

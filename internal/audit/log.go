@@ -25,6 +25,7 @@ type account struct {
 	Commit   string       `json:"commit"`
 	Subject  string       `json:"subject"`
 	Tokens   int64        `json:"tokens"`
+	Node     string       `json:"node"`
 	Appended []struct {
 		Path string `json:"path"`
 		Line string `json:"line"`
@@ -46,6 +47,14 @@ func accounts(links []loop.Link) []account {
 		}
 	}
 	return list
+}
+
+// written leaves those out whose line is not in the log of this checkout: runs of
+// another node, and those whose files this one still owes.
+func (s *Service) written(c *Chain, told []account) []account {
+	return slices.DeleteFunc(told, func(a account) bool {
+		return a.Node != "" && a.Node != s.ws.Node.ID || slices.Contains(c.Owed, a.N)
+	})
 }
 
 // lines are the forms in which the run may stand in the log: as it was appended
@@ -88,7 +97,7 @@ func (s *Service) compareLogOf(c *Chain) error {
 			since, links = l.At.Truncate(time.Second).Add(time.Second), c.Entries[i:]
 		}
 	}
-	told := accounts(links)
+	told := s.written(c, accounts(links))
 	text, err := s.readLog(c.Log)
 	if errors.Is(err, fs.ErrNotExist) {
 		if slices.ContainsFunc(told, func(a account) bool { return a.lines(c.Log) != nil }) {

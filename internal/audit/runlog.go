@@ -48,7 +48,7 @@ func (s *Service) RunLog(ctx context.Context, name string) (RunLog, error) {
 	if l.Was, err = s.readLog(l.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return l, fmt.Errorf("read %s: %w", l.Path, err)
 	}
-	told := accounts(c.Entries)
+	told := s.written(&c, accounts(c.Entries))
 	earlier := compareLog(l.Was, l.Path, c.Entries[0].At.Truncate(time.Second), told).earlier
 	var b strings.Builder
 	b.WriteString(spine.LogHeader(c.Loop))

@@ -54,7 +54,7 @@ func newRig(t *testing.T) *rig {
 		if err != nil {
 			return err
 		}
-		r.run, err = tx.FireClaimed(ctx, loop.Run{ID: "run_1", LoopID: l.ID, N: l.LastN, Key: "k", Trigger: "manual", Definition: "d"}, loop.Holder{PID: 1, Node: "a", Start: 7})
+		r.run, err = tx.FireClaimed(ctx, loop.Run{ID: "run_1", LoopID: l.ID, N: l.LastN, Key: "k", Trigger: "manual", Definition: "d"}, loop.Holder{PID: 1, Host: "a", Start: 7})
 		return err
 	})
 	return r

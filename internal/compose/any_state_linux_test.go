@@ -103,7 +103,7 @@ var damages = map[string]func(w *wreck){
 
 	// Rows.
 	"the lease is past":               func(w *wreck) { w.lapse() },
-	"the holder is of another host":   func(w *wreck) { w.heldBy(loop.Holder{PID: 1, Start: 1, Boot: "b", Node: "elsewhere"}) },
+	"the holder is of another host":   func(w *wreck) { w.heldBy(loop.Holder{PID: 1, Start: 1, Boot: "b", Host: "elsewhere"}) },
 	"the holder is a process of old":  func(w *wreck) { w.sql(`UPDATE runs SET fence = fence + 7 WHERE state IN ('running', 'settling')`) },
 	"the run was asked to stop":       func(w *wreck) { w.sql(`UPDATE runs SET cancel = 'enough' WHERE state IN ('running', 'settling')`) },
 	"the iterations are open":         func(w *wreck) { w.sql(`UPDATE iterations SET verdict = 'intended'`) },

@@ -25,6 +25,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/probe"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -42,6 +43,8 @@ type Options struct {
 	ReadOnly bool             // for verbs that only read: nothing is created or migrated
 	Gates    bool             // gates can be tried, also if ReadOnly
 	NoStore  bool             // with ReadOnly: go without the store, which cannot be used
+
+	Version string // of this pawl
 
 	Lease time.Duration    // how long a claim lasts; zero: store.Lease
 	Now   func() time.Time // nil: the machine's clock
@@ -68,11 +71,13 @@ func CheckRepository(ctx context.Context, dir string) error {
 
 // Parts is the joined parts. Close it.
 type Parts struct {
-	lookup  lookup.Deps    // its store is nil if read-only and there is none yet
-	engine  *engine.Engine // nil if read-only
-	environ []string
-	home    string // pawl's own folder
-	newID   func(prefix string) string
+	lookup lookup.Deps    // its store is nil if read-only and there is none yet
+	engine *engine.Engine // nil if read-only
+
+	registry *node.Registry // of a composition that may write; else nil
+	environ  []string
+	home     string // pawl's own folder
+	newID    func(prefix string) string
 }
 
 // New opens the store and joins the parts.
@@ -84,12 +89,15 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 	d := &Parts{
 		home: o.Settings.Home, environ: o.Environ, newID: func(prefix string) string { return newID(prefix, now()) },
 		lookup: lookup.Deps{
-			Now: now, HolderState: holderState, Drivers: drivers(),
+			Now: now, HolderState: node.HolderState, Drivers: drivers(),
 			Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
 		},
 	}
 	if err := d.openStore(ctx, o, now); err != nil {
 		return nil, err
+	}
+	if err := d.findNode(o); err != nil {
+		return nil, errors.Join(err, d.Close())
 	}
 	if o.ReadOnly && !o.Gates {
 		return d, nil
@@ -127,7 +135,7 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 			}
 			return gh.PullRequestStates(ctx, repo, addresses)
 		},
-		Self: self(), HolderState: holderState, EndHolder: endHolder, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log, Live: o.Live,
+		Self: node.Self(d.lookup.Node.ID), HolderState: node.HolderState, EndHolder: node.EndHolder, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log, Live: o.Live,
 	})
 	return d, nil
 }
@@ -146,6 +154,34 @@ func (d *Parts) openStore(ctx context.Context, o Options, now func() time.Time) 
 	return err
 }
 
+// findNode finds out which node this is. Who may write makes it one.
+func (d *Parts) findNode(o Options) (err error) {
+	if o.ReadOnly {
+		d.lookup.Node, err = node.Read(d.home)
+		return err
+	}
+	n, err := node.Identify(d.home, d.newID)
+	if err != nil {
+		return err
+	}
+	host := proc.Self()
+	n.Boot, n.Version, n.Schema = host.Boot, o.Version, store.SchemaVersion
+	d.lookup.Node, d.registry = n, &node.Registry{Store: d.lookup.Store, Node: n, Host: host.Host, NewID: d.newID}
+	return nil
+}
+
+// register makes sure that the store knows this node, and that the repository lies on
+// it.
+func (d *Parts) register(ctx context.Context, repo *git.Repo) error {
+	remote, err := repo.RemoteURL("origin")
+	if err != nil {
+		remote = "" // There is none, or it cannot be read: nothing depends on it.
+	}
+	reg, err := d.registry.Register(ctx, repo.Dirs, git.SafeURL(remote))
+	d.lookup.Node = reg.Node
+	return err
+}
+
 // Store is the open store, nil if there is none to read.
 func (d *Parts) Store() *store.Store { return d.lookup.Store }
 
@@ -156,26 +192,6 @@ func (d *Parts) Close() error {
 	}
 	return d.lookup.Store.Close()
 }
-
-func self() loop.Holder { return loop.Holder(proc.Self()) }
-
-// holderState looks at the process behind a holder. Of another host nothing is
-// known here: the lease decides.
-func holderState(h loop.Holder) loop.HolderState {
-	id := proc.Identity(h)
-	switch {
-	case !proc.SameHost(id):
-		return loop.HolderElsewhere
-	case !proc.Alive(id):
-		return loop.HolderDead
-	case proc.Stopped(id):
-		return loop.HolderStopped
-	}
-	return loop.HolderRunning
-}
-
-// endHolder kills the process behind a holder and waits for its end.
-func endHolder(ctx context.Context, h loop.Holder) error { return proc.Kill(ctx, proc.Identity(h)) }
 
 // newID is sortable by time and unique: 48 bits of milliseconds, 80 random
 // bits, in lower-case base 32.

@@ -8,9 +8,11 @@ import (
 	"github.com/pawl-run/pawl/internal/audit"
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/roster"
 	"github.com/pawl-run/pawl/internal/runs"
@@ -33,14 +35,21 @@ type Verbs struct {
 
 // Verbs returns the verbs for the repository that contains dir.
 func (d *Parts) Verbs(ctx context.Context, dir string) (*Verbs, error) {
-	ws, err := lookup.Open(ctx, d.lookup, dir)
+	repo, err := git.Open(ctx, dir)
+	if err == nil && d.registry != nil {
+		err = d.register(ctx, repo)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ws, err := lookup.OpenRepo(ctx, d.lookup, repo)
 	if err != nil {
 		return nil, err
 	}
 	v := &Verbs{Root: ws.Root, Budgets: budgets.New(ws), Snapshots: runs.NewSnapshots(ws, d.engine, d.home)}
 	v.Setup = setup.New(ws, d.engine, v.Budgets.Show)
 	v.Audit = audit.New(ws, d.engine.Held)
-	v.Runs = runs.New(ws, runs.Deps{Engine: d.engine, Environ: d.environ, Home: d.home, EndHolder: endHolder, Plain: proc.Plain{}})
+	v.Runs = runs.New(ws, runs.Deps{Engine: d.engine, Environ: d.environ, Home: d.home, EndHolder: node.EndHolder, Plain: proc.Plain{}})
 	v.Approvals = approvals.New(ws, d.engine, v.Runs, d.newID)
 	v.Loops = loops.New(ws, loops.Deps{Engine: d.engine, Environ: d.environ, Budgets: v.Budgets.OfLoop, WaitEnded: v.Runs.WaitEnded})
 	return v, nil
@@ -62,13 +71,13 @@ func (d *Parts) Roster() roster.Roster {
 // Logins returns the verbs for logins that are kept, which need no repository.
 func (d *Parts) Logins() roster.Logins {
 	lender := turn.Lender(d.home)
-	lender.Holder = self()
+	lender.Holder = node.Self(d.lookup.Node.ID)
 	return roster.Logins{Store: d.lookup.Store, Lender: lender}
 }
 
 // Gone lists the checkouts that are gone, with what is open of them.
 func (d *Parts) Gone(ctx context.Context) ([]runs.GoneRepository, error) {
-	return runs.Gone(ctx, d.lookup.Store, d.home, holderState)
+	return runs.Gone(ctx, d.lookup.Store, d.lookup.Node.ID, d.home, node.HolderState)
 }
 
 // Engine runs targets that no definition in a workspace names; nil if read-only.

@@ -32,7 +32,7 @@ func TestALoginIsLentToOneRunAtATime(t *testing.T) {
 	b := newLoanTest(t, lentLogin)
 	loan := b.lend(t)
 	other := b.lender
-	other.Holder = loop.Holder{PID: 1, Node: "elsewhere"}
+	other.Holder = loop.Holder{PID: 1, Host: "elsewhere"}
 	_, err := other.Lend(t.Context(), b.credential(t), diskHome(t.TempDir()))
 	held, ok := errors.AsType[*loop.HeldError](err)
 	if !ok || held.Holder != b.lender.Holder || !strings.Contains(err.Error(), "the login ~/.claude/.credentials.json is held by process 4711 on here") {
@@ -53,7 +53,7 @@ func TestALoginIsLentToOneRunAtATime(t *testing.T) {
 func TestAClaimNamesItsNewestHolderAlone(t *testing.T) {
 	b := newLoanTest(t, lentLogin)
 	long := b.lender
-	long.Holder = loop.Holder{PID: 1234567, Node: strings.Repeat("long", 20)}
+	long.Holder = loop.Holder{PID: 1234567, Host: strings.Repeat("long", 20)}
 	loan, err := long.Lend(t.Context(), b.credential(t), diskHome(t.TempDir()))
 	if err != nil {
 		t.Fatal(err)

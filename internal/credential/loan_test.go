@@ -77,7 +77,7 @@ func newLoanTest(t *testing.T, login string) loanTest {
 	t.Helper()
 	b := loanTest{user: t.TempDir(), inside: diskHome(t.TempDir())}
 	// If the name were used as a pattern, nothing below it would be found.
-	b.lender = Lender{Dir: filepath.Join(t.TempDir(), "a[b", "logins"), Holder: loop.Holder{PID: 4711, Node: "here"}, Run: "rn_1"}
+	b.lender = Lender{Dir: filepath.Join(t.TempDir(), "a[b", "logins"), Holder: loop.Holder{PID: 4711, Host: "here"}, Run: "rn_1"}
 	writeFile(t, b.loginFile(), login)
 	return b
 }

@@ -155,7 +155,7 @@ var flows = map[string]flow{
 	"a rescue": {
 		readsAt: []string{"engine.recover.claim.after"},
 		prepare: func(r *rig, target *engine.Target) engine.Firing {
-			gone, works := loop.Holder{PID: 7, Start: 1, Node: r.deps.Self.Node}, r.agent
+			gone, works := loop.Holder{PID: 7, Start: 1, Host: r.deps.Self.Host}, r.agent
 			r.deps.HolderState = deadIf(gone)
 			r.engine = engine.New(r.deps)
 			r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
@@ -65,7 +66,7 @@ func (d dying) run(ctx context.Context) error {
 		Store: s, Now: now, NewID: func(prefix string) string { return fmt.Sprintf("%s_child%d", prefix, os.Getpid()) }, Exec: proc.Plain{},
 		Drivers: map[string]turn.Driver{"caller": mortal{d, s, caller{}.Profile()}, "signed": mortal{d, s, signed{}.Profile()}},
 		Effects: func(*git.Repo) map[string]engine.Effect { return nil },
-		Self:    loop.Holder(proc.Self()), HolderState: stateOf, Survive: proc.KillTagged,
+		Self:    node.Self(""), HolderState: stateOf, Survive: proc.KillTagged,
 		Home: d.Home, Environ: d.Environ, Log: slog.New(slog.DiscardHandler),
 	})
 	_, err = e.Run(ctx, targetOf(d.Root, repo, d.Definition, boardLike{nil, []string{"the task"}}), engine.Firing{Trigger: "manual"})

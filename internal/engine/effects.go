@@ -212,14 +212,7 @@ func (o *outbox) noteDone(e loop.Effect) {
 func (o *outbox) concludeUndone(ctx context.Context, e loop.Effect) error {
 	end := endingOfEffect(e, o.refusal)
 	o.run.Outcome, o.run.Reason, o.run.Detail = end.outcome, end.reason, end.detail
-	for _, key := range o.passedKeys() {
-		s := o.steps[key]
-		if s.State != loop.StepDone {
-			continue
-		}
-		s.State = loop.StepOpen
-		o.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, s) })
-	}
+	o.reopenPassed()
 	if e.Kind != effect.KindPropose || len(o.its) == 0 {
 		return nil
 	}
@@ -227,6 +220,18 @@ func (o *outbox) concludeUndone(ctx context.Context, e loop.Effect) error {
 	err := o.tree.keepCandidate(ctx, e.Args[effect.ArgTree])
 	o.run.Detail = joinWords(o.run.Detail, o.tree.unkept)
 	return err
+}
+
+// reopenPassed opens the steps again that the run finished: their result went nowhere.
+func (h *heldRun) reopenPassed() {
+	for _, key := range h.passedKeys() {
+		s := h.steps[key]
+		if s.State != loop.StepDone {
+			continue
+		}
+		s.State = loop.StepOpen
+		h.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, s) })
+	}
 }
 
 // passedKeys lists the keys of the steps that this run finished.

@@ -211,7 +211,7 @@ func TestWhoIsAskedRightBeforeAnEffectMaySayNo(t *testing.T) {
 		outcome loop.Outcome // of a run that can be concluded
 	}{
 		"nothing has changed":  {func(*rig) error { return nil }, nil, loop.OutcomeProposed},
-		"somebody has the run": {func(r *rig) error { r.steal("lp_w", loop.Holder{PID: 7, Node: "another"}); return nil }, loop.ErrLeaseLost, ""},
+		"somebody has the run": {func(r *rig) error { r.steal("lp_w", loop.Holder{PID: 7, Host: "another"}); return nil }, loop.ErrLeaseLost, ""},
 		"the loop is paused":   {func(r *rig) error { r.switchTo("lp_w", true); return nil }, loop.ErrPaused, loop.OutcomePaused},
 		"the switch is set":    {func(r *rig) error { gittest.WriteFile(r.t, filepath.Join(r.root, ".loops/PAUSED"), ""); return nil }, loop.ErrPaused, loop.OutcomePaused},
 		"the store fails":      {func(r *rig) error { return r.exec("ALTER TABLE loops RENAME TO away") }, errNoTable, ""},

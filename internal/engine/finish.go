@@ -99,7 +99,7 @@ func (c *cycle) endRun(ctx context.Context, phase loop.Phase, effects []loop.Eff
 	c.askLanding(effects)
 	c.money.sayDrift(ctx)
 	c.login.settle(ctx)
-	changes := c.memory.closingChanges(ctx, effects)
+	changes := c.memory.closingChanges(ctx, effects, c.Now())
 	if err := loop.CheckChanges(changes); err != nil {
 		c.said.Note("the run is not written into the loop's memory: %s", err)
 		changes = nil
@@ -155,11 +155,11 @@ func (c *cycle) judgeOpen(end ending) {
 // closingChanges lets the protocol write its account of the run, whatever the outcome.
 // A paused run gets none. A run that failed before its memory was open tries once
 // more to open it. If that fails, the protocol may still write what needs no memory.
-func (m *memory) closingChanges(ctx context.Context, effects []loop.Effect) []loop.Change {
+func (m *memory) closingChanges(ctx context.Context, effects []loop.Effect, now time.Time) []loop.Change {
 	if m.run.Outcome == loop.OutcomePaused {
 		return nil
 	}
-	sum := Summary{Run: m.run, Iterations: m.its, Effects: effects, Now: m.Now()}
+	sum := Summary{Run: m.run, Iterations: m.its, Effects: effects, Now: now}
 	if m.session == nil {
 		v, err := m.readLoop(ctx)
 		if err != nil {
@@ -210,6 +210,9 @@ func auditOf(r loop.Run) map[string]any {
 	body := map[string]any{
 		"n": r.N, "outcome": r.Outcome, "reason": r.Reason, "definition": r.Definition, "base": r.BaseCommit, "branch": r.Branch,
 		"commit": r.Commit, "snapshot": r.Snapshot, "tokens": r.Usage.ChargedTokens(), "subject": r.Subject,
+	}
+	if r.Node != "" {
+		body["node"] = r.Node
 	}
 	if r.By != (loop.Actor{}) {
 		body["actor"] = r.By

@@ -32,7 +32,7 @@ func (c *cycle) checkHazards(ctx context.Context) (*ending, error) {
 	}
 	var known, list string
 	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
-		known, list, err = r.GitFingerprint(ctx, c.target.Workspace.ID)
+		known, list, err = r.GitFingerprint(ctx, c.target.Workspace.ID, c.Self.Node)
 		return err
 	})
 	switch {
@@ -47,7 +47,7 @@ func (c *cycle) checkHazards(ctx context.Context) (*ending, error) {
 			return nil, err
 		}
 		c.stage(func(ctx context.Context, rt *store.RunTx) error {
-			return rt.SaveGitFingerprint(ctx, c.target.Workspace.ID, fingerprint, string(list))
+			return rt.SaveGitFingerprint(ctx, c.target.Workspace.ID, c.Self.Node, fingerprint, string(list))
 		})
 		return nil, nil
 	}

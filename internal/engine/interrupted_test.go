@@ -68,7 +68,7 @@ func TestRecoveryLeavesARunAloneThatThisProcessDrives(t *testing.T) {
 // recovers it.
 func (r *rig) dies(target engine.Target, first func(context.Context, agent.Request) (agent.Result, error)) *engine.Recovered {
 	r.t.Helper()
-	gone := loop.Holder{PID: 7, Start: 1, Node: r.deps.Self.Node}
+	gone := loop.Holder{PID: 7, Start: 1, Host: r.deps.Self.Host}
 	deps := r.deps
 	deps.HolderState = deadIf(gone)
 	r.engine = engine.New(deps)

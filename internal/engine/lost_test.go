@@ -167,7 +167,7 @@ func TestRecoveryAppliesNoEffectWhileTheSwitchIsSet(t *testing.T) {
 
 func TestATreeThatRecoveryCouldNotSeeIsRescuedBeforeItIsSwept(t *testing.T) {
 	r := one(t)
-	thief := loop.Holder{PID: 1, Start: 1, Node: r.deps.Self.Node}
+	thief := loop.Holder{PID: 1, Start: 1, Host: r.deps.Self.Host}
 	r.deps.HolderState = deadIf(thief)
 	r.engine = engine.New(r.deps)
 	target := r.worker(loop.TierAssisted, nil)
@@ -194,7 +194,7 @@ func TestATreeThatRecoveryCouldNotSeeIsRescuedBeforeItIsSwept(t *testing.T) {
 
 func TestARunThatSomebodyTookStopsAtOnceAndWritesNothingMore(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
-		thief := loop.Holder{PID: 7, Node: "another node"}
+		thief := loop.Holder{PID: 7, Host: "another node"}
 		target := r.worker(loop.TierAssisted, nil)
 		rows := func() (run loop.Run, all []any) {
 			r.view(func(rd *store.Reader) error {
@@ -326,7 +326,7 @@ func TestACandidateThatCannotBeWrittenLosesNoWork(t *testing.T) {
 
 func TestARunOfANodeThatIsGoneIsRecoveredWhenItsLeaseHasLapsed(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
-		gone := loop.Holder{PID: 7, Node: "another node"}
+		gone := loop.Holder{PID: 7, Host: "another node"}
 		r.deps.HolderState = func(loop.Holder) loop.HolderState { return loop.HolderElsewhere }
 		r.engine = engine.New(r.deps)
 		target := r.worker(loop.TierAssisted, nil)

@@ -252,7 +252,7 @@ func TestALongConversationIsLeftAtItsBounds(t *testing.T) {
 }
 
 func TestARunIsTakenOnlyFromAHolderThatWritesNoMore(t *testing.T) {
-	one, self := loop.Holder{PID: 1, Node: "a"}, loop.Holder{PID: 2, Node: "a"}
+	one, self := loop.Holder{PID: 1, Host: "a"}, loop.Holder{PID: 2, Host: "a"}
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	held, lapsed := now.Add(time.Second), now.Add(-time.Second)
 	stubborn := errors.New("it cannot be ended")

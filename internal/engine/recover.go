@@ -40,7 +40,7 @@ func (e *Engine) Recover(ctx context.Context, t Target) (*Recovered, error) {
 	var live loop.Run
 	var pending []loop.PendingChange
 	err := e.Store.View(ctx, func(r *store.Reader) (err error) {
-		if pending, err = r.Pending(ctx, t.Loop.ID); err != nil {
+		if pending, err = r.Pending(ctx, t.Loop.ID, e.Self.Node); err != nil {
 			return err
 		}
 		live, err = r.Live(ctx, t.Loop.ID)
@@ -56,6 +56,9 @@ func (e *Engine) Recover(ctx context.Context, t Target) (*Recovered, error) {
 	dead, ok, err := e.findDeadHolder(ctx, live)
 	if err != nil || !ok {
 		return nil, err
+	}
+	if live.Node != "" && e.Self.Node != "" && live.Node != e.Self.Node {
+		return e.freeLost(ctx, t, live, dead)
 	}
 	c, err := e.takeFromDead(ctx, t, live, dead)
 	if errors.Is(err, loop.ErrLeaseLost) {
@@ -149,9 +152,14 @@ func (e *Engine) takeFromDead(ctx context.Context, t Target, seen loop.Run, dead
 	if err := afterSeize.Hit(ctx); err != nil {
 		return c, err
 	}
+	return c, c.readProgress(ctx)
+}
+
+// readProgress reads how far the run has come that another process held.
+func (c *cycle) readProgress(ctx context.Context) error {
 	var turns []loop.Turn
-	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
-		if c.target.Loop, err = r.LoopNamed(ctx, t.Workspace.ID, t.Loop.Protocol, t.Loop.Name); err != nil {
+	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
+		if c.target.Loop, err = r.Loop(ctx, c.run.LoopID); err != nil {
 			return err
 		}
 		if c.def, err = r.Definition(ctx, c.run.Definition); err != nil {
@@ -166,10 +174,10 @@ func (e *Engine) takeFromDead(ctx context.Context, t Target, seen loop.Run, dead
 		return c.resumeEvents(ctx, r)
 	})
 	if err != nil {
-		return c, err
+		return err
 	}
 	c.countDead(turns)
-	return c, nil
+	return nil
 }
 
 // resumeEvents continues the run's sequence and its clock: time in which
@@ -244,14 +252,19 @@ func (c *cycle) endInterrupted(ctx context.Context, dead loop.Run, how takeover,
 		return err
 	}
 	end.detail = joinWords(joinWords(how.detail(dead.Phase), c.tree.unkept), next.String())
-	for key, s := range c.steps {
-		if s.RunID == c.run.ID {
+	c.chargeAttempt(end)
+	return c.finish(ctx, end)
+}
+
+// chargeAttempt counts the attempt in which the run was lost, and tells the next one.
+func (h *heldRun) chargeAttempt(end ending) {
+	for key, s := range h.steps {
+		if s.RunID == h.run.ID {
 			s.Attempts++
 			s.Feedback = end.detail
-			c.steps[key] = s
+			h.steps[key] = s
 		}
 	}
-	return c.finish(ctx, end)
 }
 
 // takeUp takes up the copy of a dead run, or keeps what is left of its work.
@@ -356,8 +369,8 @@ func (e *Engine) sweepRuns(ctx context.Context, repo *git.Repo) error {
 	return nil
 }
 
-// ifEnded calls fn if the run has ended. A run that the store does not know is
-// somebody else's.
+// ifEnded calls fn if the run has ended and nothing of it is owed here. A run that the
+// store does not know is somebody else's.
 func (e *Engine) ifEnded(ctx context.Context, runID string, fn func(loop.Run) error) error {
 	var run loop.Run
 	err := e.Store.View(ctx, func(r *store.Reader) (err error) {
@@ -365,7 +378,7 @@ func (e *Engine) ifEnded(ctx context.Context, runID string, fn func(loop.Run) er
 		return err
 	})
 	switch {
-	case errors.Is(err, loop.ErrNotFound), err == nil && run.State != loop.RunEnded:
+	case errors.Is(err, loop.ErrNotFound), err == nil && (run.State != loop.RunEnded || run.Owed && run.Node == e.Self.Node):
 		return nil
 	case err != nil:
 		return err

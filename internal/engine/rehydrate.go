@@ -87,7 +87,7 @@ func (m *memory) readLoop(ctx context.Context) (View, error) {
 		Loop: m.target.Loop, Definition: m.def, Run: m.run, Files: m.loopFiles(m.target), History: history{m.heldRun}, Now: m.Now(),
 	}
 	err := m.Store.View(ctx, func(r *store.Reader) (err error) {
-		if m.pending, err = r.Pending(ctx, m.target.Loop.ID); err != nil {
+		if m.pending, err = r.Pending(ctx, m.target.Loop.ID, m.Self.Node); err != nil {
 			return err
 		}
 		if v.Steps, err = r.Steps(ctx, m.target.Loop.ID); err != nil {

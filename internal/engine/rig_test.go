@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/gittest"
@@ -93,7 +94,7 @@ func newRigAt(t *testing.T, database string, now func() time.Time) *rig {
 		Effects: func(repo *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 		},
-		Self: loop.Holder(proc.Self()), HolderState: stateOf, EndHolder: endHolder, Survive: proc.KillTagged,
+		Self: node.Self(""), HolderState: stateOf, EndHolder: node.EndHolder, Survive: proc.KillTagged,
 		Home: r.home, Environ: os.Environ(), Log: slog.New(slog.DiscardHandler), Live: r.see,
 	}
 	r.engine = engine.New(r.deps)
@@ -102,13 +103,10 @@ func newRigAt(t *testing.T, database string, now func() time.Time) *rig {
 
 // stateOf tells whether the process of a holder lives; every other host is dead.
 func stateOf(h loop.Holder) loop.HolderState {
-	switch id := proc.Identity(h); {
-	case !proc.Alive(id):
-		return loop.HolderDead
-	case proc.Stopped(id):
-		return loop.HolderStopped
+	if state := node.HolderState(h); state != loop.HolderElsewhere {
+		return state
 	}
-	return loop.HolderRunning
+	return loop.HolderDead
 }
 
 // deadIf takes one holder for dead and every other for running.
@@ -120,8 +118,6 @@ func deadIf(gone loop.Holder) func(loop.Holder) loop.HolderState {
 		return loop.HolderRunning
 	}
 }
-
-func endHolder(ctx context.Context, h loop.Holder) error { return proc.Kill(ctx, proc.Identity(h)) }
 
 type driverFunc func(ctx context.Context, r agent.Request) (agent.Result, error)
 

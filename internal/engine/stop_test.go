@@ -170,7 +170,7 @@ func TestTwoRunsOfOneLoopAtOnceTheSecondIsToldWhoHoldsIt(t *testing.T) {
 
 func TestAHolderThatLostItsLeaseStopsAndWritesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
-		thief := loop.Holder{PID: 1, Node: "elsewhere"}
+		thief := loop.Holder{PID: 1, Host: "elsewhere"}
 		r.agent = untilStopped(t, func() { r.steal("lp_w", thief) })
 		run, err := r.engine.Run(t.Context(), r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"})
 		if !errors.Is(err, loop.ErrLeaseLost) {
@@ -236,7 +236,7 @@ func TestAnAgentThatHangsIsStoppedAndItsGoodWorkIsJudged(t *testing.T) {
 
 func TestWhatPassedGoesItsWayWhenTheProcessDiesInALaterItem(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
-		thief := loop.Holder{PID: 1, Start: 1, Node: r.deps.Self.Node}
+		thief := loop.Holder{PID: 1, Start: 1, Host: r.deps.Self.Host}
 		r.deps.HolderState = deadIf(thief)
 		r.engine = engine.New(r.deps)
 		target := r.target("w", boardLike{nil, []string{"first", "second"}}, loop.Definition{

@@ -39,7 +39,7 @@ func TestARunThatEndsBecauseTheStoreWasAwaySaysSo(t *testing.T) {
 }
 
 func TestATakeoverSaysWhetherTheProcessMayLive(t *testing.T) {
-	one, two := loop.Holder{PID: 1, Node: "a"}, loop.Holder{PID: 2, Node: "b"}
+	one, two := loop.Holder{PID: 1, Host: "a"}, loop.Holder{PID: 2, Host: "b"}
 	for name, c := range map[string]struct {
 		takeover
 		reason           loop.Reason

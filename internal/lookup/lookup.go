@@ -7,16 +7,14 @@ package lookup
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"path/filepath"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/store"
@@ -29,6 +27,7 @@ type Deps struct {
 	Store       *store.Store
 	Protocols   map[string]engine.Protocol
 	Drivers     map[string]turn.Driver
+	Node        loop.Node // this one; the zero Node: it is not registered yet
 	Now         func() time.Time
 	HolderState func(loop.Holder) loop.HolderState // looks at the process behind a holder
 }
@@ -48,9 +47,16 @@ func Open(ctx context.Context, d Deps, dir string) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The id is derived from the place, so that two clones are two workspaces.
-	sum := sha256.Sum256([]byte(filepath.Clean(repo.Root)))
-	ws := loop.Workspace{ID: "ws_" + hex.EncodeToString(sum[:8]), Root: repo.Root}
+	return OpenRepo(ctx, d, repo)
+}
+
+// OpenRepo returns the workspace of a repository. A clone that is a copy of another
+// one is refused with a *loop.Fault.
+func OpenRepo(ctx context.Context, d Deps, repo *git.Repo) (*Workspace, error) {
+	ws, err := node.Find(ctx, d.Store, d.Node, repo.Dirs)
+	if err != nil {
+		return nil, err
+	}
 	return &Workspace{Workspace: ws, Deps: d, Repo: repo, Loops: catalog.New(ws, d.Store, d.Now)}, nil
 }
 

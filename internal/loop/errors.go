@@ -15,6 +15,8 @@ var (
 	// ErrNotFound means that no row or file has the name. Commands exit with 3.
 	ErrNotFound = errors.New("not found")
 
+	// ErrNameTaken means that another node of the store has this name.
+	ErrNameTaken = errors.New("another node has this name")
 	// ErrDuplicateKey means that a run with this key exists already: the
 	// trigger fired twice, and the first firing counts.
 	ErrDuplicateKey = errors.New("already fired")

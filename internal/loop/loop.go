@@ -10,8 +10,12 @@ import "time"
 
 // Workspace is a git repository registered with pawl.
 type Workspace struct {
-	ID   string `json:"id"`   // stable, derived from the root path
-	Root string `json:"root"` // absolute path of the checkout
+	ID   string `json:"id"`   // kept in its git directory; empty: it is not registered
+	Root string `json:"root"` // absolute path of the checkout on this node
+
+	// Repository is the id of the git directory that linked worktrees share, and so
+	// of the main checkout: in it, locks by branch and path hold.
+	Repository string `json:"repository"`
 }
 
 // Loop is a named definition plus its state, the thing a user creates, pauses

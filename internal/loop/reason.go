@@ -60,6 +60,7 @@ const (
 	ReasonStopped         Reason = "stopped"
 	ReasonCanceled        Reason = "canceled" // the process was asked to end (Ctrl-C, TERM)
 	ReasonHolderDied      Reason = "holder_died"
+	ReasonNodeLost        Reason = "node_lost"       // its node does not answer; another one ended it
 	ReasonTakenOver       Reason = "taken_over"      // from a process that did not extend its lease and may still live
 	ReasonStoreAway       Reason = "store_away"      // the store did not answer for so long that the lease could have lapsed
 	ReasonMemory          Reason = "memory_unusable" // the protocol could not open its files
@@ -128,6 +129,7 @@ var sentences = map[Reason]string{
 	ReasonStopped:         "it was stopped",
 	ReasonCanceled:        "pawl was asked to end",
 	ReasonHolderDied:      "its process died",
+	ReasonNodeLost:        "its node does not answer",
 	ReasonTakenOver:       "another process took it over",
 	ReasonStoreAway:       "the store did not answer",
 	ReasonMemory:          "the loop's memory cannot be used",

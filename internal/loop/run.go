@@ -41,6 +41,8 @@ type Run struct {
 	Cost       Cost      `json:"cost,omitzero"`
 	Spent      Spent     `json:"spent,omitzero"`
 	Holder     Holder    `json:"holder,omitzero"`
+	Node       string    `json:"node,omitempty"` // id of the node that claimed it last; empty: none, or not known
+	Owed       bool      `json:"owed,omitempty"` // another node ended it; its own still has to keep its work and write its files
 	Fence      int64     `json:"fence"`
 	LeaseUntil time.Time `json:"lease_until,omitzero"`
 	Cancel     string    `json:"cancel,omitempty"` // who asked the holder to stop, and why
@@ -79,7 +81,8 @@ type Holder struct {
 	PID   int    `json:"pid,omitempty"`
 	Start int64  `json:"start,omitempty"` // when the process started, in the platform's own unit
 	Boot  string `json:"boot,omitempty"`  // boot of the host; empty where the platform has none
-	Node  string `json:"node,omitempty"`  // host name
+	Host  string `json:"host,omitempty"`  // host name
+	Node  string `json:"node,omitempty"`  // id of the node; empty: the process has none
 }
 
 // String names the process for people. The zero Holder is nobody.
@@ -87,10 +90,10 @@ func (h Holder) String() string {
 	switch {
 	case h.PID == 0:
 		return "no process"
-	case h.Node == "":
+	case h.Host == "":
 		return fmt.Sprintf("process %d", h.PID)
 	}
-	return fmt.Sprintf("process %d on %s", h.PID, h.Node)
+	return fmt.Sprintf("process %d on %s", h.PID, h.Host)
 }
 
 // HolderState is what this host knows of the process behind a Holder.

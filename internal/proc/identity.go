@@ -11,13 +11,13 @@ type Identity struct {
 	PID   int
 	Start int64  // when it started, in a unit of the platform; 0: unknown
 	Boot  string // the boot of the host, with the PID namespace if that is not the host's own; empty: unknown
-	Node  string // host name
+	Host  string // host name
 }
 
 var self = sync.OnceValue(func() Identity {
 	id := Identity{PID: os.Getpid(), Boot: bootID()}
 	id.Start, _ = startOf(id.PID)
-	id.Node, _ = os.Hostname()
+	id.Host, _ = os.Hostname()
 	return id
 })
 
@@ -26,9 +26,9 @@ func Self() Identity { return self() }
 
 // SameHost reports whether id is of this boot of this host and of this PID namespace,
 // so that Alive can tell whether it lives. An earlier boot of the same host counts
-// as another host: its processes are dead, but only the node name shows that.
+// as another host: its processes are dead, but only the host name shows that.
 func SameHost(id Identity) bool {
-	return id.Node == Self().Node && id.Boot == Self().Boot
+	return id.Host == Self().Host && id.Boot == Self().Boot
 }
 
 // Alive reports whether exactly this process lives on this host. A zombie is dead,

@@ -42,7 +42,7 @@ func TestOnlyThatVeryProcessIsAlive(t *testing.T) {
 	}{
 		"this process":                    {me, true, true},
 		"its pid in the hands of another": {with(func(id *Identity) { id.Start++ }), false, true},
-		"its pid on another node":         {with(func(id *Identity) { id.Node += "x" }), false, false},
+		"its pid on another host":         {with(func(id *Identity) { id.Host += "x" }), false, false},
 		"its pid before the last boot":    {with(func(id *Identity) { id.Boot = "earlier" }), false, false},
 		"a pid that nobody has":           {with(func(id *Identity) { id.PID = 1 << 30 }), false, true},
 		"no process":                      {Identity{}, false, false},
@@ -55,7 +55,7 @@ func TestOnlyThatVeryProcessIsAlive(t *testing.T) {
 			}
 		})
 	}
-	if me.PID != os.Getpid() || me.Start == 0 || me.Boot == "" || me.Node == "" {
+	if me.PID != os.Getpid() || me.Start == 0 || me.Boot == "" || me.Host == "" {
 		t.Errorf("self is %+v", me)
 	}
 }

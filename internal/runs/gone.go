@@ -44,17 +44,15 @@ type KeptPath struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Gone lists the checkouts that the store knows and that are gone from this
-// machine, with what is open of them. Home is pawl's own folder. In a database
-// that several machines share, only those count of which a run was of this
-// machine or has left files in this home: the others may stand elsewhere.
-func Gone(ctx context.Context, s *store.Store, home string, state func(loop.Holder) loop.HolderState) ([]GoneRepository, error) {
+// Gone lists the checkouts that lay on this node and are gone, with what is open of
+// them. Home is pawl's own folder.
+func Gone(ctx context.Context, s *store.Store, node, home string, state func(loop.Holder) loop.HolderState) ([]GoneRepository, error) {
 	list := []GoneRepository{}
 	if s == nil {
 		return list, nil
 	}
 	err := s.View(ctx, func(r *store.Reader) error {
-		all, err := r.Workspaces(ctx)
+		all, err := r.Workspaces(ctx, node)
 		if err != nil {
 			return err
 		}
@@ -70,18 +68,12 @@ func Gone(ctx context.Context, s *store.Store, home string, state func(loop.Hold
 				}
 			}
 			g := GoneRepository{Root: w.Root, Why: why, Runs: []GoneRun{}}
-			ours := s.Local()
-			if err := g.addRuns(ctx, r, w.ID, left, func(run loop.Run) string {
-				st := state(run.Holder)
-				ours = ours || st != loop.HolderElsewhere || len(left[run.ID]) > 0
-				return lookup.Liveness(run, st)
-			}); err != nil {
+			if err := g.addRuns(ctx, r, w.ID, left, func(run loop.Run) string { return lookup.Liveness(run, state(run.Holder)) }); err != nil {
 				return err
 			}
 			advice := g.nextStep()
-			if g.Next, g.Actions = advice.String(), advice.Actions; ours {
-				list = append(list, g)
-			}
+			g.Next, g.Actions = advice.String(), advice.Actions
+			list = append(list, g)
 		}
 		return nil
 	})

@@ -186,7 +186,7 @@ func TestWhyTellsEachCallThatNoBudgetPaysForOnce(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		run, err := tx.FireClaimed(t.Context(), loop.Run{ID: "run_refused", LoopID: l.ID, N: l.LastN, Key: "k", Trigger: "manual"}, loop.Holder{PID: 1, Node: "a", Start: 7})
+		run, err := tx.FireClaimed(t.Context(), loop.Run{ID: "run_refused", LoopID: l.ID, N: l.LastN, Key: "k", Trigger: "manual"}, loop.Holder{PID: 1, Host: "a", Start: 7})
 		if err != nil {
 			return err
 		}

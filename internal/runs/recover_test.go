@@ -32,7 +32,7 @@ func TestRecoverGoesOnPastALoopThatItCannotPutRight(t *testing.T) {
 	}
 	r.DefineLoop("lost", verbtest.FindsNone)
 	lost := r.InsertRun("lost", r.DeadHolder())
-	busy := r.InsertRun("zz-busy", loop.Holder{PID: 1, Start: 1, Node: "elsewhere"})
+	busy := r.InsertRun("zz-busy", loop.Holder{PID: 1, Start: 1, Host: "elsewhere"})
 	found, err := r.Runs.Recover(t.Context())
 	if len(found) != 1 || found[0].Loop != "lost" || found[0].Run.ID != lost.ID || found[0].Run.Outcome != loop.OutcomeInterrupted {
 		t.Errorf("recovered = %+v", found)

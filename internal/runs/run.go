@@ -66,7 +66,7 @@ func (s *Service) Recover(ctx context.Context) ([]engine.Recovered, error) {
 		if overdue, err = r.OverdueApprovals(ctx, s.ws.Now()); err != nil {
 			return err
 		}
-		if loops, err = r.UnfinishedLoops(ctx, s.ws.ID); err != nil {
+		if loops, err = r.UnfinishedLoops(ctx, s.ws.ID, s.ws.Node.ID); err != nil {
 			return err
 		}
 		for _, l := range loops {
@@ -90,7 +90,12 @@ func (s *Service) Recover(ctx context.Context) ([]engine.Recovered, error) {
 			continue
 		}
 		t.Protocol = s.ws.Protocols[l.Protocol]
-		rec, err := s.Engine.Recover(ctx, t)
+		paid, err := s.Engine.FinishOwed(ctx, t)
+		found = append(found, paid...)
+		var rec *engine.Recovered
+		if err == nil {
+			rec, err = s.Engine.Recover(ctx, t)
+		}
 		if err != nil {
 			// One loop whose files cannot be written is no reason to leave the others.
 			errs = append(errs, engine.RecoverFault(l.Name, err))
@@ -112,7 +117,7 @@ func (s *Service) Recover(ctx context.Context) ([]engine.Recovered, error) {
 // Live reports whether a run of the workspace has a holder, dead or alive.
 func (s *Service) Live(ctx context.Context) (live bool, err error) {
 	err = s.ws.View(ctx, func(r *store.Reader) error {
-		loops, err := r.UnfinishedLoops(ctx, s.ws.ID)
+		loops, err := r.UnfinishedLoops(ctx, s.ws.ID, s.ws.Node.ID)
 		for _, l := range loops {
 			_, liveErr := r.Live(ctx, l.ID)
 			live = live || liveErr == nil

@@ -90,7 +90,7 @@ func (s *Service) stillRunsFault(ctx context.Context, run loop.Run) error {
 		return f.WithAdvice(loop.Advise("run {1}, which concludes what nobody holds, and look at {2}", recovers, shows))
 	}
 	f.Why = fmt.Sprintf("%s holds it in phase %s and was asked to end it", who, run.Phase)
-	end := fmt.Sprintf("kill -KILL %d on %s", who.PID, who.Node)
+	end := fmt.Sprintf("kill -KILL %d on %s", who.PID, who.Host)
 	if s.ws.HolderState(who) == loop.HolderElsewhere {
 		f.Why += "; that is another host, or this host before it was started again, so that nothing more is known here"
 		return f.WithAdvice(loop.Advise(fmt.Sprintf("wait for it, or end it there (%s), and then run {1}; a run whose holder is gone is free at %s at the latest",

@@ -108,13 +108,13 @@ func TestStoppingARunWhoseHolderDiedConcludesIt(t *testing.T) {
 
 func TestWhatDoesNotStopIsNamedWithItsProcessAndWhatToDo(t *testing.T) {
 	r := verbtest.New(t)
-	alive := fmt.Sprintf("process %d on %s", r.Self.PID, r.Self.Node)
+	alive := fmt.Sprintf("process %d on %s", r.Self.PID, r.Self.Host)
 	for name, c := range map[string]struct {
 		by       loop.Holder
 		why, fix string
 	}{
 		"here":      {r.Self, alive + " holds it in phase claim and was asked to end it; the process still runs", "kill -KILL " + strconv.Itoa(r.Self.PID)},
-		"elsewhere": {loop.Holder{PID: 7, Start: 1, Node: "far"}, "process 7 on far holds it", "end it there (kill -KILL 7 on far), and then run `pawl recover`"},
+		"elsewhere": {loop.Holder{PID: 7, Start: 1, Host: "far"}, "process 7 on far holds it", "end it there (kill -KILL 7 on far), and then run `pawl recover`"},
 		"nobody":    {loop.Holder{}, "it is queued in phase trigger, and no process holds it", "run `pawl recover`"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestWhoWaitsForARunToEndIsToldForWhichAndWhoHasIt(t *testing.T) {
 	ctx := waiting.With(t.Context(), func(line string) { told <- line })
 	_, err := r.Runs.Stop(ctx, verbtest.Ann, "busy", "ann wants it")
 	verbtest.WantFault(t, err, loop.ExitHeld, "run busy#1 did not stop within 2.5s", "", "")
-	want := fmt.Sprintf("waiting for run busy#1 to end (since 2 s; held by process %d on %s)", r.Self.PID, r.Self.Node)
+	want := fmt.Sprintf("waiting for run busy#1 to end (since 2 s; held by process %d on %s)", r.Self.PID, r.Self.Host)
 	select {
 	case line := <-told:
 		if line != want || len(told) > 0 {
@@ -154,10 +154,10 @@ func TestWhoWaitsForARunToEndIsToldForWhichAndWhoHasIt(t *testing.T) {
 
 func TestARunThatIsTakenFromAProcessElsewhereDoesNotSayThatItIsGone(t *testing.T) {
 	r := verbtest.New(t)
-	r.InsertRun("far", loop.Holder{PID: 7, Start: 1, Node: "far"})
+	r.InsertRun("far", loop.Holder{PID: 7, Start: 1, Host: "far"})
 	r.LapseLeases()
 	found, err := r.Runs.Recover(t.Context())
-	by := fmt.Sprintf("process %d on %s took the run over", r.Self.PID, r.Self.Node)
+	by := fmt.Sprintf("process %d on %s took the run over", r.Self.PID, r.Self.Host)
 	if err != nil || len(found) != 1 || !strings.Contains(found[0].How, "was taken over in claim (process 7 on far did not extend its lease; "+by) {
 		t.Fatalf("recovered = %+v, %v", found, err)
 	}

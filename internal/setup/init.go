@@ -143,7 +143,7 @@ func (s *Service) Register(ctx context.Context, by loop.Actor, accept bool) erro
 		if err := tx.AddWorkspace(ctx, s.ws.Workspace); err != nil {
 			return err
 		}
-		known, _, err := tx.GitFingerprint(ctx, s.ws.ID)
+		known, _, err := tx.GitFingerprint(ctx, s.ws.ID, s.ws.Node.ID)
 		if err != nil || known != "" && !accept {
 			return err
 		}
@@ -151,7 +151,7 @@ func (s *Service) Register(ctx context.Context, by loop.Actor, accept bool) erro
 		if known != "" && known != now {
 			err = tx.LinkBy(ctx, by, s.ws.ID, loop.LinkGitConfig, "", map[string]any{"verb": "accept", "before": known, "after": now})
 		}
-		return errors.Join(err, tx.SaveGitFingerprint(ctx, s.ws.ID, now, string(list)))
+		return errors.Join(err, tx.SaveGitFingerprint(ctx, s.ws.ID, s.ws.Node.ID, now, string(list)))
 	})
 }
 

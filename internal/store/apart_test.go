@@ -53,7 +53,7 @@ func answers(ctx context.Context, r *Reader, of string) (map[string]any, error) 
 	say("ended", ended, err)
 	events, err := r.Events(ctx, run, 0, 9)
 	say("events", events, err)
-	fingerprint, hazards, err := r.GitFingerprint(ctx, ws)
+	fingerprint, hazards, err := r.GitFingerprint(ctx, ws, "")
 	say("fingerprint", fingerprint+hazards, err)
 	history, err := r.History(ctx, lp, 9)
 	say("history", history, err)
@@ -79,13 +79,13 @@ func answers(ctx context.Context, r *Reader, of string) (map[string]any, error) 
 	say("page of loops", loops, err)
 	loops, err = r.LoopsNamed(ctx, ws, "ci", "new")
 	say("loops by name", loops, err)
-	loops, err = r.UnfinishedLoops(ctx, ws)
+	loops, err = r.UnfinishedLoops(ctx, ws, "")
 	say("unfinished loops", loops, err)
 	newest, err := r.NewestRuns(ctx, lp)
 	say("newest run", newest, err)
 	runs, err := r.WorkspaceRuns(ctx, ws, 0, 9)
 	say("runs of the workspace", runs, err)
-	pending, err := r.Pending(ctx, lp)
+	pending, err := r.Pending(ctx, lp, "")
 	say("pending", pending, err)
 	one, err := r.Run(ctx, run)
 	say("run", one, err)
@@ -204,7 +204,7 @@ func changesNothing(t *testing.T, of string, first bool) {
 		{"a session", func(rt *RunTx) error { return rt.SaveSession(ctx, "claude", loop.Session{ID: "t"}) }},
 		{"a session that is dropped", func(rt *RunTx) error { return rt.DropSession(ctx, "claude") }},
 		{"a hold", func(rt *RunTx) error { _, err := rt.ClearHold(ctx, "claude"+of); return err }},
-		{"a fingerprint", func(rt *RunTx) error { return rt.SaveGitFingerprint(ctx, "ws"+of, "g", "{}") }},
+		{"a fingerprint", func(rt *RunTx) error { return rt.SaveGitFingerprint(ctx, "ws"+of, "", "g", "{}") }},
 		{"counts", func(rt *RunTx) error {
 			return rt.SaveTestRecord(ctx, "tree"+of, "another", loop.TestRecord{TestCounts: loop.TestCounts{Passed: 3}})
 		}},

@@ -274,23 +274,23 @@ func TestCountsAndFingerprintsAreKept(t *testing.T) {
 			t.Errorf("another gate: %v, want ErrNotFound", err)
 		}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
-			return tx.SaveGitFingerprint(ctx, "ws", "f1", `["hook"]`)
+			return tx.SaveGitFingerprint(ctx, "ws", "", "f1", `["hook"]`)
 		})
 		got := look(t, s, func(ctx context.Context, r *store.Reader) (string, error) {
-			f, h, err := r.GitFingerprint(ctx, "ws")
+			f, h, err := r.GitFingerprint(ctx, "ws", "")
 			return f + " " + h, err
 		})
 		if want := `f1 ["hook"]`; got != want {
 			t.Errorf("fingerprint = %s, want %s", got, want)
 		}
 		none := look(t, s, func(ctx context.Context, r *store.Reader) (string, error) {
-			f, h, err := r.GitFingerprint(ctx, "none")
+			f, h, err := r.GitFingerprint(ctx, "none", "")
 			return f + h, err
 		})
 		if none != "" {
 			t.Errorf("the fingerprint of a workspace that is not registered = %s", none)
 		}
-		err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.SaveGitFingerprint(t.Context(), "none", "f", "") })
+		err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.SaveGitFingerprint(t.Context(), "none", "", "f", "") })
 		if !errors.Is(err, loop.ErrNotFound) {
 			t.Errorf("a workspace that is not registered: %v, want ErrNotFound", err)
 		}

@@ -116,7 +116,7 @@ func TestCommitsOfOthersAreSeen(t *testing.T) {
 	write := func(s *Store, id string) {
 		t.Helper()
 		err := s.Update(t.Context(), func(tx *Tx) error {
-			_, err := tx.exec(t.Context(), `INSERT INTO workspaces (id, root, created_ms) VALUES ($1, $1, 0)`, id)
+			_, err := tx.exec(t.Context(), `INSERT INTO workspaces (id, old_root, created_ms) VALUES ($1, $1, 0)`, id)
 			return err
 		})
 		if err != nil {

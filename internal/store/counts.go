@@ -38,25 +38,29 @@ func (t *Tx) SaveTestRecord(ctx context.Context, tree, gate string, c loop.TestR
 	return nil
 }
 
-const readFingerprint = `SELECT git_fingerprint, git_hazards FROM workspaces WHERE id = $1`
+const readFingerprint = `
+SELECT fingerprint, hazards FROM git_configs WHERE workspace_id = $1 AND node_id IN ($2, '') ORDER BY node_id DESC LIMIT 1`
 
-// GitFingerprint returns what was recorded of a workspace's git configuration,
-// as it was given to SaveGitFingerprint; empty texts if nothing was, or if the
-// workspace is not registered.
-func (r *Reader) GitFingerprint(ctx context.Context, workspace string) (fingerprint, hazards string, err error) {
-	err = r.queryRow(ctx, readFingerprint, workspace).Scan(&fingerprint, &hazards)
+// GitFingerprint returns the git configuration that a workspace was accepted with on
+// a node, as a fingerprint and as what it was made of. Both are empty while nothing
+// was accepted.
+func (r *Reader) GitFingerprint(ctx context.Context, workspace, node string) (fingerprint, hazards string, err error) {
+	err = r.queryRow(ctx, readFingerprint, workspace, node).Scan(&fingerprint, &hazards)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
 	return fingerprint, hazards, err
 }
 
-const saveFingerprint = `UPDATE workspaces SET git_fingerprint = $1, git_hazards = $2 WHERE id = $3`
+const saveFingerprint = `
+INSERT INTO git_configs (workspace_id, node_id, fingerprint, hazards)
+SELECT id, $1, $2, $3 FROM workspaces WHERE id = $4
+ON CONFLICT (workspace_id, node_id) DO UPDATE SET fingerprint = excluded.fingerprint, hazards = excluded.hazards`
 
-// SaveGitFingerprint records the git configuration that a workspace was
-// accepted with. A workspace that is not registered is ErrNotFound.
-func (t *Tx) SaveGitFingerprint(ctx context.Context, workspace, fingerprint, hazards string) error {
-	n, err := t.exec(ctx, saveFingerprint, fingerprint, hazards, workspace)
+// SaveGitFingerprint records the git configuration that a workspace was accepted
+// with on a node. A workspace that is not registered is ErrNotFound.
+func (t *Tx) SaveGitFingerprint(ctx context.Context, workspace, node, fingerprint, hazards string) error {
+	n, err := t.exec(ctx, saveFingerprint, node, fingerprint, hazards, workspace)
 	if err == nil && n == 0 {
 		err = loop.ErrNotFound
 	}

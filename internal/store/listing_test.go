@@ -15,18 +15,26 @@ import (
 func TestLoopsAndWorkspacesAreListedInOrder(t *testing.T) {
 	onBothAt(t, func(t *testing.T, s *store.Store, _ *hand) {
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
-			return tx.AddWorkspace(ctx, loop.Workspace{ID: "late", Root: "/z"})
+			return errors.Join(
+				tx.AddWorkspace(ctx, loop.Workspace{ID: "late", Root: "/z", Repository: "main"}),
+				tx.SaveNode(ctx, loop.Node{ID: "node_1", Name: "one"}), tx.SaveNode(ctx, loop.Node{ID: "node_2", Name: "two"}),
+				tx.Place(ctx, loop.Placement{WorkspaceID: "late", NodeID: "node_1", Path: "/z"}))
 		})
 		later, first := seed(t, s, "tests"), seed(t, s, "ci")
 		elsewhere := loop.Loop{ID: "lp_far", WorkspaceID: "far", Name: "ci", Protocol: loop.ProtocolSpine, LastN: 7}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			return errors.Join(
 				tx.AddLoop(ctx, loop.Workspace{ID: "far", Root: "/far"}, elsewhere),
-				tx.AddWorkspace(ctx, loop.Workspace{ID: "far", Root: "/moved"})) // It stays as it is.
+				tx.AddWorkspace(ctx, loop.Workspace{ID: "far", Root: "/moved", Repository: "other"}), // It stays as it is.
+				tx.Place(ctx, loop.Placement{WorkspaceID: "far", NodeID: "node_1", Path: "/a"}),
+				tx.Place(ctx, loop.Placement{WorkspaceID: "far", NodeID: "node_1", Path: "/moved"}),
+				tx.Place(ctx, loop.Placement{WorkspaceID: "far", NodeID: "node_2", Path: "/z"}))
 		})
 		elsewhere.Created = noon
-		workspaces := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Workspace, error) { return r.Workspaces(ctx) })
-		want := []loop.Workspace{{ID: "far", Root: "/far"}, {ID: "ws", Root: "/repo"}, {ID: "late", Root: "/z"}}
+		workspaces := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Workspace, error) {
+			return r.Workspaces(ctx, "node_1")
+		})
+		want := []loop.Workspace{{ID: "far", Root: "/moved", Repository: "far"}, {ID: "late", Root: "/z", Repository: "main"}}
 		if d := cmp.Diff(want, workspaces); d != "" {
 			t.Errorf("workspaces (-want +got):\n%s", d)
 		}

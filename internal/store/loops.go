@@ -13,10 +13,6 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-const saveWorkspace = `
-INSERT INTO workspaces (id, root, created_ms) VALUES ($1, $2, $3)
-ON CONFLICT DO NOTHING`
-
 const loopColumns = `id, workspace_id, name, protocol, definition, paused, forgotten, last_n, created_ms`
 
 func scanLoop(row interface{ Scan(...any) error }) (loop.Loop, error) {
@@ -30,24 +26,6 @@ func scanLoop(row interface{ Scan(...any) error }) (loop.Loop, error) {
 const insertLoop = `
 INSERT INTO loops (id, workspace_id, name, protocol, last_n, created_ms) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT DO NOTHING`
-
-// AddWorkspace registers a workspace. One that is registered stays as it is.
-func (t *Tx) AddWorkspace(ctx context.Context, w loop.Workspace) error {
-	if _, err := t.exec(ctx, saveWorkspace, w.ID, w.Root, millis(t.now)); err != nil {
-		return fmt.Errorf("save workspace %s: %w", w.Root, err)
-	}
-	return nil
-}
-
-const allWorkspaces = `SELECT id, root FROM workspaces ORDER BY root`
-
-// Workspaces lists every workspace that was registered, by its root.
-func (r *Reader) Workspaces(ctx context.Context) ([]loop.Workspace, error) {
-	return collect(ctx, r, allWorkspaces, func(row interface{ Scan(...any) error }) (w loop.Workspace, err error) {
-		err = row.Scan(&w.ID, &w.Root)
-		return w, err
-	})
-}
 
 // AddLoop creates the loop, with its workspace, unless the workspace has one of
 // that protocol and name. The runs of a new one are numbered on from l.LastN.
@@ -128,13 +106,14 @@ const unfinishedLoops = `
 SELECT ` + loopColumns + ` FROM loops
 WHERE  workspace_id = $1 AND id IN (
   SELECT loop_id FROM runs WHERE workspace_id = $1 AND state <> 'ended' AND state <> 'queued'
-  UNION SELECT loop_id FROM changes)
+  UNION SELECT loop_id FROM runs WHERE workspace_id = $1 AND node_id = $2 AND owed = 1
+  UNION SELECT c.loop_id FROM changes c JOIN runs r ON r.id = c.run_id WHERE r.node_id IN ($2, ''))
 ORDER  BY name, protocol`
 
-// UnfinishedLoops lists the loops of a workspace that have a live run, or file
-// changes that are not known to be applied.
-func (r *Reader) UnfinishedLoops(ctx context.Context, workspace string) ([]loop.Loop, error) {
-	return collect(ctx, r, unfinishedLoops, scanLoop, workspace)
+// UnfinishedLoops lists the loops of a workspace that have a live run, and those for
+// which a node still has to write files.
+func (r *Reader) UnfinishedLoops(ctx context.Context, workspace, node string) ([]loop.Loop, error) {
+	return collect(ctx, r, unfinishedLoops, scanLoop, workspace, node)
 }
 
 const lockLoop = `SELECT ` + loopColumns + ` FROM loops WHERE id = $1{for_update}`

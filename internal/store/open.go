@@ -27,8 +27,8 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// schemaVersion is the newest migration that this binary knows.
-const schemaVersion = 7
+// SchemaVersion is the newest version of the tables that this binary knows.
+const SchemaVersion = 8
 
 // Options says which database to open and how.
 type Options struct {
@@ -181,19 +181,19 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 	switch {
 	case err != nil:
 		return err
-	case v > schemaVersion:
+	case v > SchemaVersion:
 		return &loop.Fault{
 			Exit: loop.ExitError, What: "open the " + s.sql.name,
-			Why: fmt.Sprintf("its tables are version %d, this pawl knows up to %d", v, schemaVersion),
+			Why: fmt.Sprintf("its tables are version %d, this pawl knows up to %d", v, SchemaVersion),
 			Fix: "use the newer pawl that wrote it, or another store with --home",
 		}
-	case v == schemaVersion:
+	case v == SchemaVersion:
 		return nil
 	case o.ReadOnly && v == 0:
 		return fmt.Errorf("%s: %w", s.sql.name, loop.ErrNotFound)
 	case o.ReadOnly:
 		return &loop.Fault{
-			Exit: loop.ExitError, What: "read the " + s.sql.name, Why: fmt.Sprintf("its tables are version %d, not %d", v, schemaVersion),
+			Exit: loop.ExitError, What: "read the " + s.sql.name, Why: fmt.Sprintf("its tables are version %d, not %d", v, SchemaVersion),
 			Fix: "run any command that writes ({1}, {2}): it brings them up to date", Actions: []loop.Command{loop.PawlCommand("run"), loop.PawlCommand("pause")},
 		}
 	}
@@ -247,7 +247,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		}
 		now, verr := s.version(ctx)
 		switch {
-		case verr == nil && now == schemaVersion:
+		case verr == nil && now == SchemaVersion:
 			return nil
 		case verr == nil && now > v:
 			v, earlier = now, err

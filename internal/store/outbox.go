@@ -42,11 +42,11 @@ func (t *RunTx) RecordChanges(ctx context.Context, changes []loop.Change) ([]loo
 	return pending, nil
 }
 
-const pendingChanges = `SELECT c.run_id, c.seq, c.body FROM changes c JOIN runs r ON r.id = c.run_id WHERE c.loop_id = $1 ORDER BY r.n, c.seq`
+const pendingChanges = `SELECT c.run_id, c.seq, c.body FROM changes c JOIN runs r ON r.id = c.run_id WHERE c.loop_id = $1 AND r.node_id IN ($2, '') ORDER BY r.n, c.seq`
 
-// Pending lists the file changes of a loop that are not known to be applied,
-// in the order in which they must be.
-func (r *Reader) Pending(ctx context.Context, loopID string) ([]loop.PendingChange, error) {
+// Pending lists the file changes of a loop that are for a node and not known to be
+// applied there, in the order in which they must be.
+func (r *Reader) Pending(ctx context.Context, loopID, node string) ([]loop.PendingChange, error) {
 	return collect(ctx, r, pendingChanges, func(row interface{ Scan(...any) error }) (loop.PendingChange, error) {
 		var p loop.PendingChange
 		var body string
@@ -54,7 +54,7 @@ func (r *Reader) Pending(ctx context.Context, loopID string) ([]loop.PendingChan
 			return p, err
 		}
 		return p, decode("change", body, &p.Change)
-	}, loopID)
+	}, loopID, node)
 }
 
 const dropChange = `DELETE FROM changes WHERE run_id = $1 AND seq = $2`

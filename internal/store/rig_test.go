@@ -43,8 +43,8 @@ func open(t *testing.T, database string) *store.Store {
 }
 
 var (
-	alice = loop.Holder{PID: 1, Node: "a", Start: 7}
-	bob   = loop.Holder{PID: 2, Node: "b", Start: 8}
+	alice = loop.Holder{PID: 1, Host: "a", Start: 7}
+	bob   = loop.Holder{PID: 2, Host: "b", Start: 8}
 )
 
 // update fails the test if the transaction does.

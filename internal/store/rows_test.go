@@ -171,7 +171,7 @@ func TestChangesStayPendingUntilTheyAreApplied(t *testing.T) {
 		}
 		list := func() []loop.PendingChange {
 			return look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.PendingChange, error) {
-				return r.Pending(ctx, run.LoopID)
+				return r.Pending(ctx, run.LoopID, "")
 			})
 		}
 		if d := cmp.Diff(pending, list()); d != "" {
@@ -206,7 +206,7 @@ func TestChangesOfSeveralRunsArePendingInTheOrderOfTheRuns(t *testing.T) {
 			}
 			settle(t, s, run, loop.OutcomeInterrupted)
 		}
-		pending := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.PendingChange, error) { return r.Pending(ctx, l.ID) })
+		pending := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.PendingChange, error) { return r.Pending(ctx, l.ID, "") })
 		var got []string
 		for _, p := range pending {
 			got = append(got, p.Content)

@@ -15,7 +15,7 @@ import (
 
 const runColumns = `id, loop_id, n, seq, run_key, trigger_name, event, planned_ms, fired_by, request, state, phase, outcome, reason, detail, summary, subject, definition,
 overrides, base_commit, base_tree, branch, commit_hash, snapshot, approval, sandbox, readiness, agent, auth, usage, cost, total_us,
-agent_us, gates_us, holder, fence, lease_until_ms, cancel, created_ms, started_ms, ended_ms`
+agent_us, gates_us, holder, node_id, owed, fence, lease_until_ms, cancel, created_ms, started_ms, ended_ms`
 
 func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 	var r loop.Run
@@ -24,7 +24,7 @@ func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 	var planned sql.NullInt64
 	err := row.Scan(&r.ID, &r.LoopID, &r.N, &r.Seq, &r.Key, &r.Trigger, &r.Event, &planned, &by, &r.Request, &r.State, &r.Phase, &r.Outcome, &r.Reason, &r.Detail, &r.Summary,
 		&r.Subject, &r.Definition, &overrides, &r.BaseCommit, &r.BaseTree, &r.Branch, &r.Commit, &r.Snapshot, &r.Approval, &r.Sandbox,
-		&r.Readiness, &r.Agent, &r.Auth, &usage, &cost, &total, &agent, &gates, &holder, &r.Fence, &lease, &r.Cancel, &created, &started, &ended)
+		&r.Readiness, &r.Agent, &r.Auth, &usage, &cost, &total, &agent, &gates, &holder, &r.Node, &r.Owed, &r.Fence, &lease, &r.Cancel, &created, &started, &ended)
 	if err != nil {
 		return r, err
 	}
@@ -40,9 +40,9 @@ func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 
 const insertRun = `
 INSERT INTO runs (id, loop_id, n, run_key, trigger_name, request, state, phase, definition, overrides, sandbox, approval, created_ms,
-                  holder, fence, lease_until_ms, started_ms, event, planned_ms, fired_by, workspace_id, seq)
+                  holder, fence, lease_until_ms, started_ms, event, planned_ms, fired_by, workspace_id, seq, node_id)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CASE $14 WHEN '' THEN 0 ELSE {now} + $16 END, $17, $18,
-       $19, $20, (SELECT workspace_id FROM loops WHERE id = $2), {next}
+       $19, $20, (SELECT workspace_id FROM loops WHERE id = $2), {next}, $21
 WHERE  $7 = 'queued' OR NOT EXISTS (SELECT 1 FROM runs WHERE loop_id = $2 AND state IN ('running', 'settling'))
 ON CONFLICT (run_key) DO NOTHING
 RETURNING seq`
@@ -59,7 +59,7 @@ func (t *Tx) Fire(ctx context.Context, r loop.Run) (loop.Run, error) {
 // 1: what Fire and Claim do, in one step. While another run of the loop is live
 // it is a *loop.HeldError, and the transaction must not be committed.
 func (t *Tx) FireClaimed(ctx context.Context, r loop.Run, by loop.Holder) (loop.Run, error) {
-	r.State, r.Phase, r.Holder, r.Fence = loop.RunRunning, loop.PhaseClaim, by, 1
+	r.State, r.Phase, r.Holder, r.Node, r.Fence = loop.RunRunning, loop.PhaseClaim, by, by.Node, 1
 	r.Started = fromMillis(millis(t.now))
 	return t.insertRun(ctx, r, encode(by), t.lease.Milliseconds())
 }
@@ -67,7 +67,7 @@ func (t *Tx) FireClaimed(ctx context.Context, r loop.Run, by loop.Holder) (loop.
 func (t *Tx) insertRun(ctx context.Context, r loop.Run, holder string, lease int64) (loop.Run, error) {
 	err := t.queryRow(ctx, insertRun, storableArgs(r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, string(r.State), string(r.Phase), r.Definition,
 		encode(r.Overrides), r.Sandbox, r.Approval, millis(t.now), holder, r.Fence, lease, millis(r.Started), r.Event,
-		sql.NullInt64{Int64: millis(r.Planned), Valid: !r.Planned.IsZero()}, encode(r.By))...).Scan(&r.Seq)
+		sql.NullInt64{Int64: millis(r.Planned), Valid: !r.Planned.IsZero()}, encode(r.By), r.Node)...).Scan(&r.Seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, t.whyNotInserted(ctx, r)
 	}
@@ -99,20 +99,22 @@ const fullReadiness = 100
 const claimRun = `
 UPDATE runs
 SET    state = CASE state WHEN 'queued' THEN 'running' ELSE state END, phase = CASE state WHEN 'queued' THEN 'claim' ELSE phase END,
-       holder = $1, fence = fence + 1, lease_until_ms = {now} + $2, started_ms = CASE started_ms WHEN 0 THEN $3 ELSE started_ms END
+       holder = $1, fence = fence + 1, lease_until_ms = {now} + $2, started_ms = CASE started_ms WHEN 0 THEN $3 ELSE started_ms END, node_id = $7
 WHERE  id = $4 AND fence = $5 AND (state = 'queued' OR (state IN ('running', 'settling') AND (lease_until_ms < {now} OR holder = $6)))
+AND    ($7 = '' OR EXISTS (SELECT 1 FROM placements p WHERE p.workspace_id = runs.workspace_id AND p.node_id = $7))
 RETURNING ` + runColumns
 
 // Claim makes the caller the holder of run id with a new fence. seen is the
 // fence that the caller knows; dead, when not zero, is the holder that the
 // caller has proven dead, whose lease then need not lapse. Nobody else's live
-// claim is ever taken: that is ErrLeaseLost.
+// claim is ever taken: that is ErrLeaseLost. So is a run of a workspace that does not lie
+// on the node of the caller.
 func (t *Tx) Claim(ctx context.Context, id string, seen int64, by, dead loop.Holder) (loop.Run, *RunTx, error) {
 	gone := "-"
 	if dead != (loop.Holder{}) {
 		gone = encode(dead)
 	}
-	r, err := scanRun(t.queryRow(ctx, claimRun, encode(by), t.lease.Milliseconds(), millis(t.now), id, seen, gone))
+	r, err := scanRun(t.queryRow(ctx, claimRun, encode(by), t.lease.Milliseconds(), millis(t.now), id, seen, gone, by.Node))
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, nil, fmt.Errorf("claim run %s: %w", id, loop.ErrLeaseLost)
 	}

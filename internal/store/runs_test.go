@@ -111,7 +111,7 @@ func TestFiftyClaimersOfOneRunGiveOneWinner(t *testing.T) {
 		for i := range 50 {
 			all.Go(func() {
 				err := s.Update(t.Context(), func(tx *store.Tx) error {
-					_, _, err := tx.Claim(t.Context(), run.ID, run.Fence, loop.Holder{PID: i + 1, Node: "n"}, loop.Holder{})
+					_, _, err := tx.Claim(t.Context(), run.ID, run.Fence, loop.Holder{PID: i + 1, Host: "n"}, loop.Holder{})
 					return err
 				})
 				switch {

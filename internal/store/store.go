@@ -56,6 +56,9 @@ type Store struct {
 // Lease is how long a claim of this store lasts without being extended.
 func (s *Store) Lease() time.Duration { return s.lease }
 
+// Now is the time with which rows are stamped.
+func (s *Store) Now() time.Time { return s.now() }
+
 // Commits is how many transactions Update has committed since Open.
 func (s *Store) Commits() int64 { return s.commits.Load() }
 

@@ -130,7 +130,7 @@ func TestATransactionThatIsBegunAnewReturnsNoChangeTwice(t *testing.T) {
 		}
 	}
 	stored := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.PendingChange, error) {
-		return r.Pending(ctx, run.LoopID)
+		return r.Pending(ctx, run.LoopID, "")
 	})
 	if d := cmp.Diff(stored, pending); d != "" || len(stored) != 3 {
 		t.Error(d, len(stored))

@@ -32,6 +32,7 @@ import (
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/protocol/spec"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
@@ -102,30 +103,25 @@ func NewOn(t *testing.T, database string) *Rig {
 			t.Errorf("close store: %v", err)
 		}
 	})
-	state := func(h loop.Holder) loop.HolderState {
-		switch id := proc.Identity(h); {
-		case !proc.SameHost(id):
-			return loop.HolderElsewhere
-		case !proc.Alive(id):
-			return loop.HolderDead
-		}
-		return loop.HolderRunning
-	}
 	var ids atomic.Int64
 	newID := func(prefix string) string { return fmt.Sprintf("%s_%d%d", prefix, os.Getpid(), ids.Add(1)) }
 	drivers := map[string]turn.Driver{command.Name: command.Driver{}}
-	self, home := loop.Holder(proc.Self()), t.TempDir()
+	home := t.TempDir()
+	here, err := node.Identify(home, newID)
+	if err != nil {
+		t.Fatal(err)
+	}
 	e := engine.New(engine.Deps{
 		Store: s, Now: sys.Now, NewID: newID,
 		Exec: proc.Tree{}, Drivers: drivers,
 		Effects: func(repo *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 		},
-		Self: self, HolderState: state, Survive: proc.KillTagged, Home: home, Environ: os.Environ(),
+		Self: node.Self(here.ID), HolderState: node.HolderState, Survive: proc.KillTagged, Home: home, Environ: os.Environ(),
 		Log: slog.New(slog.DiscardHandler), WatchGap: 10 * time.Millisecond,
 	})
 	return joinVerbs(t, e, home, newID, lookup.Deps{
-		Store: s, Now: sys.Now, HolderState: state, Drivers: drivers,
+		Store: s, Node: here, Now: sys.Now, HolderState: node.HolderState, Drivers: drivers,
 		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
 	}, NewRepo(t))
 }
@@ -133,11 +129,19 @@ func NewOn(t *testing.T, database string) *Rig {
 // joinVerbs makes the verbs as the composition root does.
 func joinVerbs(t *testing.T, e *engine.Engine, home string, newID func(string) string, d lookup.Deps, dir string) *Rig {
 	t.Helper()
-	ws, err := lookup.Open(t.Context(), d, dir)
+	repo, err := git.Open(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Rig{T: t, Self: loop.Holder(proc.Self()), Root: ws.Root, Home: home, Store: d.Store, Engine: e, NewID: newID, Workspace: ws}
+	registry := node.Registry{Store: d.Store, Node: d.Node, Host: "here", NewID: newID}
+	if _, err := registry.Register(t.Context(), repo.Dirs, ""); err != nil {
+		t.Fatal(err)
+	}
+	ws, err := lookup.OpenRepo(t.Context(), d, repo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Rig{T: t, Self: node.Self(d.Node.ID), Root: ws.Root, Home: home, Store: d.Store, Engine: e, NewID: newID, Workspace: ws}
 	r.Budgets, r.Snapshots, r.Audit = budgets.New(ws), runs.NewSnapshots(ws, e, home), audit.New(ws, e.Held)
 	r.Setup = setup.New(ws, e, r.Budgets.Show)
 	r.Runs = runs.New(ws, runs.Deps{Engine: e, Environ: os.Environ(), Home: home, Plain: proc.Plain{}})

@@ -1,0 +1,281 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/git/gitdir"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// idName is the file of a git directory that holds the id of the workspace. That of
+// the git directory which linked worktrees share is also the id of the repository.
+const idName = "pawl-workspace"
+
+// readID returns the id that a git directory holds, or "" if it holds none.
+func readID(gitDir string) (string, error) {
+	path := filepath.Join(gitDir, idName)
+	text, err := gitdir.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	id := strings.TrimSpace(string(text))
+	if err == nil && !isID(id) {
+		err = fmt.Errorf("%q is not the id of a workspace", id)
+	}
+	if err != nil {
+		return "", &loop.Fault{
+			Exit: loop.ExitUnreadable, What: "read which workspace this is from " + path, Why: err.Error(), Err: err,
+			Fix: "restore the file, or give the clone an id of its own: {1}", Actions: []loop.Command{loop.PawlCommand("init").WithFlag("new-id")},
+		}
+	}
+	return id, nil
+}
+
+// isID reports whether a text can be the id of a workspace.
+func isID(id string) bool {
+	rest, ok := strings.CutPrefix(id, "ws_")
+	return ok && rest != "" && len(rest) <= 64 && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// Find says which workspace a checkout is, for whoever only reads. It has no ID if it
+// is not registered. Without a store, the git directory alone is asked. A copy of
+// another clone is refused with a *loop.Fault.
+func Find(ctx context.Context, s *store.Store, n loop.Node, dirs gitdir.Dirs) (loop.Workspace, error) {
+	ws, err := ofClone(dirs)
+	if err != nil || s == nil {
+		return ws, err
+	}
+	err = s.View(ctx, func(r *store.Reader) error {
+		_, err := recognize(ctx, r, n, &ws)
+		return err
+	})
+	return ws, err
+}
+
+// ofClone returns what the git directory says.
+func ofClone(dirs gitdir.Dirs) (ws loop.Workspace, err error) {
+	ws.Root = dirs.Root
+	if ws.ID, err = readID(dirs.GitDir); err != nil {
+		return ws, err
+	}
+	ws.Repository = ws.ID
+	if dirs.CommonDir != dirs.GitDir {
+		ws.Repository, err = readID(dirs.CommonDir)
+	}
+	return ws, err
+}
+
+// standing is what the store knows of a clone.
+type standing struct {
+	stored bool // it has the workspace
+	placed bool // on this node, at this path
+	before bool // it was registered when the path was the id
+}
+
+// recognize compares a clone with what the store knows of its workspace. It fills in
+// the id of one that was registered before workspaces had ids of their own, and the
+// repository that the store has.
+func recognize(ctx context.Context, r *store.Reader, n loop.Node, ws *loop.Workspace) (at standing, err error) {
+	if ws.ID == "" {
+		id, err := r.WorkspaceAt(ctx, ws.Root)
+		if errors.Is(err, loop.ErrNotFound) {
+			return at, nil
+		}
+		ws.ID, at.stored, at.before = id, err == nil, true
+		return at, err
+	}
+	repository, err := r.Repository(ctx, ws.ID)
+	if errors.Is(err, loop.ErrNotFound) {
+		return at, nil
+	}
+	places, err := r.Placements(ctx, ws.ID)
+	if err != nil || len(places) == 0 {
+		at.stored, at.before = err == nil, true
+		return at, err
+	}
+	at.stored, ws.Repository = true, repository
+	here := slices.IndexFunc(places, func(p loop.Placement) bool { return p.NodeID == n.ID })
+	switch {
+	case here < 0 && n.ID == "" && slices.ContainsFunc(places, func(p loop.Placement) bool { return p.Path == ws.Root }):
+		return at, nil // A home that has not written yet reads what lies here.
+	case here < 0:
+		name := places[0].NodeID
+		if other, err := r.Node(ctx, name); err == nil {
+			name = other.Name
+		}
+		return at, copiedFault(*ws, fmt.Sprintf("it has the id of the workspace %s at %s on node %s", ws.ID, places[0].Path, name))
+	case places[here].Path == ws.Root:
+		at.placed = true
+	case lies(places[here]):
+		return at, copiedFault(*ws, fmt.Sprintf("it has the id of the workspace %s at %s, which is there too", ws.ID, places[here].Path))
+	}
+	return at, nil
+}
+
+// lies reports whether the clone of a placement is still where it was.
+func lies(p loop.Placement) bool {
+	dir, err := gitdir.Of(p.Path)
+	if err != nil {
+		return true // Nobody can tell; two clones with one id are worse.
+	}
+	id, err := readID(dir)
+	return dir != "" && err == nil && id == p.WorkspaceID
+}
+
+func copiedFault(ws loop.Workspace, why string) error {
+	return &loop.Fault{
+		Exit: loop.ExitHeld, What: ws.Root + " is a copy of another clone", Why: why,
+		Fix:     "if it is a workspace of its own: {1}; if it is a second place of that workspace, or takes the place of the other clone: {2}",
+		Actions: []loop.Command{loop.PawlCommand("init").WithFlag("new-id"), loop.PawlCommand("init").WithFlag("join", ws.ID)},
+	}
+}
+
+// Registry registers what this node is and where workspaces lie on it.
+type Registry struct {
+	Store *store.Store
+	Node  loop.Node // with all that is known of it; its name may be empty
+	Host  string    // name of the host, for a node that nobody named
+	NewID func(prefix string) string
+}
+
+// Registered is what Register found.
+type Registered struct {
+	loop.Workspace
+	Node   loop.Node
+	Before string // id of another workspace that lay here before; empty: none
+}
+
+// Register makes sure that the store knows this node, and that the checkout lies on
+// it. A clone without an id gets one. It writes only what has changed. A copy of
+// another clone is refused with a *loop.Fault.
+func (g *Registry) Register(ctx context.Context, dirs gitdir.Dirs, remote string) (Registered, error) {
+	reg := Registered{Node: g.Node}
+	ws, err := ofClone(dirs)
+	if err != nil {
+		return reg, err
+	}
+	var at standing
+	var known loop.Node
+	err = g.Store.View(ctx, func(r *store.Reader) (err error) {
+		if known, err = r.Node(ctx, g.Node.ID); err != nil && !errors.Is(err, loop.ErrNotFound) {
+			return err
+		}
+		at, err = recognize(ctx, r, g.Node, &ws)
+		return err
+	})
+	if err != nil {
+		return reg, err
+	}
+	reg.Workspace, reg.Node.Name = ws, known.Name
+	if at.placed && !g.changed(known) {
+		return reg, nil
+	}
+	if reg.Workspace, err = g.giveIDs(ws, dirs); err != nil {
+		return reg, err
+	}
+	err = g.Store.Update(ctx, func(tx *store.Tx) (err error) {
+		if reg.Node, err = g.save(ctx, tx, known); err != nil {
+			return err
+		}
+		if reg.Before, err = tx.WorkspaceIn(ctx, g.Node.ID, dirs.Root); err != nil {
+			return err
+		}
+		if reg.Before == reg.ID {
+			reg.Before = ""
+		}
+		if err := tx.AddWorkspace(ctx, reg.Workspace); err != nil {
+			return err
+		}
+		if at.before {
+			if err := tx.SaveRepository(ctx, reg.ID, reg.Repository); err != nil {
+				return err
+			}
+		}
+		return tx.Place(ctx, loop.Placement{WorkspaceID: reg.ID, NodeID: g.Node.ID, Path: dirs.Root, Remote: remote})
+	})
+	return reg, err
+}
+
+// seenGap is how old what the store knows of a node may be when a command begins.
+const seenGap = 60_000
+
+// changed reports whether the store does not know this node as it is now.
+func (g *Registry) changed(known loop.Node) bool {
+	n := g.Node
+	return known.ID == "" || known.Boot != n.Boot || known.Version != n.Version || known.Schema != n.Schema || n.Name != "" && known.Name != n.Name ||
+		!slices.Equal(known.Labels, n.Labels) && len(known.Labels)+len(n.Labels) > 0 || g.Store.Now().Sub(known.Seen).Milliseconds() > seenGap
+}
+
+// save saves the node. Without a name of its own it is called like its host, with a
+// number if another node is.
+func (g *Registry) save(ctx context.Context, tx *store.Tx, known loop.Node) (loop.Node, error) {
+	n := g.Node
+	if n.Name != "" {
+		err := tx.SaveNode(ctx, n)
+		if errors.Is(err, loop.ErrNameTaken) {
+			err = &loop.Fault{
+				Exit: loop.ExitHeld, What: "register this node as " + n.Name, Why: "another node of the store has this name", Err: err,
+				Fix: "choose another: {1}", Actions: []loop.Command{loop.PawlCommand("nodes rename").WithBlanks("NAME")},
+			}
+		}
+		return n, err
+	}
+	name := g.Host
+	if known.Name != "" {
+		name = known.Name
+	}
+	for i := 2; ; i++ {
+		n.Name = name
+		err := tx.SaveNode(ctx, n)
+		if !errors.Is(err, loop.ErrNameTaken) {
+			return n, err
+		}
+		name = fmt.Sprintf("%s-%d", g.Host, i)
+	}
+}
+
+// giveIDs gives ids to a clone and to its repository if they have none.
+func (g *Registry) giveIDs(ws loop.Workspace, dirs gitdir.Dirs) (_ loop.Workspace, err error) {
+	give := func(dir, id string) (string, error) {
+		if err := writeID(dir, id, false); err != nil {
+			return "", err
+		}
+		return readID(dir)
+	}
+	if ws.ID == "" {
+		ws.ID = g.NewID("ws")
+	}
+	if ws.ID, err = give(dirs.GitDir, ws.ID); err != nil {
+		return ws, err
+	}
+	if ws.Repository == "" {
+		ws.Repository = ws.ID
+	}
+	if dirs.CommonDir != dirs.GitDir && ws.Repository == ws.ID {
+		ws.Repository, err = give(dirs.CommonDir, g.NewID("ws"))
+	}
+	return ws, err
+}
+
+// writeID writes the id of a clone, in place of another one if asked.
+func writeID(dir, id string, over bool) error {
+	name := func(made string) error { return linkNew(made, filepath.Join(dir, idName)) }
+	if over {
+		name = func(made string) error { return os.Rename(made, filepath.Join(dir, idName)) }
+	}
+	if err := writeFile(filepath.Join(dir, idName), []byte(id+"\n"), name); err != nil {
+		return &loop.Fault{
+			Exit: loop.ExitError, What: "write the id of the workspace into " + dir, Why: err.Error(), Err: err,
+			Fix: "make the git directory writable for the user that runs pawl",
+		}
+	}
+	return nil
+}
