@@ -21,6 +21,8 @@ type initOptions struct {
 	noLoop   bool
 	agentsMD bool
 	accept   bool
+	join     string // id of a workspace
+	newID    bool
 }
 
 func newInitCommand(a *app) *cobra.Command {
@@ -38,6 +40,8 @@ logins. Every question is also a flag. Nothing is written before you said yes, o
 	f.BoolVar(&o.noLoop, "no-loop", false, "register the workspace only")
 	f.BoolVar(&o.agentsMD, "agents-md", false, "add a section about pawl to AGENTS.md")
 	f.BoolVar(&o.accept, "accept-git-config", false, "record what git would execute in this repository as it is now")
+	f.StringVar(&o.join, "join", "", "make this clone a place of the workspace with this `id`, and nothing else")
+	f.BoolVar(&o.newID, "new-id", false, "make this clone a workspace of its own, and nothing else: it is a copy of another")
 	f.BoolVar(&o.Force, "force", false, "write over the four files of a loop that is there")
 	f.StringVar(&o.Name, "name", "", "`name` of the loop (default: keep-tests-green)")
 	f.StringVar(&o.pkg, "package", "", "propose a loop for the package in this `folder` only")
@@ -59,7 +63,39 @@ logins. Every question is also a flag. Nothing is written before you said yes, o
 	return cmd
 }
 
+// placeClone says which workspace a clone is.
+func placeClone(ctx context.Context, a *app, o initOptions) error {
+	if o.join != "" && o.newID {
+		return &loop.Fault{Exit: loop.ExitUsage, What: "--join and --new-id exclude each other", Fix: "give the one that says what this clone is"}
+	}
+	p, ws, before := a.printer(), loop.Workspace{ID: o.join, Root: a.workDir()}, ""
+	err := a.withParts(ctx, false, func(parts *compose.Parts) (err error) {
+		if o.join != "" {
+			before, err = parts.Join(ctx, a.workDir(), o.join)
+			return err
+		}
+		ws, err = parts.Separate(ctx, a.workDir())
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case p.JSON:
+		return p.WriteJSON(ws)
+	case before != "" && before != ws.ID:
+		p.Line("%s is a place of workspace %s now; it was %s, whose runs stay in the store", output.CleanLine(ws.Root), ws.ID, before)
+	case o.join != "":
+		p.Line("%s is a place of workspace %s now", output.CleanLine(ws.Root), output.CleanLine(ws.ID))
+	default:
+		p.Line("%s is workspace %s now", output.CleanLine(ws.Root), ws.ID)
+	}
+	return p.Err()
+}
+
 func runInit(ctx context.Context, a *app, o initOptions) error {
+	if o.join != "" || o.newID {
+		return placeClone(ctx, a, o)
+	}
 	o.Tier, o.Now = loop.Tier(o.tier), a.Now()
 	var survey setup.Survey
 	err := a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) (err error) {

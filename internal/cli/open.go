@@ -65,7 +65,9 @@ func (a *app) composeOptions() (compose.Options, error) {
 	if home != "" {
 		home = a.absPath(home)
 	}
-	return compose.LoadOptions(home, a.Environ)
+	o, err := compose.LoadOptions(home, a.Environ)
+	o.Version = version
+	return o, err
 }
 
 // pricing says which prices count: those of a file, or without one pawl's own.

@@ -173,13 +173,19 @@ func (d *Parts) findNode(o Options) (err error) {
 // register makes sure that the store knows this node, and that the repository lies on
 // it.
 func (d *Parts) register(ctx context.Context, repo *git.Repo) error {
-	remote, err := repo.RemoteURL("origin")
-	if err != nil {
-		remote = "" // There is none, or it cannot be read: nothing depends on it.
-	}
-	reg, err := d.registry.Register(ctx, repo.Dirs, git.SafeURL(remote))
+	reg, err := d.registry.Register(ctx, repo.Dirs, originOf(repo))
 	d.lookup.Node = reg.Node
 	return err
+}
+
+// originOf is the address of origin without a password, or empty: there may be none, and
+// nothing depends on it.
+func originOf(repo *git.Repo) string {
+	address, err := repo.RemoteURL("origin")
+	if err != nil {
+		return ""
+	}
+	return git.SafeURL(address)
 }
 
 // Store is the open store, nil if there is none to read.

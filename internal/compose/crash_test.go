@@ -33,6 +33,9 @@ const childEnv = "PAWL_TEST_CHILD"
 // leaseEnv is how long the claims of a child last.
 const leaseEnv = "PAWL_TEST_LEASE"
 
+// waitEnv is how long a child waits before it begins: until a lease is over.
+const waitEnv = "PAWL_TEST_WAIT"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) != "" {
 		os.Exit(child())
@@ -62,6 +65,13 @@ func child() int {
 		if o.Lease, err = time.ParseDuration(text); err != nil {
 			return fail(err)
 		}
+	}
+	if text := os.Getenv(waitEnv); text != "" {
+		wait, err := time.ParseDuration(text)
+		if err != nil {
+			return fail(err)
+		}
+		time.Sleep(wait)
 	}
 	d, err := compose.New(ctx, o)
 	if err != nil {
@@ -167,7 +177,8 @@ type fixture struct {
 	t          *testing.T
 	root, home string
 	database   string
-	collected  bool // by git gc
+	host       string // that its children believe to be on; empty: this one
+	collected  bool   // by git gc
 }
 
 // tierFor is the tier of a fixture's loop. What dies on PostgreSQL is to show what
@@ -290,7 +301,15 @@ func (s *fixture) told(cmd *exec.Cmd, err error) (*told, string) {
 
 // command is a child that was not started yet.
 func (s *fixture) command(verb string, env ...string) *exec.Cmd {
-	cmd := exec.CommandContext(s.t.Context(), os.Args[0])
+	argv := []string{os.Args[0]}
+	if s.host != "" {
+		unshare := []string{"unshare", "--uts"}
+		if os.Geteuid() != 0 {
+			unshare = append(unshare, "--map-root-user")
+		}
+		argv = append(append(unshare, "sh", "-c", `hostname "$0" && exec "$1"`, s.host), argv...)
+	}
+	cmd := exec.CommandContext(s.t.Context(), argv[0], argv[1:]...)
 	cmd.Dir = s.root
 	cmd.Stdout, cmd.Stderr = new(strings.Builder), new(strings.Builder)
 	cmd.Env = append(os.Environ(), append([]string{

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/node"
+	"github.com/pawl-run/pawl/internal/nodes"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/roster"
 	"github.com/pawl-run/pawl/internal/runs"
@@ -73,6 +74,32 @@ func (d *Parts) Logins() roster.Logins {
 	lender := turn.Lender(d.home)
 	lender.Holder = node.Self(d.lookup.Node.ID)
 	return roster.Logins{Store: d.lookup.Store, Lender: lender}
+}
+
+// Nodes returns the verbs for the machines that share the store, which need no
+// repository.
+func (d *Parts) Nodes() *nodes.Service {
+	return &nodes.Service{Store: d.lookup.Store, Registry: d.registry, Engine: d.engine, Here: d.lookup.Node.ID, Home: d.home}
+}
+
+// Join makes the repository that contains dir a place of the workspace with that id.
+// It returns the id of the workspace that it was before, which may be empty.
+func (d *Parts) Join(ctx context.Context, dir, id string) (before string, err error) {
+	repo, err := git.Open(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	return d.registry.Join(ctx, repo.Dirs, id, originOf(repo))
+}
+
+// Separate makes the repository that contains dir a workspace of its own, with a new id.
+func (d *Parts) Separate(ctx context.Context, dir string) (loop.Workspace, error) {
+	repo, err := git.Open(ctx, dir)
+	if err != nil {
+		return loop.Workspace{}, err
+	}
+	reg, err := d.registry.Separate(ctx, repo.Dirs, originOf(repo))
+	return reg.Workspace, err
 }
 
 // Gone lists the checkouts that are gone, with what is open of them.

@@ -20,6 +20,12 @@ import (
 
 var afterTakeLost = fault.New("engine.lost.take.after")
 
+// FreeLost ends a run of another node whose lease is over, so that its loop is free. It
+// returns nil if the node has extended the lease.
+func (e *Engine) FreeLost(ctx context.Context, run loop.Run) (*Recovered, error) {
+	return e.freeLost(ctx, Target{}, run, loop.Holder{})
+}
+
 // freeLost ends a run of another node whose lease is over.
 func (e *Engine) freeLost(ctx context.Context, t Target, seen loop.Run, dead loop.Holder) (*Recovered, error) {
 	c := e.newCycle(t, Firing{}, loop.Definition{})

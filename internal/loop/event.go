@@ -51,6 +51,7 @@ const (
 	LinkBudget     = "budget"     // a cap was set or removed
 	LinkSnapshot   = "snapshot"   // a snapshot is removed, or was put on a branch
 	LinkGitConfig  = "git_config" // a change of what git would execute was accepted
+	LinkNode       = "node"       // a node does not have the workspace any more
 	LinkForget     = "forget"     // the loop is not listed any more
 	LinkLogin      = "login"      // how the use of a lent login ended, or two logins were exchanged
 )

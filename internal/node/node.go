@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/durable"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -67,9 +68,17 @@ func Identify(home string, newID func(prefix string) string) (loop.Node, error) 
 	return Read(home)
 }
 
-// Rename keeps another name or other labels of the node of a home.
-func Rename(home string, n loop.Node) error {
+// Keep keeps the name and the labels of the node of a home.
+func Keep(home string, n loop.Node) error {
 	return replace(filepath.Join(home, fileName), identity{ID: n.ID, Name: n.Name, Labels: n.Labels})
+}
+
+// IsName reports whether a text can name a node, or be a label of one.
+func IsName(text string) bool {
+	odd := func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(".-_", r))
+	}
+	return text != "" && len(text) <= 63 && strings.IndexFunc(text, odd) < 0 && !strings.ContainsRune(".-_", rune(text[0]))
 }
 
 // writeOnce makes a file with JSON unless it exists.

@@ -111,11 +111,11 @@ func recognize(ctx context.Context, r *store.Reader, n loop.Node, ws *loop.Works
 		if other, err := r.Node(ctx, name); err == nil {
 			name = other.Name
 		}
-		return at, copiedFault(*ws, fmt.Sprintf("it has the id of the workspace %s at %s on node %s", ws.ID, places[0].Path, name))
+		return at, copiedFault(*ws, fmt.Sprintf("it has the id of the workspace %s at %s on node %s", ws.ID, places[0].Path, name), "it is a second place of that workspace")
 	case places[here].Path == ws.Root:
 		at.placed = true
 	case lies(places[here]):
-		return at, copiedFault(*ws, fmt.Sprintf("it has the id of the workspace %s at %s, which is there too", ws.ID, places[here].Path))
+		return at, copiedFault(*ws, fmt.Sprintf("it has the id of the workspace %s at %s, which is there too", ws.ID, places[here].Path), "it takes the place of that clone")
 	}
 	return at, nil
 }
@@ -130,10 +130,12 @@ func lies(p loop.Placement) bool {
 	return dir != "" && err == nil && id == p.WorkspaceID
 }
 
-func copiedFault(ws loop.Workspace, why string) error {
+// copiedFault refuses a clone with the id of another one. Joins says when it is to join
+// that workspace.
+func copiedFault(ws loop.Workspace, why, joins string) error {
 	return &loop.Fault{
 		Exit: loop.ExitHeld, What: ws.Root + " is a copy of another clone", Why: why,
-		Fix:     "if it is a workspace of its own: {1}; if it is a second place of that workspace, or takes the place of the other clone: {2}",
+		Fix:     "if it is a workspace of its own: {1}; if " + joins + ": {2}",
 		Actions: []loop.Command{loop.PawlCommand("init").WithFlag("new-id"), loop.PawlCommand("init").WithFlag("join", ws.ID)},
 	}
 }
@@ -199,7 +201,7 @@ func (g *Registry) Register(ctx context.Context, dirs gitdir.Dirs, remote string
 				return err
 			}
 		}
-		return tx.Place(ctx, loop.Placement{WorkspaceID: reg.ID, NodeID: g.Node.ID, Path: dirs.Root, Remote: remote})
+		return g.place(ctx, tx, reg.Workspace, remote)
 	})
 	return reg, err
 }
@@ -214,7 +216,16 @@ func (g *Registry) changed(known loop.Node) bool {
 		!slices.Equal(known.Labels, n.Labels) && len(known.Labels)+len(n.Labels) > 0 || g.Store.Now().Sub(known.Seen).Milliseconds() > seenGap
 }
 
-// save saves the node. Without a name of its own it is called like its host, with a
+// SaveNode saves what is known of this node.
+func (g *Registry) SaveNode(ctx context.Context, tx *store.Tx) (loop.Node, error) {
+	known, err := tx.Node(ctx, g.Node.ID)
+	if err != nil && !errors.Is(err, loop.ErrNotFound) {
+		return known, err
+	}
+	return g.save(ctx, tx, known)
+}
+
+// save is SaveNode if what the store knows was read before. Without a name of its own it is called like its host, with a
 // number if another node is.
 func (g *Registry) save(ctx context.Context, tx *store.Tx, known loop.Node) (loop.Node, error) {
 	n := g.Node
@@ -223,7 +234,7 @@ func (g *Registry) save(ctx context.Context, tx *store.Tx, known loop.Node) (loo
 		if errors.Is(err, loop.ErrNameTaken) {
 			err = &loop.Fault{
 				Exit: loop.ExitHeld, What: "register this node as " + n.Name, Why: "another node of the store has this name", Err: err,
-				Fix: "choose another: {1}", Actions: []loop.Command{loop.PawlCommand("nodes rename").WithBlanks("NAME")},
+				Fix: "choose another: {1}", Actions: []loop.Command{loop.PawlCommand("nodes set").WithFlag("name", "NAME").WithBlanks("NAME")},
 			}
 		}
 		return n, err
@@ -278,4 +289,75 @@ func writeID(dir, id string, over bool) error {
 		}
 	}
 	return nil
+}
+
+// Join makes a clone a place of a workspace that the store knows. On a node that has
+// that workspace at another path, this clone takes the other's place. What the clone
+// was before stays in the store and lies nowhere. It returns that workspace's id, or ""
+// if the clone had none.
+func (g *Registry) Join(ctx context.Context, dirs gitdir.Dirs, id, remote string) (before string, err error) {
+	before, err = readID(dirs.GitDir)
+	if err != nil {
+		return "", err
+	}
+	var repository string
+	err = g.Store.View(ctx, func(r *store.Reader) (err error) {
+		repository, err = r.Repository(ctx, id)
+		if errors.Is(err, loop.ErrNotFound) {
+			return &loop.Fault{
+				Exit: loop.ExitNotFound, What: "the store has no workspace " + id, Err: err,
+				Fix: "{1} lists them, with where they lie", Actions: []loop.Command{loop.PawlCommand("nodes")},
+			}
+		}
+		if err != nil {
+			return err
+		}
+		open, err := r.OpenRuns(ctx, g.Node.ID)
+		for _, run := range open {
+			l, err := r.Loop(ctx, run.LoopID)
+			if err != nil {
+				return err
+			}
+			if l.WorkspaceID == id || l.WorkspaceID == before && before != id {
+				return &loop.Fault{
+					Exit: loop.ExitHeld, What: "join workspace " + id, Why: fmt.Sprintf("run %s#%d of this node is not finished", l.Name, run.N),
+					Fix: "wait for its end, or conclude it in the clone that it works on: {1}", Actions: []loop.Command{loop.PawlCommand("recover")},
+				}
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if before != id {
+		if err := writeID(dirs.GitDir, id, true); err != nil {
+			return "", err
+		}
+	}
+	ws := loop.Workspace{ID: id, Root: dirs.Root, Repository: repository}
+	return before, g.Store.Update(ctx, func(tx *store.Tx) error {
+		if _, err := g.SaveNode(ctx, tx); err != nil {
+			return err
+		}
+		if before != "" && before != id {
+			if err := tx.Unplace(ctx, before, g.Node.ID); err != nil {
+				return err
+			}
+		}
+		return g.place(ctx, tx, ws, remote)
+	})
+}
+
+// Separate gives a clone an id of its own: it is another workspace from then on.
+func (g *Registry) Separate(ctx context.Context, dirs gitdir.Dirs, remote string) (Registered, error) {
+	if err := writeID(dirs.GitDir, g.NewID("ws"), true); err != nil {
+		return Registered{}, err
+	}
+	return g.Register(ctx, dirs, remote)
+}
+
+// place says that a workspace lies at its root on this node.
+func (g *Registry) place(ctx context.Context, tx *store.Tx, ws loop.Workspace, remote string) error {
+	return tx.Place(ctx, loop.Placement{WorkspaceID: ws.ID, NodeID: g.Node.ID, Path: ws.Root, Remote: remote})
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/clock"
@@ -30,16 +31,16 @@ type host struct {
 	s    *store.Store
 	home string
 	name string
-	ids  *int
 }
 
+var ids atomic.Int64
+
 func newHost(t *testing.T, s *store.Store, name string) *host {
-	return &host{t: t, s: s, home: t.TempDir(), name: name, ids: new(int)}
+	return &host{t: t, s: s, home: t.TempDir(), name: name}
 }
 
 func (h *host) newID(prefix string) string {
-	*h.ids++
-	return fmt.Sprintf("%s_%s%d", prefix, h.name, *h.ids)
+	return fmt.Sprintf("%s_%s%d", prefix, h.name, ids.Add(1))
 }
 
 func (h *host) node() loop.Node {
@@ -130,7 +131,7 @@ func TestAHomeIsOneNodeForGood(t *testing.T) {
 	if err != nil || len(entries) != 1 {
 		t.Errorf("the home holds %v, %v, want one file", entries, err)
 	}
-	if err := node.Rename(home, loop.Node{ID: made[0].ID, Name: "build1", Labels: []string{"gpu"}}); err != nil {
+	if err := node.Keep(home, loop.Node{ID: made[0].ID, Name: "build1", Labels: []string{"gpu"}}); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := node.Read(home); err != nil || n.Name != "build1" || n.ID != made[0].ID || len(n.Labels) != 1 {
@@ -258,12 +259,12 @@ func TestNodesOfOneHostAreCalledApartAndAChosenNameIsNotTakenTwice(t *testing.T)
 		late := newHost(t, s, "late")
 		n := late.node()
 		n.Name = "box-2"
-		if err := node.Rename(late.home, n); err != nil {
+		if err := node.Keep(late.home, n); err != nil {
 			t.Fatal(err)
 		}
 		root := gittest.Repo(t, nil)
 		_, err := late.register(root)
-		wantFault(t, err, loop.ExitHeld, "box-2", "pawl nodes rename")
+		wantFault(t, err, loop.ExitHeld, "box-2", "pawl nodes set --name")
 	})
 }
 

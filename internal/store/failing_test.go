@@ -227,6 +227,23 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"Place": func(rt *RunTx) error {
 			return rt.Place(ctx, loop.Placement{WorkspaceID: "ws", NodeID: "node_run", Path: "/moved"})
 		},
+		"AllPlacements": func(rt *RunTx) error { _, err := rt.AllPlacements(ctx); return err },
+		"EnterOwed": func(rt *RunTx) error {
+			if _, err := rt.exec(ctx, `UPDATE runs SET state = 'ended', outcome = 'quiet', holder = '', owed = 1`); err != nil {
+				return err
+			}
+			_, err := rt.EnterOwed(ctx, run, true)
+			return err
+		},
+		"GiveUpOwed": func(rt *RunTx) error { return rt.GiveUpOwed(ctx, "node_run") },
+		"OpenRuns":   func(rt *RunTx) error { _, err := rt.OpenRuns(ctx, "node_run"); return err },
+		"OweFiles":   func(rt *RunTx) error { return rt.OweFiles(ctx) },
+		"OwedRuns":   func(rt *RunTx) error { _, err := rt.OwedRuns(ctx, "node_run", "ws"); return err },
+		"TakeLost": func(rt *RunTx) error {
+			_, err := rt.TakeLost(ctx, "run", run.Fence, loop.Holder{PID: 2}, run.Holder)
+			return err
+		},
+		"Unplace":         func(rt *RunTx) error { return rt.Unplace(ctx, "ws", "node_run") },
 		"Placements":      func(rt *RunTx) error { _, err := rt.Placements(ctx, "ws"); return err },
 		"PruneFeed":       func(rt *RunTx) error { _, err := rt.PruneFeed(ctx, time.Now()); return err },
 		"RecordChanges":   func(rt *RunTx) error { _, err := rt.RecordChanges(ctx, []loop.Change{have.change}); return err },

@@ -209,6 +209,23 @@ func (t *Tx) Place(ctx context.Context, p loop.Placement) error {
 	return nil
 }
 
+const dropPlace = `DELETE FROM placements WHERE workspace_id = $1 AND node_id = $2`
+
+// Unplace says that a workspace does not lie on a node any more.
+func (t *Tx) Unplace(ctx context.Context, workspace, node string) error {
+	if _, err := t.exec(ctx, dropPlace, workspace, node); err != nil {
+		return fmt.Errorf("unplace workspace %s: %w", workspace, err)
+	}
+	return nil
+}
+
+const placementsOn = `SELECT ` + placementColumns + ` FROM placements ORDER BY node_id, path`
+
+// AllPlacements lists where every workspace lies, by node and path.
+func (r *Reader) AllPlacements(ctx context.Context) ([]loop.Placement, error) {
+	return collect(ctx, r, placementsOn, scanPlacement)
+}
+
 const placementsOf = `SELECT ` + placementColumns + ` FROM placements WHERE workspace_id = $1 ORDER BY created_ms, node_id`
 
 // Placements lists where a workspace lies, the oldest first.

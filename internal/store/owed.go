@@ -38,6 +38,7 @@ const oweFiles = `UPDATE runs SET owed = 1 WHERE id = $1 AND fence = $2`
 // files.
 func (t *RunTx) OweFiles(ctx context.Context) error {
 	n, err := t.exec(ctx, oweFiles, t.run.ID, t.run.Fence)
+	t.announceRun(t.run)
 	return t.checkGuard("leave the files of", n, err)
 }
 

@@ -214,7 +214,9 @@ func TestUnfinishedLoopsHaveALiveRunOrFilesToWrite(t *testing.T) {
 		}
 		state["live"](addLoop(t, s, "far", loop.ProtocolSpine, "elsewhere"))
 		state["unwritten"](addLoop(t, s, "far", loop.ProtocolSpine, "unwritten there"))
-		got := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Loop, error) { return r.UnfinishedLoops(ctx, "ws", "") })
+		got := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Loop, error) {
+			return r.UnfinishedLoops(ctx, "ws", "")
+		})
 		if want := []string{"spine:live", "spine:settling", "spine:unwritten"}; !slices.Equal(keysOf(got), want) {
 			t.Errorf("unfinished are %q, want %q", keysOf(got), want)
 		}

@@ -206,7 +206,9 @@ func TestChangesOfSeveralRunsArePendingInTheOrderOfTheRuns(t *testing.T) {
 			}
 			settle(t, s, run, loop.OutcomeInterrupted)
 		}
-		pending := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.PendingChange, error) { return r.Pending(ctx, l.ID, "") })
+		pending := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.PendingChange, error) {
+			return r.Pending(ctx, l.ID, "")
+		})
 		var got []string
 		for _, p := range pending {
 			got = append(got, p.Content)

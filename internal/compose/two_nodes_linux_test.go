@@ -1,0 +1,195 @@
+package compose_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/config"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/test/pgtest"
+)
+
+// twoNodes are two hosts, each with a home and a clone of one repository, on one
+// PostgreSQL. The second one sees nothing of the processes of the first.
+type twoNodes struct {
+	t    *testing.T
+	a, b *fixture
+	id   string // of the workspace
+}
+
+func newTwoNodes(t *testing.T) *twoNodes {
+	t.Helper()
+	a := newFixture(t, pgtest.URL(t))
+	b := &fixture{t: t, root: filepath.Join(t.TempDir(), "clone"), home: newHome(t), database: a.database, host: "far"}
+	if out, err := exec.CommandContext(t.Context(), "git", "clone", "-q", a.root, b.root).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	a.pawl("recover") // Registers it.
+	id := strings.TrimSpace(readFile(t, filepath.Join(a.root, ".git", "pawl-workspace")))
+	return &twoNodes{t, a, b, id}
+}
+
+// withParts calls fn with a composition of a node that may write.
+func (n *twoNodes) withParts(s *fixture, fn func(*compose.Parts) error) {
+	n.t.Helper()
+	settings, err := config.Load(config.Settings{Home: s.home, Database: s.database}, nil)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	d, err := compose.New(n.t.Context(), compose.Options{Settings: settings, Log: compose.Log(nil)})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if err := fn(d); err != nil {
+		n.t.Error(err)
+	}
+	if err := d.Close(); err != nil {
+		n.t.Error(err)
+	}
+}
+
+func (n *twoNodes) join() {
+	n.t.Helper()
+	n.withParts(n.b, func(d *compose.Parts) error {
+		_, err := d.Join(n.t.Context(), n.b.root, n.id)
+		return err
+	})
+}
+
+// logged are the runs in the run log of a clone, with their outcomes.
+func (n *twoNodes) logged(s *fixture) string {
+	n.t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.root, ".loops/fix/run-log.md"))
+	if err != nil && !os.IsNotExist(err) {
+		n.t.Fatal(err)
+	}
+	lines, bad := spine.ParseLog(string(text))
+	if len(bad) > 0 {
+		n.t.Errorf("the log of %s has bad lines %v", s.root, bad)
+	}
+	var runs []string
+	for _, l := range lines {
+		runs = append(runs, fmt.Sprintf("#%d %s", l.Run, l.Outcome))
+	}
+	return strings.Join(runs, ", ")
+}
+
+func (n *twoNodes) wantLogs(when, a, b string) {
+	n.t.Helper()
+	if gotA, gotB := n.logged(n.a), n.logged(n.b); gotA != a || gotB != b {
+		n.t.Errorf("%s the logs say %q and %q, want %q and %q", when, gotA, gotB, a, b)
+	}
+}
+
+func TestClonesOfTwoNodesShareNothingUnlessOneJoins(t *testing.T) {
+	t.Parallel()
+	n := newTwoNodes(t)
+	n.a.pawl("run")
+	if v := n.b.pawl("run"); v.Run.N != 1 || v.Run.Outcome != loop.OutcomeProposed {
+		t.Errorf("the first run of the other clone is #%d %s", v.Run.N, v.Run.Outcome)
+	}
+	n.wantLogs("after a run of each", "#1 branch-proposed", "#1 branch-proposed")
+}
+
+// What a node that was lost leaves behind is its own: the other node frees the loop and
+// works in its own clone, and writes not a line of the first.
+func TestALostNodeKeepsItsWorkAndFinishesItWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	for at, want := range map[string]struct {
+		snapshot bool   // of the work that was on no branch
+		branch   string // that the lost run had made
+	}{
+		"engine.act.after:1":             {snapshot: true},
+		"engine.conclude.commit.after:1": {snapshot: true},
+		"engine.effect.apply.before:1":   {snapshot: true},
+		"engine.effect.apply.after:1":    {branch: "pawl/fix/1"},
+	} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			n := newTwoNodes(t)
+			n.join()
+			if v := n.a.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT="+at, leaseEnv+"=1s"); v != nil {
+				t.Fatalf("the run was not killed: %+v", v)
+			}
+			v := n.b.pawl("run", leaseEnv+"=1s", waitEnv+"=1500ms")
+			if len(v.Recovered) != 1 || !strings.HasPrefix(v.Recovered[0], "fix#1 ") || v.Run.N != 2 || v.Run.Outcome != loop.OutcomeProposed {
+				t.Fatalf("the other node recovers %q, and its run is #%d %s", v.Recovered, v.Run.N, v.Run.Outcome)
+			}
+			n.wantLogs("before the node is back", "", "#2 branch-proposed")
+			if refs := n.b.git("for-each-ref", "refs/pawl"); refs != "" {
+				t.Errorf("the other node has kept %s", refs)
+			}
+			n.verify(n.b)
+			back := n.a.pawl("recover")
+			if len(back.Recovered) != 1 || !strings.HasPrefix(back.Recovered[0], "fix#1 ") || back.Lost != "" {
+				t.Errorf("the node that is back finishes %+v", back)
+			}
+			n.wantLogs("when the node is back", "#1 interrupted", "#2 branch-proposed")
+			if refs := n.a.git("for-each-ref", "--format=%(refname)", "refs/pawl/snapshots"); (refs != "") != want.snapshot {
+				t.Errorf("snapshots: %q", refs)
+			}
+			if branch := n.a.git("for-each-ref", "--format=%(refname:short)", "refs/heads/pawl"); branch != want.branch {
+				t.Errorf("branches: %q, want %q", branch, want.branch)
+			}
+			n.a.checkRecovered(back.Recovered)
+			n.a.nothingLeft()
+			n.verify(n.a)
+			n.verify(n.b)
+			if again := n.a.pawl("recover"); len(again.Recovered) != 0 {
+				t.Errorf("it is finished again: %q", again.Recovered)
+			}
+		})
+	}
+}
+
+// verify holds that the audit of a clone is green.
+func (n *twoNodes) verify(s *fixture) {
+	n.t.Helper()
+	if err := s.reader().Audit.VerifyChain(context.WithoutCancel(n.t.Context()), "fix"); err != nil {
+		n.t.Errorf("%s: %v", s.root, err)
+	}
+}
+
+func TestWhatAForgottenNodeOwesIsGivenUpAndItsCloneIsRefusedAfterwards(t *testing.T) {
+	t.Parallel()
+	n := newTwoNodes(t)
+	n.join()
+	n.a.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT=engine.act.after:1", leaseEnv+"=1s")
+	n.b.pawl("recover", leaseEnv+"=1s", waitEnv+"=1500ms")
+	n.withParts(n.b, func(d *compose.Parts) error {
+		all, err := d.Nodes().List(t.Context())
+		if err != nil {
+			return err
+		}
+		for _, v := range all {
+			if !v.Here {
+				f, err := d.Nodes().Forget(t.Context(), ann, v.Name)
+				if err != nil {
+					return err
+				}
+				if len(f.Runs) != 1 || f.Runs[0].Run != "fix#1" || len(f.Workspaces) != 1 {
+					t.Errorf("given up is %+v", f)
+				}
+			}
+		}
+		return nil
+	})
+	if _, stderr := n.a.try("recover"); !strings.Contains(stderr, "copy of another clone") {
+		t.Errorf("the clone of the forgotten node: %s", stderr)
+	}
+	n.withParts(n.a, func(d *compose.Parts) error {
+		_, err := d.Join(t.Context(), n.a.root, n.id)
+		return err
+	})
+	if back := n.a.pawl("recover"); len(back.Recovered) != 0 {
+		t.Errorf("what was given up is finished: %q", back.Recovered)
+	}
+	n.wantLogs("after all", "", "")
+}
