@@ -73,6 +73,9 @@ func child() int {
 		}
 		time.Sleep(wait)
 	}
+	if os.Getenv(childEnv) == "work" {
+		work(ctx, func() (*compose.Parts, error) { return compose.New(ctx, o) })
+	}
 	d, err := compose.New(ctx, o)
 	if err != nil {
 		return fail(err)

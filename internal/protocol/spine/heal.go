@@ -53,6 +53,9 @@ func (s *session) healLog(text string) {
 		if run.Ended.Before(last) || has(run) || run.State != loop.RunEnded || run.Outcome.Meaning().Action == "" {
 			continue
 		}
+		if run.Node != "" && run.Node != s.v.Run.Node || run.Owed { // Its line is in another clone, or still to be written by whoever finishes it.
+			continue
+		}
 		repair.Changes = append(repair.Changes, s.logLine(run, run.Ended))
 		repair.Note += fmt.Sprintf(" #%d", run.N)
 	}
