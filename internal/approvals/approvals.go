@@ -32,6 +32,7 @@ type View struct {
 	Added    int                `json:"added"` // lines
 	Removed  int                `json:"removed"`
 	Stale    string             `json:"stale,omitempty"` // why approval would not do what is shown
+	Node     string             `json:"node,omitempty"`  // that has the work, if it is not this one
 	Created  time.Time          `json:"created"`
 	Expires  time.Time          `json:"expires"`
 	Answered *time.Time         `json:"answered,omitempty"`
@@ -41,6 +42,7 @@ type View struct {
 
 	Row    loop.Approval `json:"-"` // the question as it is recorded
 	RunRow loop.Run      `json:"-"` // the run that asked it
+	Path   string        `json:"-"` // of the clone on Node
 }
 
 // List returns the questions of the workspace, or of one loop, newest
@@ -171,6 +173,9 @@ func (s *Service) approvalView(ctx context.Context, a loop.Approval) (View, erro
 	}
 	if run, err := s.runs.ViewOf(ctx, v.RunRow); err == nil {
 		v.Loop, v.Run = run.Loop, fmt.Sprintf("%s#%d", run.Loop, run.N)
+	}
+	if v.Node, v.Path, err = s.ws.Elsewhere(ctx, v.RunRow); err != nil || v.Node != "" {
+		return v, err // Whether it can still land is known there.
 	}
 	if a.Action.Commit != "" {
 		v.Files, v.Added, v.Removed, err = s.ws.Repo.DiffStat(ctx, a.Action.Onto, a.Action.Commit)

@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/store"
@@ -26,6 +27,9 @@ func (s *Service) Approve(ctx context.Context, ref string, by loop.Answer) (runs
 	}
 	if err := v.checkOpen(); err != nil {
 		return runs.View{}, err
+	}
+	if v.Node != "" {
+		return runs.View{}, lookup.ElsewhereFault("approve "+v.ID+": nothing has landed", v.Run, v.Node, v.Path)
 	}
 	plan, err := s.prepareAnswer(ctx, v)
 	if err != nil {
@@ -193,6 +197,9 @@ func (s *Service) Landing(ctx context.Context, ref string, r LandRequest) (View,
 	}
 	if run, err = s.proposingRun(ctx, run); err != nil {
 		return View{}, err
+	}
+	if node, path, err := s.ws.Elsewhere(ctx, run); err != nil || node != "" {
+		return View{}, errors.Join(err, lookup.ElsewhereFault("land "+ref, s.ws.RunName(ctx, run), node, path))
 	}
 	if err := s.refuseIfLanded(ctx, run); err != nil {
 		return View{}, err

@@ -92,6 +92,9 @@ func printApproval(p *output.Printer, v approvals.View) error {
 	}
 	p.Field("  ", "hash", v.Hash)
 	p.Field("  ", "stale", v.Stale)
+	if v.Node != "" {
+		p.Field("  ", "on node", output.CleanLine(v.Node)+", in "+output.CleanLine(v.Path)+": answer it there")
+	}
 	if v.State != loop.ApprovalOpen && v.By == "" {
 		p.Field("  ", "note", v.Note)
 	}

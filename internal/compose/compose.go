@@ -13,6 +13,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -165,7 +166,7 @@ func (d *Parts) findNode(o Options) (err error) {
 		return err
 	}
 	host := proc.Self()
-	n.Boot, n.Version, n.Schema = host.Boot, o.Version, store.SchemaVersion
+	n.Boot, n.Version, n.Schema, n.Offers = host.Boot, o.Version, store.SchemaVersion, []string{runtime.GOOS, runtime.GOARCH}
 	d.lookup.Node, d.registry = n, &node.Registry{Store: d.lookup.Store, Node: n, Host: host.Host, NewID: d.newID}
 	return nil
 }

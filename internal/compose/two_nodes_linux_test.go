@@ -2,6 +2,7 @@ package compose_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/approvals"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -96,6 +98,42 @@ func TestClonesOfTwoNodesShareNothingUnlessOneJoins(t *testing.T) {
 		t.Errorf("the first run of the other clone is #%d %s", v.Run.N, v.Run.Outcome)
 	}
 	n.wantLogs("after a run of each", "#1 branch-proposed", "#1 branch-proposed")
+}
+
+// A proposal is a branch in the clone of its node. Elsewhere it is seen, and neither lands
+// nor becomes void.
+func TestAProposalIsAnsweredOnItsNode(t *testing.T) {
+	t.Parallel()
+	n := newTwoNodes(t)
+	n.join()
+	proposed(t, n.a)
+	n.withParts(n.b, func(d *compose.Parts) error {
+		s, err := d.Verbs(t.Context(), n.b.root)
+		if err != nil {
+			return err
+		}
+		_, err = s.Approvals.Approve(t.Context(), "fix#1", loop.Answer{By: "ann"})
+		wantElsewhere(t, err, n.a.root)
+		_, err = s.Runs.Diff(t.Context(), "fix#1")
+		wantElsewhere(t, err, n.a.root)
+		_, err = s.Approvals.Landing(t.Context(), "fix#1", approvals.LandRequest{})
+		wantElsewhere(t, err, n.a.root)
+		return nil
+	})
+	if v := n.b.pawl("run"); v.Run.Outcome != loop.OutcomeQuiet {
+		t.Errorf("the run of the other node is %s, want quiet: the step is proposed", v.Run.Outcome)
+	}
+	if v := n.a.pawl("approve"); v.Run.Outcome != loop.OutcomeLanded {
+		t.Errorf("approved on its node, the run is %s: %s", v.Run.Outcome, v.Run.Detail)
+	}
+}
+
+func wantElsewhere(t *testing.T, err error, path string) {
+	t.Helper()
+	f, ok := errors.AsType[*loop.Fault](err)
+	if !ok || f.Exit != loop.ExitHeld || !strings.Contains(f.Why, "the work of fix#1 is on node ") || !strings.Contains(f.Why, path) {
+		t.Errorf("error = %v, want that the work is on the other node", err)
+	}
 }
 
 // What a node that was lost leaves behind is its own: the other node frees the loop and

@@ -86,6 +86,10 @@ func (ps *proposals) readUnanswered(ctx context.Context) error {
 		if ps.asksAnother(p.asked) {
 			continue
 		}
+		if p.asked.Node != "" && ps.Self.Node != "" && p.asked.Node != ps.Self.Node {
+			ps.open = append(ps.open, p) // Its branch is in the clone of another node.
+			continue
+		}
 		why, err := Stale(ctx, ps.target.Repo, p.approval, p.asked.Overrides.Apply(ps.target.Definition).WithDefaults())
 		if err != nil {
 			return err

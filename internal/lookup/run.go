@@ -106,3 +106,37 @@ func Liveness(run loop.Run, holder loop.HolderState) string {
 	}
 	return "running"
 }
+
+// Elsewhere returns the name of the node that has the work of a run, and the path of its
+// clone there, if that is not this node; both are empty else.
+func (w *Workspace) Elsewhere(ctx context.Context, run loop.Run) (node, path string, err error) {
+	if run.Node == "" || run.Node == w.Node.ID {
+		return "", "", nil
+	}
+	err = w.View(ctx, func(r *store.Reader) error {
+		n, err := r.Node(ctx, run.Node)
+		if Absent(err) {
+			n.Name = run.Node + ", which was forgotten"
+		} else if err != nil {
+			return err
+		}
+		node = n.Name
+		places, err := r.Placements(ctx, w.ID)
+		for _, p := range places {
+			if p.NodeID == run.Node {
+				path = p.Path
+			}
+		}
+		return err
+	})
+	return node, path, err
+}
+
+// ElsewhereFault is the error of a verb that needs the work of a run which is in the
+// clone of another node, as Elsewhere returns it.
+func ElsewhereFault(doing, run, node, path string) error {
+	return &loop.Fault{
+		Exit: loop.ExitHeld, What: doing, Why: strings.TrimSuffix(fmt.Sprintf("the work of %s is on node %s, in %s", run, node, path), ", in "),
+		Fix: "enter the command there",
+	}
+}

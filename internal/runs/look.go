@@ -153,10 +153,21 @@ func (s *Service) Diff(ctx context.Context, ref string) (Patch, error) {
 			return Patch{}, err
 		}
 	}
+	node, path, err := s.ws.Elsewhere(ctx, run)
+	if err != nil {
+		return Patch{}, err
+	}
+	elsewhere := lookup.ElsewhereFault("diff "+ref, s.ws.RunName(ctx, run), node, path)
+	if node != "" && to == "" && v.Snapshot != "" {
+		return Patch{}, elsewhere
+	}
 	if to == "" || v.Base == "" {
 		return newPatch(ref, nil), nil
 	}
 	patch, err := s.ws.Repo.Diff(ctx, v.Base, to)
+	if err != nil && node != "" {
+		return Patch{}, elsewhere // Nobody has fetched it.
+	}
 	if err != nil {
 		return Patch{}, err
 	}
