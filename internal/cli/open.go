@@ -112,6 +112,9 @@ func (a *app) withVerbs(ctx context.Context, live func(loop.Event), fn func(*com
 		}
 	}
 	return a.openVerbs(ctx, o, func(s *compose.Verbs) error {
+		if s.Replaced != "" {
+			a.printer().Note("pawl: the clone of another repository was here before, workspace %s; its runs stay in the store, and pawl init --join %s in a clone of it takes them up", s.Replaced, s.Replaced)
+		}
 		a.recoverDeadRuns(ctx, s)
 		return fn(s)
 	})

@@ -172,21 +172,11 @@ func (d *Parts) findNode(o Options) (err error) {
 }
 
 // register makes sure that the store knows this node, and that the repository lies on
-// it.
-func (d *Parts) register(ctx context.Context, repo *git.Repo) error {
-	reg, err := d.registry.Register(ctx, repo.Dirs, originOf(repo))
+// it. It returns the id of another workspace that lay there until now.
+func (d *Parts) register(ctx context.Context, repo *git.Repo) (replaced string, err error) {
+	reg, err := d.registry.Register(ctx, repo.Dirs, lookup.Origin(repo))
 	d.lookup.Node = reg.Node
-	return err
-}
-
-// originOf is the address of origin without a password, or empty: there may be none, and
-// nothing depends on it.
-func originOf(repo *git.Repo) string {
-	address, err := repo.RemoteURL("origin")
-	if err != nil {
-		return ""
-	}
-	return git.SafeURL(address)
+	return reg.Before, err
 }
 
 // Store is the open store, nil if there is none to read.

@@ -23,7 +23,8 @@ import (
 
 // Verbs are what an operator can do in one workspace.
 type Verbs struct {
-	Root string // top of the checkout
+	Root     string // top of the checkout
+	Replaced string // id of another workspace that lay there until now; empty: none
 
 	Runs      *runs.Service
 	Snapshots *runs.Snapshots
@@ -37,8 +38,9 @@ type Verbs struct {
 // Verbs returns the verbs for the repository that contains dir.
 func (d *Parts) Verbs(ctx context.Context, dir string) (*Verbs, error) {
 	repo, err := git.Open(ctx, dir)
+	replaced := ""
 	if err == nil && d.registry != nil {
-		err = d.register(ctx, repo)
+		replaced, err = d.register(ctx, repo)
 	}
 	if err != nil {
 		return nil, err
@@ -47,7 +49,7 @@ func (d *Parts) Verbs(ctx context.Context, dir string) (*Verbs, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Verbs{Root: ws.Root, Budgets: budgets.New(ws), Snapshots: runs.NewSnapshots(ws, d.engine, d.home)}
+	v := &Verbs{Root: ws.Root, Replaced: replaced, Budgets: budgets.New(ws), Snapshots: runs.NewSnapshots(ws, d.engine, d.home)}
 	v.Setup = setup.New(ws, d.engine, v.Budgets.Show)
 	v.Audit = audit.New(ws, d.engine.Held)
 	v.Runs = runs.New(ws, runs.Deps{Engine: d.engine, Environ: d.environ, Home: d.home, EndHolder: node.EndHolder, Plain: proc.Plain{}})
@@ -89,7 +91,7 @@ func (d *Parts) Join(ctx context.Context, dir, id string) (before string, err er
 	if err != nil {
 		return "", err
 	}
-	return d.registry.Join(ctx, repo.Dirs, id, originOf(repo))
+	return d.registry.Join(ctx, repo.Dirs, id, lookup.Origin(repo))
 }
 
 // Separate makes the repository that contains dir a workspace of its own, with a new id.
@@ -98,7 +100,7 @@ func (d *Parts) Separate(ctx context.Context, dir string) (loop.Workspace, error
 	if err != nil {
 		return loop.Workspace{}, err
 	}
-	reg, err := d.registry.Separate(ctx, repo.Dirs, originOf(repo))
+	reg, err := d.registry.Separate(ctx, repo.Dirs, lookup.Origin(repo))
 	return reg.Workspace, err
 }
 

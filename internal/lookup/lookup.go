@@ -53,11 +53,21 @@ func Open(ctx context.Context, d Deps, dir string) (*Workspace, error) {
 // OpenRepo returns the workspace of a repository. A clone that is a copy of another
 // one is refused with a *loop.Fault.
 func OpenRepo(ctx context.Context, d Deps, repo *git.Repo) (*Workspace, error) {
-	ws, err := node.Find(ctx, d.Store, d.Node, repo.Dirs)
+	ws, err := node.Find(ctx, d.Store, d.Node, repo.Dirs, Origin(repo))
 	if err != nil {
 		return nil, err
 	}
 	return &Workspace{Workspace: ws, Deps: d, Repo: repo, Loops: catalog.New(ws, d.Store, d.Now)}, nil
+}
+
+// Origin is the address of origin without a password. It is empty if there is none or it
+// cannot be read: nothing fails because of it.
+func Origin(repo *git.Repo) string {
+	address, err := repo.RemoteURL("origin")
+	if err != nil {
+		return ""
+	}
+	return git.SafeURL(address)
 }
 
 // View reads from the store. Without a store there is nothing to find, and the

@@ -46,15 +46,16 @@ func isID(id string) bool {
 }
 
 // Find says which workspace a checkout is, for whoever only reads. It has no ID if it
-// is not registered. Without a store, the git directory alone is asked. A copy of
-// another clone is refused with a *loop.Fault.
-func Find(ctx context.Context, s *store.Store, n loop.Node, dirs gitdir.Dirs) (loop.Workspace, error) {
+// is not registered. Without a store, the git directory alone is asked. Remote is the
+// address of origin without a password. A copy of another clone is refused with a
+// *loop.Fault.
+func Find(ctx context.Context, s *store.Store, n loop.Node, dirs gitdir.Dirs, remote string) (loop.Workspace, error) {
 	ws, err := ofClone(dirs)
 	if err != nil || s == nil {
 		return ws, err
 	}
 	err = s.View(ctx, func(r *store.Reader) error {
-		_, err := recognize(ctx, r, n, &ws)
+		_, err := recognize(ctx, r, n, &ws, remote)
 		return err
 	})
 	return ws, err
@@ -81,10 +82,16 @@ type standing struct {
 }
 
 // recognize compares a clone with what the store knows of its workspace. It fills in
-// the id of one that was registered before workspaces had ids of their own, and the
-// repository that the store has.
-func recognize(ctx context.Context, r *store.Reader, n loop.Node, ws *loop.Workspace) (at standing, err error) {
+// the repository that the store has, and the id of a clone that has lost its own: what lay
+// at its path, unless it came from elsewhere, or was registered there before workspaces
+// had ids of their own.
+func recognize(ctx context.Context, r *store.Reader, n loop.Node, ws *loop.Workspace, remote string) (at standing, err error) {
 	if ws.ID == "" {
+		lay, err := r.PlacementAt(ctx, n.ID, ws.Root)
+		if err != nil || lay.WorkspaceID != "" && lay.Remote == remote {
+			ws.ID, at.stored = lay.WorkspaceID, true
+			return at, err
+		}
 		id, err := r.WorkspaceAt(ctx, ws.Root)
 		if errors.Is(err, loop.ErrNotFound) {
 			return at, nil
@@ -170,7 +177,7 @@ func (g *Registry) Register(ctx context.Context, dirs gitdir.Dirs, remote string
 		if known, err = r.Node(ctx, g.Node.ID); err != nil && !errors.Is(err, loop.ErrNotFound) {
 			return err
 		}
-		at, err = recognize(ctx, r, g.Node, &ws)
+		at, err = recognize(ctx, r, g.Node, &ws, remote)
 		return err
 	})
 	if err != nil {
@@ -187,11 +194,12 @@ func (g *Registry) Register(ctx context.Context, dirs gitdir.Dirs, remote string
 		if reg.Node, err = g.save(ctx, tx, known); err != nil {
 			return err
 		}
-		if reg.Before, err = tx.WorkspaceIn(ctx, g.Node.ID, dirs.Root); err != nil {
+		before, err := tx.PlacementAt(ctx, g.Node.ID, dirs.Root)
+		if err != nil {
 			return err
 		}
-		if reg.Before == reg.ID {
-			reg.Before = ""
+		if before.WorkspaceID != reg.ID {
+			reg.Before = before.WorkspaceID
 		}
 		if err := tx.AddWorkspace(ctx, reg.Workspace); err != nil {
 			return err

@@ -185,7 +185,7 @@ func TestACloneThatMovesStaysItsWorkspace(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if ws, err := node.Find(t.Context(), s, here.node(), dirsOf(t, moved)); err != nil || ws.ID != id {
+			if ws, err := node.Find(t.Context(), s, here.node(), dirsOf(t, moved), ""); err != nil || ws.ID != id {
 				t.Errorf("the moved clone is %+v, %v for a reader, want %s", ws, err, id)
 			}
 			if again := here.mustRegister(moved); again != id {
@@ -203,6 +203,32 @@ func TestACloneThatMovesStaysItsWorkspace(t *testing.T) {
 	})
 }
 
+func TestACloneThatWasMadeAnewAtItsPathGoesOnUnlessItCameFromElsewhere(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		here := newHost(t, s, "here")
+		root := gittest.Repo(t, nil)
+		id := here.mustRegister(root)
+		anew := func() {
+			if err := os.RemoveAll(root); err != nil {
+				t.Fatal(err)
+			}
+			gittest.Run(t, t.TempDir(), "init", "-q", root)
+		}
+		anew()
+		if ws, err := node.Find(t.Context(), s, here.node(), dirsOf(t, root), ""); err != nil || ws.ID != id {
+			t.Errorf("for a reader it is %+v, %v, want %s", ws, err, id)
+		}
+		if again := here.mustRegister(root); again != id {
+			t.Errorf("it is %s, want %s", again, id)
+		}
+		anew()
+		reg, err := here.registry().Register(t.Context(), dirsOf(t, root), "https://example.com/other")
+		if err != nil || reg.ID == id || reg.Before != id {
+			t.Errorf("a clone of another repository is %+v, %v", reg, err)
+		}
+	})
+}
+
 func TestACopyOfACloneIsRefusedOnItsNodeAndOnAnother(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		here, there := newHost(t, s, "here"), newHost(t, s, "there")
@@ -215,7 +241,7 @@ func TestACopyOfACloneIsRefusedOnItsNodeAndOnAnother(t *testing.T) {
 		for _, h := range []*host{here, there} {
 			_, err := h.register(two)
 			wantFault(t, err, loop.ExitHeld, two, one, id, "pawl init --new-id", "pawl init --join "+id)
-			_, err = node.Find(t.Context(), s, h.node(), dirsOf(t, two))
+			_, err = node.Find(t.Context(), s, h.node(), dirsOf(t, two), "")
 			wantFault(t, err, loop.ExitHeld, one)
 		}
 		if again := here.mustRegister(one); again != id {
@@ -282,7 +308,7 @@ func TestAGitDirectoryThatCannotBeWrittenIsSaid(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		if ws, err := node.Find(t.Context(), s, loop.Node{}, dirsOf(t, root)); err != nil || ws.ID != "" {
+		if ws, err := node.Find(t.Context(), s, loop.Node{}, dirsOf(t, root), ""); err != nil || ws.ID != "" {
 			t.Errorf("a clone that nobody registered is %+v, %v", ws, err)
 		}
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {

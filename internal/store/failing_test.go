@@ -244,6 +244,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			return err
 		},
 		"Unplace":         func(rt *RunTx) error { return rt.Unplace(ctx, "ws", "node_run") },
+		"PlacementAt":     func(rt *RunTx) error { _, err := rt.PlacementAt(ctx, "node_run", "/repo"); return err },
 		"Placements":      func(rt *RunTx) error { _, err := rt.Placements(ctx, "ws"); return err },
 		"PruneFeed":       func(rt *RunTx) error { _, err := rt.PruneFeed(ctx, time.Now()); return err },
 		"RecordChanges":   func(rt *RunTx) error { _, err := rt.RecordChanges(ctx, []loop.Change{have.change}); return err },
@@ -298,7 +299,6 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		},
 		"Waiting":     func(rt *RunTx) error { _, err := rt.Waiting(ctx, "ws"); return err },
 		"WorkspaceAt": func(rt *RunTx) error { _, err := rt.WorkspaceAt(ctx, "bare_run"); return err },
-		"WorkspaceIn": func(rt *RunTx) error { _, err := rt.WorkspaceIn(ctx, "node_run", "/repo"); return err },
 		"Workspaces":  func(rt *RunTx) error { _, err := rt.Workspaces(ctx, "n"); return err },
 	}
 	for method := range reflect.TypeFor[*RunTx]().Methods() {

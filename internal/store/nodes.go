@@ -52,16 +52,16 @@ func (t *Tx) SaveRepository(ctx context.Context, workspace, repository string) e
 	return nil
 }
 
-const workspaceIn = `SELECT workspace_id FROM placements WHERE node_id = $1 AND path = $2`
+const placementAt = `SELECT ` + placementColumns + ` FROM placements WHERE node_id = $1 AND path = $2`
 
-// WorkspaceIn returns the id of the workspace that lies at a path of a node, or ""
-// if none does.
-func (r *Reader) WorkspaceIn(ctx context.Context, node, path string) (id string, err error) {
-	err = r.queryRow(ctx, workspaceIn, node, path).Scan(&id)
+// PlacementAt returns what lies at a path of a node, or the zero Placement if nothing
+// does.
+func (r *Reader) PlacementAt(ctx context.Context, node, path string) (loop.Placement, error) {
+	p, err := scanPlacement(r.queryRow(ctx, placementAt, node, path))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return id, err
+	return p, err
 }
 
 const workspaceAt = `SELECT id FROM workspaces WHERE old_root = $1 AND NOT EXISTS (SELECT 1 FROM placements WHERE workspace_id = id)`
