@@ -179,11 +179,7 @@ func (l *Loan) copyIn(ctx context.Context) error {
 // the run's home is removed. It skips a login that another run has by now, because
 // that run has saved it.
 func (l Lender) FetchLeft(ctx context.Context, run string) (back []Returned, err error) {
-	notes, err := dirglob.Find(l.Dir, "*.lent")
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range notes {
+	for _, path := range dirglob.Find(l.Dir, "*.lent") {
 		var n note
 		if text, readErr := os.ReadFile(path); readErr != nil || json.Unmarshal(text, &n) != nil || n.Run != run {
 			continue

@@ -4,6 +4,7 @@
 package dirglob
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,14 +12,14 @@ import (
 
 // Find lists the files below dir that match the pattern of path.Match, as paths
 // that begin with dir, in lexical order. What cannot be listed has no files. The
-// only error is path.ErrBadPattern.
-func Find(dir, pattern string) ([]string, error) {
+// pattern is one of the program's own: if it is malformed, Find panics.
+func Find(dir, pattern string) []string {
 	names, err := fs.Glob(os.DirFS(dir), pattern)
 	if err != nil {
-		return nil, err
+		panic(fmt.Sprintf("dirglob: the pattern %q: %v", pattern, err))
 	}
 	for i, name := range names {
 		names[i] = filepath.Join(dir, filepath.FromSlash(name))
 	}
-	return names, nil
+	return names
 }

@@ -89,10 +89,7 @@ func (l *login) forget() {
 // reopen finds what a run that died left in the homes of its agent.
 func (l *login) reopen(ctx context.Context) func(run string) (agent.Home, error) {
 	return func(run string) (agent.Home, error) {
-		left, err := dirglob.Find(l.runDir(run), "turnenv-*/home")
-		if err != nil {
-			return nil, err
-		}
+		left := dirglob.Find(l.runDir(run), "turnenv-*/home")
 		// The last turn has the login; names with more digits are later.
 		slices.SortFunc(left, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(b, a)) })
 		kept, err := l.keptHomes(ctx, run)
@@ -119,5 +116,5 @@ func (l *login) keptHomes(ctx context.Context, runID string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dirglob.Find(filepath.Join(l.Home, "sessions", run.LoopID), "*/home")
+	return dirglob.Find(filepath.Join(l.Home, "sessions", run.LoopID), "*/home"), nil
 }

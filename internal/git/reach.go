@@ -99,9 +99,8 @@ func (r *Repo) Partial() (bool, error) {
 		return false, err
 	}
 	for _, dir := range dirs {
-		marks, err := dirglob.Find(filepath.Join(dir, "pack"), "*.promisor")
-		if err != nil || len(marks) > 0 {
-			return len(marks) > 0, err
+		if len(dirglob.Find(filepath.Join(dir, "pack"), "*.promisor")) > 0 {
+			return true, nil
 		}
 	}
 	return false, nil

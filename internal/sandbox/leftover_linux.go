@@ -35,7 +35,7 @@ func claimName(dir string) (name string, claim *os.File, err error) {
 
 // removeLeftovers removes what killed self-tests left below dir.
 func removeLeftovers(dir string) {
-	claims, _ := dirglob.Find(dir, claimPrefix+"*") // A directory that cannot be listed has no leftovers.
+	claims := dirglob.Find(dir, claimPrefix+"*") // A directory that cannot be listed has no leftovers.
 	for _, path := range claims {
 		claim, err := flock.Try(path)
 		if err != nil {

@@ -41,12 +41,8 @@ func (t *Trees) Collect(ctx context.Context, p Policy) (removed int, err error) 
 	if err != nil {
 		return 0, fmt.Errorf("collect layers: %w", err)
 	}
-	records, err := t.readRecords()
-	if err != nil {
-		return 0, fmt.Errorf("collect layers: %w", err)
-	}
 	used := map[string]bool{}
-	for _, r := range records {
+	for _, r := range t.readRecords() {
 		for _, name := range r.Lower {
 			used[name] = true
 		}

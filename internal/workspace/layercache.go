@@ -141,11 +141,7 @@ func (s *layerCache) holdExisting(ctx context.Context, tree, boot string) ([]*la
 	if base != nil {
 		return []*layer{base}, nil
 	}
-	deltas, err := dirglob.Find(s.layersDir(), tree+"-*")
-	if err != nil {
-		return nil, err
-	}
-	for _, dir := range deltas {
+	for _, dir := range dirglob.Find(s.layersDir(), tree+"-*") {
 		_, other, _ := strings.Cut(filepath.Base(dir), "-")
 		base, err := s.holdLayer(ctx, other, boot)
 		if err != nil {

@@ -47,8 +47,7 @@ func (s *layerCache) parkedDir() string {
 
 // allParkedDirs returns the folders of parked copies of all users.
 func (s *layerCache) allParkedDirs() []string {
-	others, _ := dirglob.Find(s.dir, parkedName+"-*") // The pattern is valid.
-	return append([]string{filepath.Join(s.dir, parkedName)}, others...)
+	return append([]string{filepath.Join(s.dir, parkedName)}, dirglob.Find(s.dir, parkedName+"-*")...)
 }
 
 // makePooled resets a parked copy, or writes a new one.

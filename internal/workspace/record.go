@@ -66,17 +66,13 @@ func (t *Trees) dropRecord(name string) error {
 
 // readRecords returns the records of all layered trees below the root. One that cannot be
 // read is left out: its layers can be made again.
-func (t *Trees) readRecords() ([]record, error) {
-	names, err := dirglob.Find(t.root, ".*"+suffixRecord)
-	if err != nil {
-		return nil, err
-	}
+func (t *Trees) readRecords() []record {
 	var list []record
-	for _, name := range names {
+	for _, name := range dirglob.Find(t.root, ".*"+suffixRecord) {
 		var r record
 		if text, err := os.ReadFile(name); err == nil && json.Unmarshal(text, &r) == nil {
 			list = append(list, r)
 		}
 	}
-	return list, nil
+	return list
 }

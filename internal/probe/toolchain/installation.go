@@ -43,8 +43,7 @@ var landmarks = []string{
 // isToolchain reports whether a directory is the top of a complete installation.
 func isToolchain(root string) bool {
 	return slices.ContainsFunc(landmarks, func(pattern string) bool {
-		found, err := dirglob.Find(root, pattern)
-		return err == nil && len(found) > 0
+		return len(dirglob.Find(root, pattern)) > 0
 	})
 }
 

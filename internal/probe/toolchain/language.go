@@ -79,12 +79,8 @@ func (r *resolver) addCargo(p needed) {
 		home = filepath.Join(r.prober.Home, ".cargo")
 	}
 	bin := filepath.Join(home, "bin")
-	commands, err := dirglob.Find(bin, "cargo-*")
-	if err != nil {
-		return
-	}
 	found := false
-	for _, path := range commands {
+	for _, path := range dirglob.Find(bin, "cargo-*") {
 		// A link to rustup is for a program that the toolchain has, too.
 		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
 			r.binds, found = append(r.binds, path), true
