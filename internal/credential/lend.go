@@ -34,9 +34,9 @@ type Lender struct {
 	Run    string      // the id of the run
 	Chain  string      // the audit chain of its loop
 	// Reopen returns the home of a run that died with a login, so that a login that
-	// its program renewed is not lost. It returns an error if the home is gone. If
-	// Reopen is nil, such a login is lost.
-	Reopen func(run string) (agent.Home, error)
+	// its program renewed is not lost. Chain is the Chain of the run's lender. It
+	// returns an error if the home is gone. If Reopen is nil, such a login is lost.
+	Reopen func(run, chain string) (agent.Home, error)
 }
 
 // Loan is a login that is lent to a run. During a turn it is in the home of a program.

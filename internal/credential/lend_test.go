@@ -211,9 +211,9 @@ func TestALoginOutlivesAProcessThatIsKilled(t *testing.T) {
 			b := newLoanTest(t, lentLogin)
 			killAtPoint(t, b, point)
 			next := b.lender
-			next.Run, next.Reopen = "rn_2", func(run string) (agent.Home, error) {
-				if run != "rn_1" {
-					t.Errorf("the home of %s is opened", run)
+			next.Run, next.Reopen = "rn_2", func(run, chain string) (agent.Home, error) {
+				if run != "rn_1" || chain != "lp_1" {
+					t.Errorf("the home of run %s of %s is opened", run, chain)
 				}
 				return b.inside, nil
 			}
@@ -290,7 +290,7 @@ func killAtPoint(t *testing.T, b loanTest, point string) {
 
 func runAndDie(t *testing.T, user string) {
 	t.Helper()
-	b := loanTest{user: user, inside: diskHome(os.Getenv("LEND_TO")), lender: Lender{Dir: os.Getenv("LEND_DIR"), Run: "rn_1"}}
+	b := loanTest{user: user, inside: diskHome(os.Getenv("LEND_TO")), lender: Lender{Dir: os.Getenv("LEND_DIR"), Run: "rn_1", Chain: "lp_1"}}
 	loan, err := b.lender.Lend(t.Context(), b.credential(t), b.inside)
 	if err != nil {
 		t.Fatal(err)
@@ -323,7 +323,7 @@ func wantNothingLeft(t *testing.T, b loanTest) {
 func TestAHomeThatIsGoneEndsTheLoanOfADeadRun(t *testing.T) {
 	b := newLoanTest(t, lentLogin)
 	killAtPoint(t, b, "")
-	b.lender.Reopen = func(string) (agent.Home, error) { return nil, os.ErrNotExist }
+	b.lender.Reopen = func(string, string) (agent.Home, error) { return nil, os.ErrNotExist }
 	loan := b.lend(t)
 	if loan.Before.Aside != "" || loan.Before.Back != Kept || !strings.Contains(loan.Before.Why, "rn_1") {
 		t.Errorf("of the dead run came back %+v", loan.Before)
@@ -347,7 +347,7 @@ func TestALoginThatCannotBeStoredIsGivenBackByTheNextRun(t *testing.T) {
 	if got := readFile(t, b.loginFile()); got != lentLogin {
 		t.Errorf("the user's file is %s", got)
 	}
-	b.lender.Reopen = func(string) (agent.Home, error) { return b.inside, nil }
+	b.lender.Reopen = func(string, string) (agent.Home, error) { return b.inside, nil }
 	next, err := b.lender.Lend(t.Context(), b.credential(t), diskHome(t.TempDir()))
 	if err != nil || next.Before.Back != Renewed {
 		t.Fatalf("Lend = %+v, %v", next, err)

@@ -174,7 +174,7 @@ func (l Lender) settleLeft(ctx context.Context, n note) (Returned, error) {
 	}
 	r := n.newReturned(Kept, "run "+n.Run+" died, and its home is gone", "")
 	if l.Reopen != nil {
-		if home, err := l.Reopen(n.Run); err == nil {
+		if home, err := l.Reopen(n.Run, n.Chain); err == nil {
 			if r, err = l.takeBack(&n, home); err != nil {
 				return r, err
 			}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -260,5 +261,28 @@ func TestALoginThatARunChangedBeforeItDiedIsKeptBesideTheUsers(t *testing.T) {
 				t.Errorf("homes of a dead run: %v", left)
 			}
 		})
+	}
+}
+
+// The home in which its program renewed it is there all the time.
+func TestALoginThatADeadRunChangedIsKeptWhicheverReadingOfTheStoreFails(t *testing.T) {
+	for nth, last := 1, false; !last; nth++ {
+		place := databases["sqlite"](t)
+		p, _ := lenderOn(t, place)
+		renewed := login("renewed", time.Now().Add(2*time.Hour))
+		target := p.signs("w", true)
+		p.dies(place, target, dying{Leaves: renewed})
+		last = true
+		plan := new(fault.Plan).Do("store.view.before", nth, func(context.Context) error { last = false; return syscall.EIO })
+		rec, err := p.engine.Recover(fault.With(t.Context(), plan), target)
+		if err != nil {
+			rec, err = p.engine.Recover(t.Context(), target)
+		}
+		if err != nil || rec == nil || rec.Run.Outcome != loop.OutcomeInterrupted {
+			t.Fatalf("without reading %d: recover = %+v, %v", nth, rec, err)
+		}
+		if kept, err := filepath.Glob(filepath.Join(p.home, "logins", "*.kept")); err != nil || len(kept) != 1 {
+			t.Errorf("without reading %d the logins that are kept are %q, %v, want that of the run", nth, kept, err)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -29,7 +28,7 @@ type login struct {
 // its program may have renewed it is removed.
 func (l *login) fetchFromDead(ctx context.Context) {
 	lender := turn.Lender(l.Home)
-	lender.Holder, lender.Run, lender.Reopen = l.Self, l.run.ID, l.reopen(ctx)
+	lender.Holder, lender.Run, lender.Reopen = l.Self, l.run.ID, l.reopen
 	back, err := lender.FetchLeft(ctx, l.run.ID)
 	for _, b := range back {
 		l.stageReturn(b)
@@ -86,35 +85,16 @@ func (l *login) forget() {
 	l.loan = nil
 }
 
-// reopen finds what a run that died left in the homes of its agent.
-func (l *login) reopen(ctx context.Context) func(run string) (agent.Home, error) {
-	return func(run string) (agent.Home, error) {
-		left := dirglob.Find(l.runDir(run), "turnenv-*/home")
-		// The last turn has the login; names with more digits are later.
-		slices.SortFunc(left, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(b, a)) })
-		kept, err := l.keptHomes(ctx, run)
-		if err != nil {
-			return nil, err
-		}
-		if left = append(left, kept...); len(left) == 0 {
-			return nil, fs.ErrNotExist
-		}
-		return turn.PastHomes(left), nil
+// reopen finds what a run that died left in the homes of its agent. Its chain is the id
+// of its loop.
+func (l *login) reopen(run, chain string) (agent.Home, error) {
+	left := dirglob.Find(l.runDir(run), "turnenv-*/home")
+	// The last turn has the login; names with more digits are later.
+	slices.SortFunc(left, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(b, a)) })
+	// Those of a loop whose agents go on with conversations outlive the run.
+	left = append(left, dirglob.Find(filepath.Join(l.Home, "sessions", chain), "*/home")...)
+	if len(left) == 0 {
+		return nil, fs.ErrNotExist
 	}
-}
-
-// keptHomes are those of a loop whose agents go on with conversations.
-func (l *login) keptHomes(ctx context.Context, runID string) ([]string, error) {
-	var run loop.Run
-	err := l.Store.View(ctx, func(r *store.Reader) (err error) {
-		run, err = r.Run(ctx, runID)
-		return err
-	})
-	if errors.Is(err, loop.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return dirglob.Find(filepath.Join(l.Home, "sessions", run.LoopID), "*/home"), nil
+	return turn.PastHomes(left), nil
 }

@@ -29,7 +29,7 @@ func (a *agentSide) openTurnEnv(ctx context.Context) (*turn.Env, error) {
 	return turn.OpenEnv(ctx, turn.Need{
 		Actor: a.actor, With: a.login.signed, Run: a.run.ID, Chain: a.run.LoopID, Loan: a.login.loan, Tier: s.Tier(), Port: modelPort, Dir: a.turnEnvDir(), Kept: a.def.Resume,
 		SeenHome: s.SeenHome(), UID: uid, GID: gid, PawlHome: a.Home, Holder: a.Self, Account: a.money.ledger().Account(), Tools: a.def.ModelTools,
-		Upstream: s.Upstream(), Say: s.Say, Denied: turn.ReportDenials(s.Say, func(text string) { a.said.Emit(loop.EventRefused, text) }), Reopen: a.login.reopen(ctx),
+		Upstream: s.Upstream(), Say: s.Say, Denied: turn.ReportDenials(s.Say, func(text string) { a.said.Emit(loop.EventRefused, text) }), Reopen: a.login.reopen,
 	})
 }
 

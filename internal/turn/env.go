@@ -45,7 +45,7 @@ type Need struct {
 
 	PawlHome string
 	Holder   loop.Holder
-	Reopen   func(run string) (agent.Home, error) // finds the home of a run that died
+	Reopen   func(run, chain string) (agent.Home, error) // finds the home of a run that died
 	Loan     *credential.Loan                     // a login that an earlier turn of the run renewed; nil if none did
 	Account  *spend.Account
 	Tools    []loop.ModelTool                 // what the model's vendor may do by itself
