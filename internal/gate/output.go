@@ -45,17 +45,14 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush shows what was held back.
-func (o *output) flush() error {
+// flush shows what was held back. What it is shown to never fails.
+func (o *output) flush() {
 	if o.plain != nil {
-		if err := o.plain.Close(); err != nil {
-			return err
-		}
+		_ = o.plain.Close()
 	}
 	if o.names != nil {
-		return o.names.flush()
+		o.names.flush()
 	}
-	return nil
 }
 
 // listener passes on what a gate prints until the first error. It never fails,

@@ -62,7 +62,6 @@ func (f *failing) Write(p []byte) (int, error) {
 }
 
 func TestOutputThatCannotBeShownIsAnError(t *testing.T) {
-	const held = `{"Action":"output","Package":"m","Test":"T","Output":"it hangs\n"}` + "\n"
 	for name, s := range map[string]script{"as it is": {}, "events": {golang: true}, "names": {pytest: true}, "both": {golang: true, pytest: true}} {
 		out := newOutput(&failing{}, nil, s)
 		if n, err := out.Write([]byte("a line\n")); n != 7 || err != nil {
@@ -72,20 +71,26 @@ func TestOutputThatCannotBeShownIsAnError(t *testing.T) {
 			t.Errorf("%s: the second line: %v, want %v", name, err, errFailing)
 		}
 	}
+}
+
+func TestWhatWasHeldBackIsShownAtTheEnd(t *testing.T) {
+	const held = `{"Action":"output","Package":"m","Test":"T","Output":"it hangs\n"}` + "\n"
 	for name, c := range map[string]struct {
-		s    script
-		rest string
+		s           script
+		rest, shown string
 	}{
-		"events": {script{golang: true}, held},
-		"names":  {script{pytest: true}, "a line without an end"},
-		"both":   {script{golang: true, pytest: true}, held},
+		"as it is": {script{}, "a line without an end", "a line without an end"},
+		"events":   {script{golang: true}, held, "it hangs\n"},
+		"names":    {script{pytest: true}, "= short test summary info =\n", "= short test summary info =\n"},
+		"both":     {script{golang: true, pytest: true}, held + "a line without an end", "a line without an endit hangs\n"},
 	} {
-		out := newOutput(&failing{writes: 1}, nil, c.s)
+		var tail strings.Builder
+		out := newOutput(&tail, nil, c.s)
 		if _, err := out.Write([]byte(c.rest)); err != nil {
 			t.Errorf("%s: what is held back: %v", name, err)
 		}
-		if err := out.flush(); !errors.Is(err, errFailing) {
-			t.Errorf("%s: at the end: %v, want %v", name, err, errFailing)
+		if out.flush(); tail.String() != c.shown {
+			t.Errorf("%s: at the end %q is shown, want %q", name, tail.String(), c.shown)
 		}
 	}
 }

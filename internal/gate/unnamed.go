@@ -24,10 +24,9 @@ func (u *unnamed) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (u *unnamed) flush() error {
+func (u *unnamed) flush() {
 	u.lines.endLine(u.takeLine)
 	u.writeOut(u.heading)
-	return u.err
 }
 
 func (u *unnamed) writeOut(b []byte) {
