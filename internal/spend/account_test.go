@@ -258,6 +258,24 @@ func TestACallWaitsForWhatAnotherHolds(t *testing.T) {
 	})
 }
 
+// What the first call holds is all but the input of the second and one token.
+func TestACallWaitsAlsoForTheLastTokenOfAGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &Account{Grant: loop.Amount{Tokens: 11}}
+		first, err := a.Open(t.Context(), Call{Model: "m", Input: 1, Output: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			time.Sleep(time.Second)
+			first.Release()
+		}()
+		if c, err := a.Open(t.Context(), Call{Model: "m", Input: 10, Output: 10}); err != nil || c.Output != 1 {
+			t.Errorf("Open = %+v, %v, want one token of output once the first call has given back what it held", c, err)
+		}
+	})
+}
+
 func TestACallDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &Account{Grant: loop.Amount{Tokens: 100}}

@@ -103,12 +103,11 @@ func (a *Account) fundWhole(q Call) (*Charge, loop.Amount, error) {
 	if a.grant.MicroUSD > 0 && !a.priceUsage(q.Model, q.Model, q.usageWith(q.Output)).Priced {
 		return nil, loop.Amount{}, &UnpricedError{q.Model}
 	}
-	want := a.usageAmount(q.Model, q.Model, q.usageWith(q.Output))
-	need := a.committed().Add(want)
+	need := a.committed().Add(a.usageAmount(q.Model, q.Model, q.usageWith(q.Output)))
 	if exceededCap(a.grant, need) != "" {
 		return nil, need, nil
 	}
-	return a.addCharge(q.Model, want, q.Output), loop.Amount{}, nil
+	return a.hold(q, q.Output), loop.Amount{}, nil
 }
 
 // fundRest funds a call with what is left, if that pays for its input and at
@@ -117,7 +116,7 @@ func (a *Account) fundRest(q Call, why error) (*Charge, <-chan struct{}, error) 
 	defer a.lock()()
 	base := a.committed()
 	if left := a.affordableOutput(q, base); left > 0 {
-		return a.addCharge(q.Model, a.usageAmount(q.Model, q.Model, q.usageWith(left)), left), nil, nil
+		return a.hold(q, left), nil, nil
 	}
 	if len(a.live) > 0 && a.affordableOutput(q, a.spent()) > 0 {
 		return nil, a.freed, nil
@@ -137,9 +136,16 @@ func (a *Account) affordableOutput(q Call, base loop.Amount) int64 {
 	return int64(first)
 }
 
-// addCharge adds a call under way; a.mu is held.
-func (a *Account) addCharge(model string, held loop.Amount, output int64) *Charge {
-	c := &Charge{Output: output, account: a, asked: model, held: held}
+// hold begins a call that may write so many tokens; a.mu is held.
+func (a *Account) hold(q Call, output int64) *Charge {
+	c := a.addCharge(q.Model)
+	c.Output, c.held = output, a.usageAmount(q.Model, q.Model, q.usageWith(output))
+	return c
+}
+
+// addCharge adds a call under way that holds nothing; a.mu is held.
+func (a *Account) addCharge(model string) *Charge {
+	c := &Charge{account: a, asked: model}
 	a.live[c] = struct{}{}
 	return c
 }

@@ -13,7 +13,7 @@ type Reported struct{ charge *Charge }
 // OpenReported begins such usage. Without a name the model has no price.
 func (a *Account) OpenReported(model string) *Reported {
 	defer a.lock()()
-	return &Reported{a.addCharge(model, loop.Amount{}, 0)}
+	return &Reported{a.addCharge(model)}
 }
 
 // Progress reports the usage so far, in total. It returns false once a cap is
