@@ -11,12 +11,12 @@ import (
 const minValue = 6
 
 // everydayWords are common in configuration. Many a local database has one of
-// them as its password, but a readable log is worth more.
+// them as its password, but a readable log is worth more. Shorter words are
+// refused as such.
 var everydayWords = []string{
-	"changeme", "database", "default", "defaults", "development", "disabled",
-	"enabled", "example", "localhost", "password", "placeholder", "postgres",
-	"postgresql", "production", "redacted", "security", "staging", "testing",
-	"undefined", "username", "127.0.0.1",
+	"changeme", "database", "defaults", "development", "disabled", "localhost",
+	"password", "placeholder", "postgres", "postgresql", "production", "redacted",
+	"security", "undefined", "username", "127.0.0.1",
 }
 
 // checkValues separates the values to look for from those that are refused. It
