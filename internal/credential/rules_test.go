@@ -433,6 +433,9 @@ func TestKeptLoginsAreListedTheNewestFirst(t *testing.T) {
 	writeFile(t, filepath.Join(b.lender.Dir, "other.kept"), `{"id":"another"}`)
 	writeFile(t, filepath.Join(b.lender.Dir, "broken.kept"), `{`)
 	list, err := b.lender.ListKept()
+	if len(ids[0]) != len("claude-1f2e3d4c") || !strings.HasPrefix(ids[0], "claude-") || !strings.HasPrefix(ids[2], "codex-") {
+		t.Errorf("ids = %q, want the driver and eight hexadecimal digits", ids)
+	}
 	if err != nil || len(list) != 3 || list[0].ID != ids[2] || list[1].ID != ids[1] || list[2].ID != ids[0] || !list[1].At.Equal(now.Add(time.Hour)) || list[0].Why != "why" || list[0].From != "~/x" {
 		t.Errorf("List = %+v, %v, want %v from the end", list, err, ids)
 	}

@@ -265,6 +265,21 @@ func TestPlacesCountCharactersFromOne(t *testing.T) {
 	}
 }
 
+func TestAValueHasItsOwnPlaceHoweverItsKeyIsWritten(t *testing.T) {
+	for key, c := range map[string]struct {
+		written string
+		want    readiness.Value
+	}{
+		"Ab":   {`"\x41b":   value`, readiness.Value{Text: "value", Line: 2, Column: 12}},
+		"it's": {`'it''s': value`, readiness.Value{Text: "value", Line: 2, Column: 10}},
+		"a-b":  {`"a-b" : value`, readiness.Value{Text: "value", Line: 2, Column: 9}},
+	} {
+		if got, _ := parse(t, "name: x\n"+c.written+"\n").Scalar(key); got != c.want {
+			t.Errorf("%s = %+v, want %+v", c.written, got, c.want)
+		}
+	}
+}
+
 // The YAML parser refuses some texts, or drops a key of them, of which it reads
 // each key alone.
 func TestAKeyIsReadWhateverComesBelowIt(t *testing.T) {

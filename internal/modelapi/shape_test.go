@@ -47,6 +47,8 @@ func TestAStreamReadsTheSameWhereverItIsSplit(t *testing.T) {
 	}
 }
 
+var shapeNames = map[*Shape]string{Messages: "Messages", Chat: "Chat", Responses: "Responses", Generate: "Gemini"}
+
 // shapeOf is the shape of a path.
 func shapeOf(path string) *Shape {
 	switch {
@@ -351,6 +353,25 @@ func TestARequestSaysWhatItsVendorIsToCache(t *testing.T) {
 		q := asked(t, rec)
 		if write, hour := q.CacheWrite(); q.Output != 7 || [2]bool{write, hour} != want {
 			t.Errorf("%q asks to cache %t, for an hour %t", mark, write, hour)
+		}
+	}
+}
+
+func TestGeminiMultipliesTheMostOutputByTheAnswersThatAreAskedFor(t *testing.T) {
+	for answers, want := range map[string]int64{`0`: 10, `1`: 10, `3`: 30, `128`: 1280, `129`: 1280, `100000`: 1280} {
+		q, err := ReadRequest(Generate, "m", false, []byte(`{"generationConfig":{"maxOutputTokens":10,"candidateCount":`+answers+`}}`))
+		if err != nil || q.Output != want {
+			t.Errorf("%s answers of 10 tokens have at most %+v, %v, want %d", answers, q, err, want)
+		}
+	}
+}
+
+func TestOnlyACallOfChatThatMaySearchIsChargedASearchThatNobodyCounted(t *testing.T) {
+	for shape, fee := range map[*Shape]int64{Chat: 1, Messages: 0, Responses: 0, Generate: 0} {
+		for may, want := range map[bool]int64{true: fee, false: 0} {
+			if u, _ := (&Tally{}).Usage(&Request{Shape: shape, Searches: may, Input: 1}); u.WebSearches != want {
+				t.Errorf("%s, which may search: %t: %d searches, want %d", shapeNames[shape], may, u.WebSearches, want)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
@@ -85,8 +86,13 @@ func TestTheRosterHasEachHandleOnce(t *testing.T) {
 		}
 		clock.add(time.Minute)
 		ada.Model = "m"
+		start := feedHead(t, s)
 		if err := save(ada); err != nil {
 			t.Fatal(err)
+		}
+		want := []loop.FeedEntry{{Kind: loop.FeedAgent, ID: "ag_1", At: clock.now()}}
+		if d := cmp.Diff(want, feed(t, s, start), cmpopts.IgnoreFields(loop.FeedEntry{}, "Cursor")); d != "" {
+			t.Errorf("the feed says of a change of an agent, which belongs to no loop (-want +got):\n%s", d)
 		}
 		err := save(loop.Agent{ID: "ag_3", Handle: "ada", Driver: "codex"})
 		if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Fix == "" {

@@ -249,6 +249,56 @@ func TestAnEffectIsAskedForOnceAndMovesByTheTable(t *testing.T) {
 	})
 }
 
+func TestWhatBecameOfAnEffectIsLearnedOfThatOneAlone(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		ci := seed(t, s, "ci")
+		var ended loop.Run
+		for _, key := range []string{"-1", "-2"} {
+			ended = fire(t, s, ci, key, alice)
+			for _, kind := range []string{"open_pr", "notify"} {
+				err := held(t.Context(), s, ended, func(rt *store.RunTx) error {
+					return rt.RequestEffect(t.Context(), loop.EffectRequest{Kind: kind, Key: kind + key})
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, e := range look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Effect, error) { return r.Effects(ctx, ended.ID) }) {
+				from := e.State
+				for _, e.State = range []loop.EffectState{loop.EffectApplying, loop.EffectDone} {
+					if err := held(t.Context(), s, ended, func(rt *store.RunTx) error { return rt.SaveEffect(t.Context(), from, e) }); err != nil {
+						t.Fatal(err)
+					}
+					from = e.State
+				}
+			}
+			settle(t, s, ended, loop.OutcomeProposed)
+		}
+		amend := func(by loop.Run) error {
+			return held(t.Context(), s, by, func(rt *store.RunTx) error {
+				return rt.AmendEffect(t.Context(), loop.Effect{RunID: ended.ID, Seq: 1, Result: map[string]string{"state": "MERGED"}})
+			})
+		}
+		if err := amend(fire(t, s, ci, "-3", alice)); err != nil {
+			t.Fatal(err)
+		}
+		if err := amend(fire(t, s, seed(t, s, "docs"), "-1", alice)); !errors.Is(err, loop.ErrLeaseLost) {
+			t.Errorf("by a run of another loop: %v, want that it is not its effect", err)
+		}
+		got := map[string]string{}
+		for _, kind := range []string{"open_pr", "notify"} {
+			for _, e := range look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Effect, error) {
+				return r.EffectsDone(ctx, ci.ID, kind)
+			}) {
+				got[e.Key] = e.Result["state"]
+			}
+		}
+		if d := cmp.Diff(map[string]string{"open_pr-1": "", "open_pr-2": "MERGED", "notify-1": "", "notify-2": ""}, got); d != "" {
+			t.Errorf("what became of the effects (-want +got):\n%s", d)
+		}
+	})
+}
+
 func TestOfManyAnswersOneWins(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		run := fire(t, s, seed(t, s, "ci"), "-1", alice)

@@ -437,6 +437,20 @@ func TestADamagedMirrorIsMadeAnew(t *testing.T) {
 	wantObjects(t, r.open(base), reached(r, base))
 }
 
+// Without its lock, what a mirror has could be removed while the next one takes it over.
+func TestAMirrorThatCannotBeLockedIsNotExtended(t *testing.T) {
+	r := newRig(t, gittest.Repo(t, map[string]string{"a": "1\n"}))
+	first := r.open(r.run("rev-parse", "HEAD"))
+	first.Release()
+	lock := filepath.Join(r.cache.Dir, "key", "locks", first.Base)
+	if err := errors.Join(os.Remove(lock), os.Mkdir(lock, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := r.cache.Open(t.Context(), "key", r.repo, r.commit("a", "2\n"), false); !errors.Is(err, syscall.EISDIR) {
+		t.Errorf("Open = %+v, %v, want that the lock is a directory", m, err)
+	}
+}
+
 func TestWhatNobodyUsesIsCollected(t *testing.T) {
 	r := newRig(t, gittest.Repo(t, map[string]string{"a": "1\n"}))
 	old := r.open(r.run("rev-parse", "HEAD"))

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -84,6 +85,26 @@ func (full) Run(_ context.Context, spec proc.Spec) (proc.Result, error) {
 	_, err := io.WriteString(spec.Stdout, "a part")
 	spec.Stdout.(*program.Bounded).Cut = true
 	return proc.Result{Ended: proc.Exited}, err
+}
+
+// bounded runs git and notes how long it could have taken.
+type bounded struct{ most time.Duration }
+
+func (b *bounded) Run(ctx context.Context, spec proc.Spec) (proc.Result, error) {
+	b.most = spec.Timeout
+	return proc.Plain{}.Run(ctx, spec)
+}
+
+func TestACommandEndsAfterTwoMinutesUnlessItsGitSaysAnotherTime(t *testing.T) {
+	dir := gittest.Repo(t, nil) + "/.git"
+	for said, want := range map[time.Duration]time.Duration{0: 2 * time.Minute, time.Hour: time.Hour} {
+		b := &bounded{}
+		git := program.New(b, dir, dir, dir)
+		git.Timeout = said
+		if _, err := git.Output(t.Context(), nil, "version"); err != nil || b.most != want {
+			t.Errorf("a Timeout of %v lets git run for %v, %v, want %v", said, b.most, err, want)
+		}
+	}
 }
 
 func TestHalfAnAnswerIsAnError(t *testing.T) {
