@@ -45,9 +45,29 @@ func buildTests(ctx context.Context, root, work string, all *planted, groups []s
 		}
 	}
 	copies := maps.Clone(all.files)
+	begin := func(dir string, files []string) (names []string, err error) {
+		for _, file := range files {
+			file = filepath.Join(dir, file)
+			body, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			tests, copied, err := beginTests(file, body, len(names))
+			if err != nil {
+				return nil, err
+			}
+			names, copies[file] = append(names, tests...), copied
+		}
+		return names, nil
+	}
 	var rounds [][]binary // binaries of one round have names of their own
 	for _, p := range packages {
 		name := strings.TrimPrefix(p.ImportPath, module+"/internal/")
+		if p.helpsTests() {
+			if _, err := begin(p.Dir, p.GoFiles); err != nil {
+				return nil, err
+			}
+		}
 		if p.ForTest != "" || !linked[p.ImportPath+".test"] || !use(name) {
 			continue
 		}
@@ -58,17 +78,8 @@ func buildTests(ctx context.Context, root, work string, all *planted, groups []s
 			i, rounds = len(rounds), append(rounds, nil)
 		}
 		b := binary{Name: name, Dir: p.Dir, File: filepath.Join(work, "tests", fmt.Sprint(i), path.Base(name)+".test")}
-		for _, file := range append(p.TestGoFiles, p.XTestGoFiles...) {
-			file = filepath.Join(p.Dir, file)
-			body, err := os.ReadFile(file)
-			if err != nil {
-				return nil, err
-			}
-			tests, copied, err := beginTests(file, body, len(b.Tests))
-			if err != nil {
-				return nil, err
-			}
-			b.Tests, copies[file] = append(b.Tests, tests...), copied
+		if b.Tests, err = begin(p.Dir, append(p.TestGoFiles, p.XTestGoFiles...)); err != nil {
+			return nil, err
 		}
 		rounds[i] = append(rounds[i], b)
 	}

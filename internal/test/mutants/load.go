@@ -44,6 +44,12 @@ type listed struct {
 	ImportMap    map[string]string
 }
 
+// helpsTests reports whether tests of other packages call this one: it may make
+// them parallel.
+func (p listed) helpsTests() bool {
+	return strings.HasPrefix(p.ImportPath, module+"/internal/test/") && p.ForTest == "" && !strings.HasSuffix(p.ImportPath, ".test")
+}
+
 // listPackages asks the go command for the packages of the checkout.
 func listPackages(ctx context.Context, root string, args ...string) ([]listed, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-json=ImportPath,Dir,Export,ForTest,GoFiles,TestGoFiles,XTestGoFiles,Imports,Deps,ImportMap"}, args...)...)

@@ -464,3 +464,21 @@ func TestEverySourceCanBePlantedAndEveryArgumentMeetsAMutant(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A helper that makes its caller parallel would mix the records of tests.
+func TestWhatTestsCallIsBegunLikeThem(t *testing.T) {
+	for want, all := range map[bool][]listed{
+		true:  {{ImportPath: module + "/internal/test/verbtest"}, {ImportPath: module + "/internal/test/modelcalls"}},
+		false: {{ImportPath: module + "/internal/store"}, {ImportPath: module + "/internal/test/verbtest.test"}, {ImportPath: module + "/internal/test/verbtest", ForTest: "x"}},
+	} {
+		for _, p := range all {
+			if p.helpsTests() != want {
+				t.Errorf("%+v helps tests: %v, want %v", p, !want, want)
+			}
+		}
+	}
+	names, guarded, err := beginTests("x.go", []byte("package x\nfunc OnBoth(t T) { t.Parallel(); t.Run() }\n"), 0)
+	if err != nil || names != nil || !strings.Contains(string(guarded), "Recording() { t.Parallel() }") {
+		t.Errorf("a helper is built as %v, %q, %v", names, guarded, err)
+	}
+}
