@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -152,6 +153,34 @@ func TestANoIsSensedByTheRunThatItFires(t *testing.T) {
 			t.Errorf("run after a no = %s %q, want blocked", second.Outcome, second.Detail)
 		}
 	})
+}
+
+func TestRecoveryOffersNoLandingWhereTheYesWasToACommand(t *testing.T) {
+	r := newRig(t, storetest.SQLite(t))
+	def := loop.Definition{Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x"}
+	target := r.target("b", boardLike{nil, []string{"clean the table"}}, def)
+	r.agent = func(context.Context, agent.Request) (agent.Result, error) {
+		return agent.Result{Ended: proc.Exited, Asks: []agent.Ask{{Argv: []string{"/bin/true"}}}}, nil
+	}
+	first := r.run(target, engine.Firing{})
+	_, firing, err := r.engine.Answer(t.Context(), first.Approval, loop.Answer{Yes: true, By: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := fault.Parse("engine.conclude.commit.before:1+=EIO")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.engine.Run(fault.With(t.Context(), plan), target, firing); err == nil {
+		t.Fatal("the run was concluded")
+	}
+	rec, err := r.engine.Recover(t.Context(), target)
+	if err != nil || rec == nil || rec.Run.Outcome != loop.OutcomeInterrupted {
+		t.Fatalf("recover = %+v, %v", rec, err)
+	}
+	if got := rec.Next.String(); got != "" || strings.Contains(rec.Run.Detail, "landed") {
+		t.Errorf("recovery says %q and the run %q, though nothing was to land", got, rec.Run.Detail)
+	}
 }
 
 func TestAnApprovalOfAnotherDefinitionIsWorthNothing(t *testing.T) {

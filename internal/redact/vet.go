@@ -11,12 +11,12 @@ import (
 const minValue = 6
 
 // everydayWords are common in configuration. Many a local database has one of
-// them as its password, but a readable log is worth more. Shorter words are
-// refused as such.
+// them as its password, but a readable log is worth more. Shorter words, and the
+// words of marks, are refused as such.
 var everydayWords = []string{
 	"changeme", "database", "defaults", "development", "disabled", "localhost",
-	"password", "placeholder", "postgres", "postgresql", "production", "redacted",
-	"security", "undefined", "username", "127.0.0.1",
+	"placeholder", "postgres", "postgresql", "production", "security", "undefined",
+	"username", "127.0.0.1",
 }
 
 // checkValues separates the values to look for from those that are refused. It

@@ -176,6 +176,19 @@ func TestWhyNoMoreWasGrantedIsTheCause(t *testing.T) {
 	}
 }
 
+func TestTheCauseSaysThatASingleTokenIsMissing(t *testing.T) {
+	a := &Account{Grant: loop.Amount{Tokens: 10}}
+	c, err := a.Open(t.Context(), Call{Model: "m", Input: 9, Output: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Settle("m", loop.Usage{Input: 9, Output: 1})
+	_, err = a.Open(t.Context(), Call{Model: "m", Output: 1})
+	if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Why != "10 of 10 tokens are used, and the next call needs about 1" {
+		t.Errorf("Open = %v, want what is used and what it needs", err)
+	}
+}
+
 func TestAnExhaustedAccountAsksForNothingMore(t *testing.T) {
 	asked := 0
 	a := &Account{Grant: loop.Amount{Output: 10}, More: func(context.Context, loop.Amount) (loop.Amount, error) {
