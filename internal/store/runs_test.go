@@ -66,6 +66,26 @@ func TestAKeyFiresOnceAndUsesUpNoNumber(t *testing.T) {
 	})
 }
 
+func TestARunThatIsHeldFromItsFiringHasBegunThen(t *testing.T) {
+	onBothAt(t, func(t *testing.T, s *store.Store, clock *hand) {
+		l := seed(t, s, "ci")
+		clock.add(time.Hour)
+		var run loop.Run
+		update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
+			run, err = tx.FireClaimed(ctx, loop.Run{ID: "run", LoopID: l.ID, N: 1, Key: "key", Trigger: "manual", Definition: "d"}, alice)
+			return err
+		})
+		if !run.Started.Equal(clock.now()) || !run.Created.Equal(clock.now()) {
+			t.Errorf("it was made at %v and has begun at %v, want both at %v", run.Created, run.Started, clock.now())
+		}
+		row := look(t, s, func(ctx context.Context, r *store.Reader) (loop.Run, error) { return r.Run(ctx, "run") })
+		run.LeaseUntil = row.LeaseUntil
+		if d := cmp.Diff(run, row); d != "" {
+			t.Errorf("what was fired is not its row (-fired +row):\n%s", d)
+		}
+	})
+}
+
 func TestOneLoopHasOneLiveRun(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		l := seed(t, s, "ci")
