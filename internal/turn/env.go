@@ -46,7 +46,7 @@ type Need struct {
 	PawlHome string
 	Holder   loop.Holder
 	Reopen   func(run, chain string) (agent.Home, error) // finds the home of a run that died
-	Loan     *credential.Loan                     // a login that an earlier turn of the run renewed; nil if none did
+	Loan     *credential.Loan                            // a login that an earlier turn of the run renewed; nil if none did
 	Account  *spend.Account
 	Tools    []loop.ModelTool                 // what the model's vendor may do by itself
 	Upstream func(*url.URL) (*url.URL, error) // the proxy through which this machine reaches an address; nil means no proxy
