@@ -60,8 +60,9 @@ func (m Memory) applyEdit(ctx context.Context, root *os.Root, name string, ch lo
 		}
 	}
 	if now.Exists && now.Content == content {
-		// Whoever wrote it may have died before its name was durable.
-		return durable.SyncFolderIn(root, path.Dir(ch.Path))
+		// Whoever wrote it may have died before its name was durable, or before
+		// somebody else made the file what it is.
+		return errors.Join(removeTemporary(root, name), durable.SyncFolderIn(root, path.Dir(ch.Path)))
 	}
 	return replaceFile(ctx, root, name, content)
 }
@@ -81,12 +82,11 @@ func replaceFile(ctx context.Context, root *os.Root, name, content string) error
 	if err := beforeWrite.Hit(ctx); err != nil {
 		return err
 	}
-	// The name is always the same, so that crashes leave at most one such file. It is
-	// removed first, because a link of that name would be written through.
-	tmp := filepath.Join(filepath.FromSlash(dir), "."+filepath.Base(name)+".pawl-tmp")
-	if err := root.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// It is removed first, because a link of that name would be written through.
+	if err := removeTemporary(root, name); err != nil {
 		return err
 	}
+	tmp := temporaryName(name)
 	if err := writeSynced(ctx, root, tmp, content); err != nil {
 		return errors.Join(err, root.Remove(tmp))
 	}
@@ -100,6 +100,21 @@ func replaceFile(ctx context.Context, root *os.Root, name, content string) error
 		return err
 	}
 	return durable.SyncFolderIn(root, dir)
+}
+
+// temporaryName is the name under which a new version of a file is written. It is
+// always the same, so that crashes leave at most one such file.
+func temporaryName(name string) string {
+	return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".pawl-tmp")
+}
+
+// removeTemporary removes what a crash may have left under the temporary name.
+func removeTemporary(root *os.Root, name string) error {
+	err := root.Remove(temporaryName(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func writeSynced(ctx context.Context, root *os.Root, name, content string) error {

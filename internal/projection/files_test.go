@@ -248,6 +248,16 @@ func TestWhatACrashLeftUnderTheTemporaryNameIsUsedUp(t *testing.T) {
 	}
 }
 
+// A process died while it wrote the new version, and a person changed the file so
+// that nothing of it is written any more.
+func TestWhatACrashLeftIsRemovedWhereNothingIsWritten(t *testing.T) {
+	root := folder(t, map[string]string{statePath: "one\n", ".loops/l/.STATE.md.pawl-tmp": "tw"})
+	if err := applied(t, root, edits("one\ntwo\n", "one\nzwei\n")); err != nil {
+		t.Error(err)
+	}
+	want(t, root, map[string]string{statePath: "one\n"})
+}
+
 func TestChangesAreAppliedInOrderUpToTheOneThatFails(t *testing.T) {
 	root := folder(t, map[string]string{statePath: "one\n"})
 	plan, err := fault.Parse("projection.append.before=ENOSPC")
