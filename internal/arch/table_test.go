@@ -183,6 +183,7 @@ var table = []row{
 		level: 12, name: "test/mutants", what: "plants small bugs and counts those that a test notices; nothing imports it",
 		may: []string{"test/mutants/mutant"}, exec: "it builds and runs tests", clock: "it measures tests",
 	},
+	{level: 12, name: "test/sampled", what: "names the tests that try only a sample; nothing imports it", only: []string{}},
 	{level: 12, name: "test/mutants/mutant", what: "the switch of a planted bug, imported by copies of sources only", only: []string{}},
 	{level: 12, name: "arch", what: "these rules; nothing imports it"},
 }

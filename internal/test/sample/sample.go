@@ -13,6 +13,10 @@ import (
 // the tables of what they found to the file.
 const tablesVariable = "PAWL_TEST_ALL"
 
+// seedVariable is the seed of the cases that rapid draws where everything is to be
+// tried. Without it they are others each time.
+const seedVariable = "PAWL_TEST_SEED"
+
 // TablesFile is the file to which tests append their tables, or empty.
 func TablesFile() string { return os.Getenv(tablesVariable) }
 
@@ -27,25 +31,32 @@ func Size(some, all int) int {
 	return some
 }
 
-// Checks makes rapid try n cases in a test instead of its usual 100. It changes
-// nothing if everything is to be tried or -rapid.checks is given. The test and its
-// neighbours must not be parallel.
+// Checks makes rapid try n cases in a test instead of its usual 100. If everything is
+// to be tried, there are 100, of the seed in PAWL_TEST_SEED if it is set. What is given
+// as -rapid.checks or -rapid.seed counts more. The test and its neighbours must not be
+// parallel.
 func Checks(t *testing.T, n int) {
 	t.Helper()
-	setFlag(t, "rapid.checks", strconv.Itoa(n))
+	if !All() {
+		setFlag(t, "rapid.checks", strconv.Itoa(n))
+	} else if seed := os.Getenv(seedVariable); seed != "" {
+		setFlag(t, "rapid.seed", seed)
+	}
 }
 
-// SameChecks is Checks with the same n cases each time, unless -rapid.seed is given.
+// SameChecks is Checks, but the n cases are the same each time.
 func SameChecks(t *testing.T, n int) {
 	t.Helper()
 	Checks(t, n)
-	setFlag(t, "rapid.seed", "1")
+	if !All() {
+		setFlag(t, "rapid.seed", "1")
+	}
 }
 
 func setFlag(t *testing.T, name, value string) {
 	t.Helper()
 	given := flag.Lookup(name)
-	if All() || given.Value.String() != given.DefValue {
+	if given.Value.String() != given.DefValue {
 		return
 	}
 	if err := flag.Set(name, value); err != nil {

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -21,6 +22,35 @@ func TestChecksAreWhatIsAskedForUnlessAllAre(t *testing.T) {
 			rapid.Check(t, func(*rapid.T) { checks++ })
 			if checks != c.size {
 				t.Errorf("%d checks, want %d", checks, c.size)
+			}
+		})
+	}
+}
+
+func TestCasesAreTheSameWhereThatIsAskedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		tables, seed string
+		checks       func(*testing.T, int)
+		same         bool
+	}{
+		"a sample":                  {"", "", Checks, false},
+		"the same sample":           {"", "", SameChecks, true},
+		"all of a seed":             {"tables.txt", "7", Checks, true},
+		"all that chance has":       {"tables.txt", "", Checks, false},
+		"all that chance has, same": {"tables.txt", "", SameChecks, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(tablesVariable, c.tables)
+			t.Setenv(seedVariable, c.seed)
+			var drawn [2][]int64
+			for i := range drawn {
+				t.Run("", func(t *testing.T) {
+					c.checks(t, 100)
+					rapid.Check(t, func(t *rapid.T) { drawn[i] = append(drawn[i], rapid.Int64().Draw(t, "n")) })
+				})
+			}
+			if same := slices.Equal(drawn[0], drawn[1]); same != c.same || len(drawn[1]) != 100 {
+				t.Errorf("%d cases, the same twice = %v, want 100 and %v", len(drawn[1]), same, c.same)
 			}
 		})
 	}
