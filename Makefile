@@ -37,10 +37,11 @@ test-all: postgres ## every test with all that it can try: faults at every point
 	@tables=$$(mktemp); trap 'cat "$$tables"; rm -f "$$tables"' EXIT; \
 	PAWL_TEST_ALL=$$tables tools/testtmp.sh $(GO) test -count=1 -timeout 3h -vet=off -ldflags=-w $(TESTFLAGS) $(PACKAGES)
 
-# Nobody waits for what chance finds in others' work: states that are drawn are the same ones each time.
+# Nobody waits for what chance finds in others' work: states that are drawn are the same ones each time. Stopped
+# processes leave a processor idle until their lease is over.
 test-rest: ## what test-all has beyond test: each test that tries only a sample there, in full
 	@rest=$$($(GO) run ./internal/test/sampled); \
-	PAWL_TEST_SEED=1 $(MAKE) --no-print-directory test-all PACKAGES="$$(head -1 <<<"$$rest")" TESTFLAGS="-run '$$(tail -1 <<<"$$rest" | sed 's/\$$/$$$$/g')' $(TESTFLAGS)"
+	PAWL_TEST_SEED=1 $(MAKE) --no-print-directory test-all PACKAGES="$$(head -1 <<<"$$rest")" TESTFLAGS="-parallel $$(( $$(getconf _NPROCESSORS_ONLN) * 2 )) -run '$$(tail -1 <<<"$$rest" | sed 's/\$$/$$$$/g')' $(TESTFLAGS)"
 
 test-agents: ## each real agent program through whole runs, no key (10 minutes on 2 busy cores; npm installs them into a cache; needs Linux)
 	@dir=$$(tools/agents.sh) && echo "PAWL_TEST_AGENTS=$$dir" && \
