@@ -163,7 +163,7 @@ func (s *Service) chains(ctx context.Context, name string) (list []Chain, err er
 			if err != nil {
 				return err
 			}
-			if l.Name != "" || c.Links > 0 {
+			if l.LastN > 0 || c.Links > 0 { // Of a loop that was only registered there is nothing to tell.
 				list = append(list, c)
 			}
 		}

@@ -2,8 +2,9 @@
 // .loops define, and those that only the store has.
 //
 // It opens only the definitions of the loops that a caller asks for, so that finding
-// one loop costs the same however many there are. It never writes and never runs
-// anything, and judges a definition only by whether it can be read.
+// one loop costs the same however many there are. Sync, SyncLoop and Entry.Register make
+// rows of the store say what the files say; the package writes nothing else, never a file,
+// runs nothing, and judges a definition only by whether it can be read.
 package catalog
 
 import (
@@ -38,17 +39,18 @@ type Entry struct {
 	Name      string
 	Protocol  string
 	File      string    // of its definition, relative to the workspace; empty: only the store has the loop
-	Row       loop.Loop // of the store; the zero Loop if it has never run
+	Row       loop.Loop // of the store; the zero Loop if it was never registered
 
 	// Lookup, LoadDefinitions and List fill these in.
 	Definition loop.Definition // as far as it can be read; without a file, the newest of the store
 	Warnings   []string        // findings with which the loop still runs
 	Problem    error           // why the loop cannot run; nil: the definition is valid
 
-	info fs.FileInfo // of the file
+	info   fs.FileInfo // of the file
+	source string      // digest of the file as LoadDefinitions read it; empty: there was none
 }
 
-// LoopID returns the id of the loop, also if it has never run.
+// LoopID returns the id of the loop, also if it was never registered.
 func (e Entry) LoopID() string { return LoopID(e.Workspace, e.Protocol, e.Name) }
 
 // Key returns the place of the loop in a listing.
@@ -68,9 +70,10 @@ type Catalog struct {
 	files cache
 }
 
-// New returns the catalog of a workspace. The store is nil if there is none yet.
-func New(ws loop.Workspace, s *store.Store, now func() time.Time) *Catalog {
-	return &Catalog{ws: ws, store: s, files: cache{now: now}}
+// New returns the catalog of a workspace. The store is nil if there is none yet. Version
+// is that of this pawl.
+func New(ws loop.Workspace, s *store.Store, now func() time.Time, version string) *Catalog {
+	return &Catalog{ws: ws, store: s, files: cache{now: now, version: version}}
 }
 
 // Lookup finds a loop by its name, or by protocol:name if two protocols have the name,
@@ -155,7 +158,7 @@ func (c *Catalog) FindNamed(ctx context.Context, names ...string) ([]Entry, erro
 			switch {
 			case i >= 0:
 				list[i].Row = row
-			case !row.Forgotten:
+			case isListed(row):
 				list = append(list, storeEntry(row))
 			}
 		}
@@ -174,6 +177,10 @@ func storeEntry(row loop.Loop) Entry {
 	return Entry{Workspace: row.WorkspaceID, Name: row.Name, Protocol: row.Protocol, Row: row}
 }
 
+// isListed reports whether a loop is listed that no file defines: it has run, and nobody
+// forgot it since. Of one that was only registered nothing is left to see.
+func isListed(row loop.Loop) bool { return row.LastN > 0 && !row.Forgotten }
+
 // Page is a part of a listing. The zero Page is all of it.
 type Page struct {
 	After Key  // only loops after this one
@@ -182,7 +189,7 @@ type Page struct {
 }
 
 // List returns the loops of the workspace: those that files define, and those of the
-// store that were not forgotten.
+// store that have run and were not forgotten.
 func (c *Catalog) List(ctx context.Context, p Page) ([]Entry, error) {
 	files, err := findFiles(c.ws.Root)
 	if err != nil {
@@ -207,7 +214,7 @@ func (c *Catalog) List(ctx context.Context, p Page) ([]Entry, error) {
 				switch n := len(list); {
 				case n > 0 && list[n-1].Key() == last:
 					list[n-1].Row = row
-				case !row.Forgotten:
+				case isListed(row):
 					list = append(list, storeEntry(row))
 				}
 			}
@@ -240,7 +247,8 @@ func (c *Catalog) LoadDefinitions(ctx context.Context, list []Entry) error {
 			digests = append(digests, e.Row.Definition)
 			continue
 		}
-		e.Definition, e.Warnings, e.Problem = c.files.readCached(c.ws.Root, e.Name, e.info)
+		k := c.files.read(c.ws.Root, e.Name, e.info, unknown)
+		e.source, e.Definition, e.Warnings, e.Problem = k.source, k.def, k.warnings, k.problem
 	}
 	if len(digests) == 0 {
 		return nil

@@ -54,7 +54,7 @@ func newRig(t *testing.T, database string) *rig {
 	if database != "" {
 		r.store = openStore(t, database)
 	}
-	r.Catalog = catalog.New(r.ws, r.store, func() time.Time { return r.now })
+	r.Catalog = catalog.New(r.ws, r.store, func() time.Time { return r.now }, "v1")
 	return r
 }
 
@@ -265,7 +265,7 @@ func TestPagesMakeUpTheListing(t *testing.T) {
 		n++
 		ws := loop.Workspace{ID: fmt.Sprintf("ws%d", n), Root: filepath.Join(top, fmt.Sprint(n))}
 		r := &rig{t: t, ws: ws, store: s, now: time.Now()}
-		r.Catalog = catalog.New(ws, s, time.Now)
+		r.Catalog = catalog.New(ws, s, time.Now, "v1")
 		names := rapid.SampledFrom([]string{"a", "A", "a-b", "ab", "b", "é", "spine:a"})
 		want := map[catalog.Key]bool{}
 		for _, name := range rapid.SliceOfDistinct(names, rapid.ID[string]).Draw(rt, "files") {

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -75,11 +77,26 @@ func findFile(root, name string) (fs.FileInfo, error) {
 // Findings with which the loop still runs are warnings. If there is any other, the
 // error is a *loop.Fault and def has what could be read.
 func ReadDefinition(root, name string) (def loop.Definition, warnings []string, err error) {
-	rel := DefinitionFile(name)
-	doc, source, err := definition.Load(filepath.Join(root, rel))
+	text, err := readText(root, name)
+	if err != nil {
+		return loop.Definition{}, nil, err
+	}
+	return parseText(root, name, text)
+}
+
+// readText reads the file of a loop.
+func readText(root, name string) ([]byte, error) {
+	text, err := definition.Read(filepath.Join(root, DefinitionFile(name)))
 	if errors.Is(err, loop.ErrNotFound) {
 		err = missingFault(name)
 	}
+	return text, err
+}
+
+// parseText is ReadDefinition for a file that was read.
+func parseText(root, name string, text []byte) (def loop.Definition, warnings []string, err error) {
+	rel := DefinitionFile(name)
+	doc, err := definition.Parse(filepath.Join(root, rel), text)
 	if err != nil {
 		return loop.Definition{}, nil, err
 	}
@@ -89,12 +106,12 @@ func ReadDefinition(root, name string) (def loop.Definition, warnings []string, 
 	}
 	var problems []string
 	for _, f := range findings {
-		text := f.Render(rel, source)
+		said := f.Render(rel, text)
 		if f.Severity == readiness.SeverityError {
-			problems = append(problems, text)
+			problems = append(problems, said)
 			continue
 		}
-		warnings = append(warnings, text)
+		warnings = append(warnings, said)
 	}
 	if len(problems) > 0 {
 		err = &loop.Fault{
@@ -108,40 +125,67 @@ func ReadDefinition(root, name string) (def loop.Definition, warnings []string, 
 // coarse: a younger file may be written again without a new time.
 const settleTime = 2 * time.Second
 
-// cache keeps the results of ReadDefinition while the file has the same size and time.
+// cache keeps what was read while the file has the same size and time.
 type cache struct {
-	now  func() time.Time
-	mu   sync.Mutex
-	kept map[string]*cachedFile // by name
+	now     func() time.Time
+	version string // of this pawl: another one may judge a file differently
+	mu      sync.Mutex
+	kept    map[string]*reading // by name
 }
 
-// cachedFile is the result of reading a file.
-type cachedFile struct {
+// reading is what was read of a file.
+type reading struct {
 	info     fs.FileInfo
+	source   string // digest of the file and of the pawl that judges it; empty: there is no file
+	parsed   bool   // the others are set
 	def      loop.Definition
 	warnings []string
 	problem  error
 }
 
-// readCached is ReadDefinition with the cache. Info describes the file as it is now.
-func (c *cache) readCached(root, name string, info fs.FileInfo) (loop.Definition, []string, error) {
+// read reads the definition of a loop, or finds it in the cache. Info describes the file
+// as it is now. If the digest is the known one, the file is not parsed.
+func (c *cache) read(root, name string, info fs.FileInfo, known string) reading {
 	c.mu.Lock()
 	k, ok := c.kept[name]
 	c.mu.Unlock()
-	if ok && os.SameFile(k.info, info) && k.info.Size() == info.Size() && k.info.ModTime().Equal(info.ModTime()) {
-		return k.def, k.warnings, k.problem
+	if ok && os.SameFile(k.info, info) && k.info.Size() == info.Size() && k.info.ModTime().Equal(info.ModTime()) && (k.parsed || k.source == known) {
+		return *k
 	}
-	k = &cachedFile{info: info}
-	k.def, k.warnings, k.problem = ReadDefinition(root, name)
-	k.warnings = slices.Clip(k.warnings) // Who appends to them gets a copy.
+	k = &reading{info: info}
+	text, err := readText(root, name)
+	k.source = c.digest(text, err)
+	switch {
+	case err != nil:
+		k.parsed, k.problem = true, err
+	case k.source != known:
+		k.parsed = true
+		k.def, k.warnings, k.problem = parseText(root, name, text)
+		k.warnings = slices.Clip(k.warnings) // Who appends to them gets a copy.
+	}
 	if !info.Mode().IsRegular() || c.now().Sub(info.ModTime()) < settleTime {
-		return k.def, k.warnings, k.problem
+		return *k
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kept == nil {
-		c.kept = map[string]*cachedFile{}
+		c.kept = map[string]*reading{}
 	}
 	c.kept[name] = k
-	return k.def, k.warnings, k.problem
+	return *k
+}
+
+// digest returns the source of a file with this text, or which cannot be read.
+func (c *cache) digest(text []byte, err error) string {
+	if errors.Is(err, loop.ErrNotFound) {
+		return ""
+	}
+	head := c.version + "\x00"
+	if err != nil {
+		head += "\x00" + err.Error()
+	}
+	h := sha256.New()
+	_, _ = h.Write([]byte(head))
+	_, _ = h.Write(text)
+	return hex.EncodeToString(h.Sum(nil))
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -163,7 +164,11 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 				return err
 			}
 		}
-		plan.Written = true
+		registered, err := s.Loops.Register(ctx)
+		if err != nil {
+			return err
+		}
+		plan.Written, plan.Loops = true, &registered
 		return printWritten(p, plan, o.Name, added)
 	})
 }
@@ -175,6 +180,13 @@ func printWritten(p *output.Printer, plan setup.Initiation, name string, agentsM
 	}
 	p.Line("")
 	p.Line("registered  %s", output.Clean(plan.Survey.Root))
+	if n := plan.Loops.Loops; n > 0 {
+		broken := ""
+		if plan.Loops.Broken > 0 {
+			broken = fmt.Sprintf("; %d of them broken: pawl ls says why", plan.Loops.Broken)
+		}
+		p.Line("loops       %d%s", n, broken)
+	}
 	if agentsMD {
 		p.Line("added       a section about pawl to AGENTS.md")
 	}

@@ -33,23 +33,35 @@ func newLsCommand(a *app) *cobra.Command {
 
 func printLoops(p *output.Printer, root string, rows []loops.Row) error {
 	return output.List[loops.Row]{
-		Schema: "pawl.loops/v1", Heading: []string{"NAME", "TIER", "STATE", "RUN", "OUTCOME", "WHEN", "TOKENS"},
+		Schema: "pawl.loops/v1", Heading: []string{"NAME", "TIER", "STATE", "RUN", "OUTCOME", "WHEN", "TOKENS", "NEXT"},
 		Empty: output.Clean(root) + ` has no loops yet.
   see one work:      pawl demo
   without any file:  pawl run --until "go test ./..." --scope 'src/**' --agent-command 'my-agent'
   find out:          pawl init
   from a pattern:    pawl new NAME --pattern ci-watch`,
 		Cells: func(row loops.Row) []string {
-			run, when, tokens := "–", "–", "–"
+			run, when, tokens, next := "–", "–", "–", "–"
 			if row.LastN > 0 {
 				run, when, tokens = "#"+strconv.FormatInt(row.LastN, 10), p.Ago(row.LastRun), formatNumber(row.Tokens)
 			}
+			if row.Next != nil {
+				next = formatMinute(*row.Next)
+			}
 			return []string{
-				output.CleanLine(row.Name), orDash(string(row.Tier)), loopState(p.Style, row), run, orDash(styleOutcome(p.Style, row.Outcome)), when, tokens,
+				output.CleanLine(row.Name), orDash(string(row.Tier)), loopState(p.Style, row), run, orDash(styleOutcome(p.Style, row.Outcome)), when, tokens, next,
 			}
 		},
 		Below: func() { printProblems(p, rows) },
 	}.Print(p, rows)
+}
+
+// describeLastGood says what a broken definition means for the loop. Digest is that of
+// the last good one, if there was any.
+func describeLastGood(digest string) string {
+	if digest == "" {
+		return "it does not fire"
+	}
+	return "it does not fire; " + shortHash(digest) + " is its last good definition"
 }
 
 func loopState(s output.Style, row loops.Row) string {
@@ -78,7 +90,7 @@ func printProblems(p *output.Printer, rows []loops.Row) {
 	for _, row := range rows {
 		name := output.CleanLine(row.Name)
 		if row.Problem != "" {
-			p.Line("%s: %s (pawl run %s says more)", name, output.CleanLine(row.Problem), name)
+			p.Line("%s: %s (%s; pawl run %s says more)", name, output.CleanLine(row.Problem), describeLastGood(row.LastGood), name)
 		}
 		if row.Paused != "" && !loops.StopsAll(row.Paused) {
 			p.Line("%s is paused by %s (%s)", name, output.CleanLine(row.Paused), output.CleanLine(loops.ResumeCommand(row.Name, row.Paused).String()))

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -138,6 +139,9 @@ func runLoop(ctx context.Context, a *app, o runOptions) error {
 		plan, err := s.Runs.Prepare(ctx, o.StartRequest)
 		checked()
 		if err != nil {
+			if o.Loop != "" { // The store learns that the definition broke.
+				err = errors.Join(err, s.Loops.RegisterOne(ctx, o.Loop))
+			}
 			return err
 		}
 		intent, err := s.Runs.Plan(ctx, plan)

@@ -45,10 +45,16 @@ func printLoop(p *output.Printer, row loops.Row) error {
 	}
 	p.Line("%s · %s · %s", p.Style.Bold(output.CleanLine(row.Name)), orDash(string(row.Tier)), loopState(p.Style, row))
 	p.Field("  ", "problem", row.Problem)
+	if row.Problem != "" {
+		p.Field("  ", "so", describeLastGood(row.LastGood))
+	}
 	p.Field("  ", "paused", row.Paused)
 	p.Field("  ", "goal", row.Goal)
 	p.Field("  ", "protocol", row.Protocol)
 	p.Field("  ", "cadence", row.Cadence)
+	if row.Next != nil {
+		p.Field("  ", "next", formatMinute(*row.Next))
+	}
 	p.Field("  ", "scope", strings.Join(row.Scope, ", "))
 	p.Field("  ", "verify", row.Verify)
 	p.Field("  ", "guard", row.Guard)

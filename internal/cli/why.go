@@ -17,7 +17,8 @@ func newWhyCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "why RUN", Short: "Say why a run chose what it chose and ended as it did", Args: exactArgs(1),
 		Long: `Say for every decision of a run which candidates there were and which rule chose or dropped each,
-why the run ended as it did, and what can be done next.
+why the run ended as it did, and what can be done next. Of a LOOP it also says whether its definition broke, so
+that it does not fire.
 
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 		ValidArgsFunction: completeLoops(a),
@@ -63,6 +64,9 @@ func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 	for _, t := range w.Attempts {
 		feedback := quoteFeedback(t.Verdict, t.Reason, clearIfEqual(t.Feedback, t.Reason.Sentence()))
 		p.Field("", fmt.Sprintf("iteration %d", t.N), joinNonEmpty(": ", string(t.Verdict)+code(t.Reason), cmp.Or(feedback, t.Reason.Sentence())))
+	}
+	if w.Broken != "" {
+		p.Field("", "broken", output.CleanLine(w.Broken)+" ("+describeLastGood(w.LastGood)+")")
 	}
 	for _, text := range w.Careful {
 		p.Field("", "careful", text)

@@ -126,6 +126,10 @@ type Target struct {
 	Definition loop.Definition
 	Protocol   Protocol
 
+	// Register makes the row of the loop say what its file says, in the transaction that
+	// fires a run and has locked the row; nil if no file is meant.
+	Register func(context.Context, *store.Tx, loop.Loop) error
+
 	introduced bool // Loop.LastN is known from git and the loop's memory
 }
 

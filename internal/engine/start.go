@@ -180,6 +180,11 @@ func prepareRun(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, 
 			return l, r, err
 		}
 	}
+	if t.Register != nil {
+		if err := t.Register(ctx, tx, l); err != nil {
+			return l, r, err
+		}
+	}
 	digest := d.Digest()
 	if digest != l.Definition {
 		if err := tx.SaveDefinition(ctx, l.ID, d); err != nil {

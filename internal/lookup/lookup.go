@@ -57,7 +57,7 @@ func OpenRepo(ctx context.Context, d Deps, repo *git.Repo) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Workspace{Workspace: ws, Deps: d, Repo: repo, Loops: catalog.New(ws, d.Store, d.Now)}, nil
+	return &Workspace{Workspace: ws, Deps: d, Repo: repo, Loops: catalog.New(ws, d.Store, d.Now, d.Node.Version)}, nil
 }
 
 // Origin is the address of origin without a password. It is empty if there is none or it
@@ -86,9 +86,15 @@ func Absent(err error) bool { return errors.Is(err, loop.ErrNotFound) }
 // a person should know about it. A definition that cannot be run is an error; of
 // a loop that is paused the error says so, because it need not be in order.
 func (w *Workspace) Definition(ctx context.Context, name string) (def loop.Definition, warnings []string, err error) {
+	e, err := w.RunnableLoop(ctx, name)
+	return e.Definition, e.Warnings, err
+}
+
+// RunnableLoop returns the loop whose definition is that of Definition.
+func (w *Workspace) RunnableLoop(ctx context.Context, name string) (catalog.Entry, error) {
 	e, err := w.Loops.Lookup(ctx, name)
 	if err != nil {
-		return loop.Definition{}, nil, err
+		return catalog.Entry{}, err
 	}
 	if err = e.Problem; err == nil && e.File != "" {
 		err = spine.CheckMerged(projection.Memory{Root: w.Root}, e.Name)
@@ -98,7 +104,7 @@ func (w *Workspace) Definition(ctx context.Context, name string) (def loop.Defin
 			err = engine.PausedFault(e.Name, sw)
 		}
 	}
-	return e.Definition, e.Warnings, err
+	return e, err
 }
 
 // Target is what a run of a definition works on. Its protocol is nil if this

@@ -50,10 +50,14 @@ func (w *Workspace) Run(ctx context.Context, ref string) (loop.Run, error) {
 		return run, err
 	}
 	if len(newest) == 0 {
-		return run, &loop.Fault{
+		f := &loop.Fault{
 			Exit: loop.ExitNotFound, What: "loop " + name + " has no runs yet", Err: loop.ErrNotFound,
 			Fix: "start one: {1}", Actions: []loop.Command{loop.PawlCommand("run", name)},
 		}
+		if e.Row.Registered.Broken != "" {
+			f.Why = "it does not fire: " + e.Row.Registered.Broken
+		}
+		return run, f
 	}
 	return newest[0], nil
 }

@@ -30,6 +30,17 @@ type Loop struct {
 	Forgotten   bool      `json:"forgotten"`  // it is not listed before it runs again
 	LastN       int64     `json:"last_n"`     // number of the newest run, 0 before the first
 	Created     time.Time `json:"created"`
+
+	Registered Registration `json:"registered"`
+}
+
+// Registration is what the file of a loop says since pawl last looked at it. It is the
+// zero Registration if there was no file.
+type Registration struct {
+	Source string    `json:"source"` // digest of the file; it changes with the pawl that reads it, too
+	Good   string    `json:"good"`   // digest of the newest definition in the file that can run; empty: there was none
+	Broken string    `json:"broken"` // why the file cannot run as it is now; empty: it can
+	Due    time.Time `json:"due"`    // when the next run is planned for; zero: never by time. A broken loop keeps it and does not fire
 }
 
 // Protocol names, as written in definitions, rows and on the command line.

@@ -29,7 +29,9 @@ type Row struct {
 	Reason     loop.Reason   `json:"reason,omitempty"`
 	Branch     string        `json:"branch,omitempty"`
 	LastRun    *time.Time    `json:"last_run,omitempty"`
-	Tokens     int64         `json:"tokens"` // of the last run
+	Tokens     int64         `json:"tokens"`              // of the last run
+	Next       *time.Time    `json:"next,omitempty"`      // when the next run is planned for, as it was registered; null: never by time, or it does not fire
+	LastGood   string        `json:"last_good,omitempty"` // digest of the newest definition that could run; only if the file cannot
 	Definition string        `json:"definition,omitempty"`
 	Scope      []string      `json:"scope,omitempty"`
 	Verify     string        `json:"verify,omitempty"`
@@ -106,10 +108,13 @@ func (s *Service) rowOf(l lookup.Loop) Row {
 	}
 	switch {
 	case l.File != "" && l.Problem != nil:
-		row.State = "broken"
+		row.State, row.LastGood = "broken", l.Row.Registered.Good
 		row.Problem, _, _ = strings.Cut(l.Problem.Error(), "\n")
 	case row.Paused != "" && (row.State == "idle" || row.State == "never_run"):
 		row.State = "paused"
+	}
+	if l.File != "" && l.Problem == nil && l.Row.Registered.Broken == "" {
+		row.Next = shape.Time(l.Row.Registered.Due)
 	}
 	return row
 }

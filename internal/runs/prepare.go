@@ -61,11 +61,12 @@ func (s *Service) Prepare(ctx context.Context, r StartRequest) (Prepared, error)
 			Exit: loop.ExitUsage, What: fmt.Sprintf("there is no sandbox %q", tier), Fix: "use one of: " + strings.Join(Tiers(), ", "),
 		}
 	}
-	def, warnings, err := s.definitionFor(ctx, r)
-	p.Warnings = warnings
+	e, err := s.loopFor(ctx, r)
+	p.Warnings = e.Warnings
 	if err != nil {
 		return p, err
 	}
+	def := e.Definition
 	effective := r.Overrides.Apply(def).WithDefaults()
 	if err := s.checkRunnable(ctx, effective); err != nil {
 		return p, err
@@ -79,17 +80,19 @@ func (s *Service) Prepare(ctx context.Context, r StartRequest) (Prepared, error)
 		}
 	}
 	p.Target = s.ws.Target(def)
+	if e.File != "" {
+		p.Target.Register = s.ws.Loops.Registration(e)
+	}
 	return p, nil
 }
 
-// definitionFor is the definition of the loop that a request names, or the one
-// that it makes.
-func (s *Service) definitionFor(ctx context.Context, r StartRequest) (def loop.Definition, warnings []string, err error) {
+// loopFor returns the loop that a request names, or only the definition that it makes.
+func (s *Service) loopFor(ctx context.Context, r StartRequest) (e catalog.Entry, err error) {
 	if r.Until != "" {
-		def, err = s.untilDefinition(ctx, r)
-		return def, nil, err
+		e.Definition, err = s.untilDefinition(ctx, r)
+		return e, err
 	}
-	return s.ws.Definition(ctx, r.Loop)
+	return s.ws.RunnableLoop(ctx, r.Loop)
 }
 
 // checkNewName is an error if a loop that needs no file cannot have this name.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // Why explains a run, schema pawl.why/v1.
@@ -22,10 +23,12 @@ type Why struct {
 	Exit      int          `json:"exit"`
 	Decisions []Decision   `json:"decisions"`
 	Attempts  []Attempt    `json:"attempts"`
-	Careful   []string     `json:"careful,omitempty"` // what makes the verdict of a gate worth less
-	Denied    []string     `json:"denied,omitempty"`  // requests of its programs that did not pass, the first of them
-	Refused   []string     `json:"refused,omitempty"` // calls to a model that no budget pays for, each reason once
-	Next      string       `json:"next"`              // what a person can do about it, for somebody with a shell
+	Broken    string       `json:"broken,omitempty"`    // of a loop: why its definition cannot run now, so that the loop does not fire
+	LastGood  string       `json:"last_good,omitempty"` // digest of the newest definition that could run; only with Broken
+	Careful   []string     `json:"careful,omitempty"`   // what makes the verdict of a gate worth less
+	Denied    []string     `json:"denied,omitempty"`    // requests of its programs that did not pass, the first of them
+	Refused   []string     `json:"refused,omitempty"`   // calls to a model that no budget pays for, each reason once
+	Next      string       `json:"next"`                // what a person can do about it, for somebody with a shell
 
 	Actions []loop.Command `json:"actions"` // those of Next, as data
 }
@@ -63,6 +66,18 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 	w.Next, w.Actions = next.String(), append([]loop.Command{}, next.Actions...)
 	for _, it := range v.Iterations {
 		w.Attempts = append(w.Attempts, Attempt{it.N, it.Step, it.Verdict, it.Reason, it.Feedback})
+	}
+	if !strings.HasPrefix(ref, "run_") && !strings.Contains(ref, "#") { // No loop has such a name.
+		err := s.ws.View(ctx, func(r *store.Reader) error {
+			l, err := r.LoopNamed(ctx, s.ws.ID, v.Protocol, v.Loop)
+			if w.Broken = l.Registered.Broken; w.Broken != "" {
+				w.LastGood = l.Registered.Good
+			}
+			return err
+		})
+		if err != nil {
+			return w, err
+		}
 	}
 	return w, s.addDecisions(ctx, v.ID, &w)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -17,6 +18,7 @@ type Initiation struct {
 	Estimate *readiness.CostData `json:"estimate,omitempty"`
 	Missing  []string            `json:"missing"` // keys that a person has to fill in before the loop is ready
 	Written  bool                `json:"written"`
+	Loops    *catalog.Synced     `json:"loops,omitempty"` // of the workspace, as they are registered now
 }
 
 // AgentPrograms returns the agents whose programs a survey looks for. The caller owns

@@ -157,6 +157,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"AddLoop": func(rt *RunTx) error {
 			return rt.AddLoop(ctx, loop.Workspace{ID: "w2", Root: "/r2"}, loop.Loop{ID: "l2", WorkspaceID: "w2", Name: "x", Protocol: "p"})
 		},
+		"AddDefinition": func(rt *RunTx) error { return rt.AddDefinition(ctx, "lp", loop.Definition{Name: "other"}) },
 		"AmendEffect": func(rt *RunTx) error {
 			if _, err := rt.exec(ctx, `UPDATE effects SET state = 'done'`); err != nil {
 				return err
@@ -210,8 +211,14 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"LinkBy": func(rt *RunTx) error {
 			return rt.LinkBy(ctx, loop.Actor{Who: "ann"}, "lp", loop.LinkRun, "run", map[string]any{"n": 1})
 		},
-		"Live":             func(rt *RunTx) error { _, err := rt.Live(ctx, "lp"); return err },
-		"LockLoop":         func(rt *RunTx) error { _, err := rt.LockLoop(ctx, "lp"); return err },
+		"Live":      func(rt *RunTx) error { _, err := rt.Live(ctx, "lp"); return err },
+		"LockLoop":  func(rt *RunTx) error { _, err := rt.LockLoop(ctx, "lp"); return err },
+		"LockLoops": func(rt *RunTx) error { _, err := rt.LockLoops(ctx, "lp"); return err },
+		"RegisterLoops": func(rt *RunTx) error {
+			return rt.RegisterLoops(ctx, []loop.Loop{{ID: "l3", WorkspaceID: "ws", Name: "y", Protocol: loop.ProtocolSpine}})
+		},
+		"SaveRegistration": func(rt *RunTx) error { return rt.SaveRegistration(ctx, "lp", loop.Registration{Source: "s"}) },
+		"Time":             func(rt *RunTx) error { _, err := rt.Time(ctx); return err },
 		"Loop":             func(rt *RunTx) error { _, err := rt.Loop(ctx, "lp"); return err },
 		"LoopNamed":        func(rt *RunTx) error { _, err := rt.LoopNamed(ctx, "ws", loop.ProtocolSpine, "ci"); return err },
 		"Loops":            func(rt *RunTx) error { _, err := rt.Loops(ctx, "ws"); return err },

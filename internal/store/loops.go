@@ -13,22 +13,30 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-const loopColumns = `id, workspace_id, name, protocol, definition, paused, forgotten, last_n, created_ms`
+const loopColumns = `id, workspace_id, name, protocol, definition, paused, forgotten, last_n, created_ms, source, good, broken, due_ms`
 
 func scanLoop(row interface{ Scan(...any) error }) (loop.Loop, error) {
 	var l loop.Loop
-	var created int64
-	err := row.Scan(&l.ID, &l.WorkspaceID, &l.Name, &l.Protocol, &l.Definition, &l.Paused, &l.Forgotten, &l.LastN, &created)
-	l.Created = fromMillis(created)
+	var created, due int64
+	reg := &l.Registered
+	err := row.Scan(
+		&l.ID, &l.WorkspaceID, &l.Name, &l.Protocol, &l.Definition, &l.Paused, &l.Forgotten, &l.LastN, &created,
+		&reg.Source, &reg.Good, &reg.Broken, &due,
+	)
+	l.Created, reg.Due = fromMillis(created), fromMillis(due)
 	return l, err
 }
 
-const insertLoop = `
+const (
+	insertLoop = `
 INSERT INTO loops (id, workspace_id, name, protocol, last_n, created_ms) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT DO NOTHING`
+	startNumbers = `UPDATE loops SET last_n = $1, numbered = 1 WHERE workspace_id = $2 AND protocol = $3 AND name = $4 AND numbered = 0`
+)
 
 // AddLoop creates the loop, with its workspace, unless the workspace has one of
-// that protocol and name. The runs of a new one are numbered on from l.LastN.
+// that protocol and name. The runs of a new one, and of one that was only registered,
+// are numbered on from l.LastN.
 func (t *Tx) AddLoop(ctx context.Context, w loop.Workspace, l loop.Loop) error {
 	if err := t.AddWorkspace(ctx, w); err != nil {
 		return err
@@ -37,6 +45,11 @@ func (t *Tx) AddLoop(ctx context.Context, w loop.Workspace, l loop.Loop) error {
 	if err != nil {
 		return fmt.Errorf("save loop %s: %w", l.Name, err)
 	}
+	if n == 0 {
+		if n, err = t.exec(ctx, startNumbers, l.LastN, l.WorkspaceID, l.Protocol, l.Name); err != nil {
+			return fmt.Errorf("number loop %s: %w", l.Name, err)
+		}
+	}
 	if n == 1 {
 		t.announce(loop.FeedLoop, l.ID, l.ID, "")
 	}
@@ -44,13 +57,14 @@ func (t *Tx) AddLoop(ctx context.Context, w loop.Workspace, l loop.Loop) error {
 }
 
 const numberRun = `
-UPDATE loops SET last_n = last_n + 1, forgotten = 0 WHERE workspace_id = $1 AND protocol = $2 AND name = $3
+UPDATE loops SET last_n = last_n + 1, forgotten = 0 WHERE workspace_id = $1 AND protocol = $2 AND name = $3 AND numbered = 1
 RETURNING ` + loopColumns
 
 // Number gives the loop's next run its number, LastN of the row that it
 // returns, and locks the row: numbers have no gaps, because a firing that fails
 // gives its number back with the transaction. A loop that was forgotten is known
-// again. One that does not exist is ErrNotFound.
+// again. One that does not exist, or of which nobody has looked up yet where its
+// numbers go on, is ErrNotFound.
 func (t *Tx) Number(ctx context.Context, workspace, protocol, name string) (loop.Loop, error) {
 	return oneLoop(name, t.queryRow(ctx, numberRun, workspace, protocol, name))
 }
@@ -139,10 +153,11 @@ func (t *Tx) Pause(ctx context.Context, loopID string, paused bool) error {
 	return nil
 }
 
-const forgetLoop = `UPDATE loops SET forgotten = 1, paused = 0 WHERE id = $1`
+const forgetLoop = `UPDATE loops SET forgotten = 1, paused = 0, source = '', due_ms = 0 WHERE id = $1`
 
-// Forget takes a loop out of listings until it runs again. Its runs and its audit
-// chain, of which this is a link, stay, and its numbers go on.
+// Forget takes a loop out of listings until it runs again, and plans no run of it until
+// its file is looked at again. Its runs and its audit chain, of which this is a link,
+// stay, and its numbers go on.
 func (t *Tx) Forget(ctx context.Context, by loop.Actor, loopID string) error {
 	if _, err := t.exec(ctx, forgetLoop, loopID); err != nil {
 		return fmt.Errorf("forget loop %s: %w", loopID, err)
@@ -158,14 +173,21 @@ const (
 
 // SaveDefinition records d under its digest and makes it the loop's newest.
 func (t *Tx) SaveDefinition(ctx context.Context, loopID string, d loop.Definition) error {
-	digest := d.Digest()
-	if _, err := t.exec(ctx, insertDefinition, digest, loopID, encode(d), millis(t.now)); err != nil {
-		return fmt.Errorf("save definition %s: %w", d.Name, err)
+	if err := t.AddDefinition(ctx, loopID, d); err != nil {
+		return err
 	}
-	if _, err := t.exec(ctx, pinDefinition, digest, loopID); err != nil {
+	if _, err := t.exec(ctx, pinDefinition, d.Digest(), loopID); err != nil {
 		return fmt.Errorf("pin definition %s: %w", d.Name, err)
 	}
 	t.announce(loop.FeedLoop, loopID, loopID, "")
+	return nil
+}
+
+// AddDefinition records d under its digest.
+func (t *Tx) AddDefinition(ctx context.Context, loopID string, d loop.Definition) error {
+	if _, err := t.exec(ctx, insertDefinition, d.Digest(), loopID, encode(d), millis(t.now)); err != nil {
+		return fmt.Errorf("save definition %s: %w", d.Name, err)
+	}
 	return nil
 }
 

@@ -19,6 +19,7 @@ func TestListingsUseIndexes(t *testing.T) {
 	for name, c := range map[string]struct{ query, index string }{
 		"loops by name":       {inList(loopsNamed), "loops_name"},
 		"a page of loops":     {loopsAfter, "loops_name"},
+		"loops that are due":  {`SELECT id FROM loops WHERE due_ms > 0 AND broken = '' AND due_ms <= $1 ORDER BY due_ms LIMIT 100`, "loops_due"},
 		"unfinished loops":    {unfinishedLoops, "runs_unfinished"},
 		"runs of a workspace": {workspaceRuns, "runs_newest"},
 		"newest runs":         {inList(newestRuns), "(loop_id=?)"},

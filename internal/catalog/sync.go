@@ -1,0 +1,232 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/schedule"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+var (
+	beforeSync = fault.New("catalog.sync.commit.before")
+	afterSync  = fault.New("catalog.sync.commit.after")
+)
+
+// unknown is the digest of no file.
+const unknown = "\x00"
+
+// Synced is what Sync found and did.
+type Synced struct {
+	Loops   int `json:"loops"`   // that files define
+	Broken  int `json:"broken"`  // how many of them cannot run
+	Changed int `json:"changed"` // how many rows were written
+}
+
+// Sync makes the rows of the workspace's loops say what its files say: new loops are
+// registered, loops without a file are not due any more and keep their runs. A
+// definition that broke keeps the digest of the last good one. It parses only files
+// that have changed, and writes only if one has, everything in one transaction.
+func (c *Catalog) Sync(ctx context.Context) (s Synced, err error) {
+	err = untilNotOvertaken(func() error {
+		s, err = c.trySync(ctx)
+		return err
+	})
+	return s, err
+}
+
+// SyncLoop is Sync for the loop with that name.
+func (c *Catalog) SyncLoop(ctx context.Context, name string) error {
+	return untilNotOvertaken(func() error {
+		e, err := c.Lookup(ctx, name)
+		if err != nil || e.source == e.Row.Registered.Source {
+			return err
+		}
+		return c.register(ctx, []Entry{e})
+	})
+}
+
+// errOvertaken means that somebody else registered a loop after its row was read. What
+// that one has read of the file may be newer.
+var errOvertaken = errors.New("the loop was registered meanwhile")
+
+// untilNotOvertaken calls fn again while others register the same loops. Each time one
+// of them has made progress.
+func untilNotOvertaken(fn func() error) error {
+	for {
+		if err := fn(); !errors.Is(err, errOvertaken) {
+			return err
+		}
+	}
+}
+
+func (c *Catalog) trySync(ctx context.Context) (s Synced, err error) {
+	rows := map[string]loop.Loop{}
+	err = c.store.View(ctx, func(r *store.Reader) error {
+		list, err := r.Loops(ctx, c.ws.ID)
+		for _, l := range list {
+			if l.Protocol == loop.ProtocolSpine {
+				rows[l.ID] = l
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return s, err
+	}
+	files, err := findFiles(c.ws.Root) // After the rows: register relies on it.
+	if err != nil {
+		return s, err
+	}
+	var changed []Entry
+	for _, f := range files {
+		if !utf8.ValidString(f.name) {
+			continue // No row can have this name, and no definition that runs.
+		}
+		e := c.fileEntry(f)
+		e.Row = rows[e.LoopID()]
+		reg := e.Row.Registered
+		k := c.files.read(c.ws.Root, e.Name, e.info, reg.Source)
+		if k.source == "" {
+			continue // The file was removed since it was listed.
+		}
+		delete(rows, e.LoopID())
+		s.Loops++
+		broken := reg.Broken != ""
+		if k.source != reg.Source {
+			e.source, e.Definition, e.Problem = k.source, k.def, k.problem
+			broken = e.Problem != nil
+			changed = append(changed, e)
+		}
+		if broken {
+			s.Broken++
+		}
+	}
+	for _, l := range rows {
+		if l.Registered != (loop.Registration{}) {
+			changed = append(changed, storeEntry(l))
+		}
+	}
+	if s.Changed = len(changed); s.Changed == 0 {
+		return s, nil
+	}
+	return s, c.register(ctx, changed)
+}
+
+// register registers loops whose files were read after their rows. If one of the rows
+// says something else by now, nothing is written, and the error is errOvertaken.
+func (c *Catalog) register(ctx context.Context, list []Entry) error {
+	if err := beforeSync.Hit(ctx); err != nil {
+		return err
+	}
+	entries := map[string]Entry{}
+	var missing []loop.Loop
+	for _, e := range list {
+		entries[e.LoopID()] = e
+		if e.Row.ID == "" {
+			missing = append(missing, loop.Loop{ID: e.LoopID(), WorkspaceID: c.ws.ID, Name: e.Name, Protocol: e.Protocol})
+		}
+	}
+	err := c.store.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.RegisterLoops(ctx, missing); err != nil {
+			return err
+		}
+		locked, err := tx.LockLoops(ctx, slices.Sorted(maps.Keys(entries))...)
+		if err != nil {
+			return err
+		}
+		now, err := tx.Time(ctx)
+		if err != nil {
+			return err
+		}
+		for _, l := range locked {
+			e := entries[l.ID]
+			if l.Registered.Source != e.Row.Registered.Source {
+				return errOvertaken
+			}
+			if err := e.saveRegistration(ctx, tx, c.ws.Root, l, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return afterSync.Hit(ctx)
+}
+
+// Registration returns the part of Sync that is about one loop, for the transaction that
+// fires a run of it and has locked its row. It writes nothing if the row says already
+// what LoadDefinitions has read, or if somebody else registered the loop since then.
+func (c *Catalog) Registration(e Entry) func(context.Context, *store.Tx, loop.Loop) error {
+	return func(ctx context.Context, tx *store.Tx, l loop.Loop) error {
+		if e.source == l.Registered.Source || l.Registered.Source != e.Row.Registered.Source {
+			return nil
+		}
+		now, err := tx.Time(ctx)
+		if err != nil {
+			return err
+		}
+		return e.saveRegistration(ctx, tx, c.ws.Root, l, now)
+	}
+}
+
+// saveRegistration makes the locked row of the loop say what its file says.
+func (e Entry) saveRegistration(ctx context.Context, tx *store.Tx, root string, l loop.Loop, now time.Time) error {
+	before, reg := l.Registered, loop.Registration{Source: e.source}
+	switch {
+	case e.source == "": // There is no file.
+	case e.Problem != nil:
+		// It keeps what is planned: mended in time, it fires then.
+		reg.Good, reg.Due = before.Good, before.Due
+		reg.Broken = describeProblem(root, e.Problem)
+	default:
+		d := e.Definition.WithDefaults()
+		reg.Good = d.Digest()
+		if err := tx.AddDefinition(ctx, l.ID, d); err != nil {
+			return err
+		}
+		same, err := firesAsBefore(ctx, tx, before, reg.Good, d)
+		if err != nil {
+			return err
+		}
+		if reg.Due = before.Due; !same {
+			if reg.Due, err = schedule.Due(d, l.Created, now); err != nil {
+				return err
+			}
+		}
+	}
+	return tx.SaveRegistration(ctx, l.ID, reg)
+}
+
+// firesAsBefore reports whether what is planned for a loop also holds for a definition.
+func firesAsBefore(ctx context.Context, tx *store.Tx, before loop.Registration, digest string, d loop.Definition) (bool, error) {
+	if before.Due.IsZero() {
+		return false, nil
+	}
+	if before.Good == digest {
+		return true, nil
+	}
+	old, err := tx.Definitions(ctx, before.Good)
+	if err != nil {
+		return false, err
+	}
+	good, ok := old[before.Good]
+	return ok && schedule.SameDue(good, d), nil
+}
+
+// describeProblem returns the first line of why a definition cannot run, with its path
+// relative to the workspace, which may lie elsewhere on another node.
+func describeProblem(root string, problem error) string {
+	line, _, _ := strings.Cut(problem.Error(), "\n")
+	return strings.ReplaceAll(line, root+string(filepath.Separator), "")
+}

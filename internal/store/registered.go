@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+const databaseTime = `SELECT {now}`
+
+// Time returns what the database's clock shows.
+func (r *Reader) Time(ctx context.Context) (time.Time, error) {
+	var now int64
+	if err := r.queryRow(ctx, databaseTime).Scan(&now); err != nil {
+		return time.Time{}, fmt.Errorf("read the database's clock: %w", err)
+	}
+	return fromMillis(now), nil
+}
+
+const insertRegistered = `
+INSERT INTO loops (id, workspace_id, name, protocol, numbered, created_ms) VALUES {rows}
+ON CONFLICT DO NOTHING`
+
+// RegisterLoops creates loops of a workspace that has been registered, unless they
+// exist. Nobody has looked up yet where the numbers of their runs go on: AddLoop says.
+func (t *Tx) RegisterLoops(ctx context.Context, list []loop.Loop) error {
+	rows := make([][]any, len(list))
+	for i, l := range list {
+		rows[i] = []any{l.ID, l.WorkspaceID, l.Name, l.Protocol, 0, millis(t.now)}
+	}
+	if err := t.insertRows(ctx, insertRegistered, rows); err != nil {
+		return fmt.Errorf("register loops: %w", err)
+	}
+	return nil
+}
+
+const lockLoops = `SELECT ` + loopColumns + ` FROM loops WHERE id IN ({list}) ORDER BY id{for_update}`
+
+// LockLoops returns the loops with these ids, which are sorted, and is LockLoop for each
+// of them.
+func (t *Tx) LockLoops(ctx context.Context, ids ...string) ([]loop.Loop, error) {
+	list, err := collectInParts(ctx, &t.Reader, lockLoops, scanLoop, ids)
+	if err != nil {
+		return nil, fmt.Errorf("lock loops: %w", err)
+	}
+	return list, nil
+}
+
+const saveRegistration = `UPDATE loops SET source = $1, good = $2, broken = $3, due_ms = $4 WHERE id = $5`
+
+// SaveRegistration says what the file of a loop says. The caller has locked the loop.
+func (t *Tx) SaveRegistration(ctx context.Context, loopID string, reg loop.Registration) error {
+	if _, err := t.exec(ctx, saveRegistration, reg.Source, reg.Good, reg.Broken, millis(reg.Due), loopID); err != nil {
+		return fmt.Errorf("register loop %s: %w", loopID, err)
+	}
+	t.announce(loop.FeedLoop, loopID, loopID, "")
+	return nil
+}
