@@ -172,3 +172,33 @@ func TestAProposalIsQueuedToBeMadeAgainOnABaseThatMoved(t *testing.T) {
 		}
 	})
 }
+
+// A loop may be in the store because its file was looked at: then nobody has looked yet
+// which numbers branches, snapshots and its memory hold.
+func TestRunsOfALoopThatWasOnlyRegisteredAreNumberedOn(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		gittest.Run(t, r.root, "branch", "pawl/queued/7-of-an-earlier-store")
+		gittest.Run(t, r.root, "branch", "pawl/direct/41-of-an-earlier-store")
+		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			return says(t, req, `{"outcome":"quiet"}`)
+		}
+		queued := r.target("queued", pinned{}, until("false", "queued", []string{"src/**"}))
+		direct := r.target("direct", pinned{}, until("false", "direct", []string{"src/**"}))
+		err := r.store.Update(t.Context(), func(tx *store.Tx) error {
+			err := tx.AddWorkspace(t.Context(), queued.Workspace)
+			return errors.Join(err, tx.RegisterLoops(t.Context(), []loop.Loop{queued.Loop, direct.Loop}))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for want := range 2 {
+			if run := r.queue(queued, engine.Firing{Trigger: "cron"}); run.N != int64(8+want) {
+				t.Errorf("a queued run has number %d, want %d", run.N, 8+want)
+			}
+			if run, err := r.engine.Run(t.Context(), direct, engine.Firing{Trigger: "manual"}); err != nil || run.N != int64(42+want) {
+				t.Errorf("a run has number %d, want %d (%v)", run.N, 42+want, err)
+			}
+		}
+	})
+}

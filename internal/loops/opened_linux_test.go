@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -58,6 +60,48 @@ func opened(r *verbtest.Rig) func() int {
 	}
 }
 
+// A look at all loops opens what a process has not seen yet, and parses what nobody has.
+func TestALookAtAllLoopsOpensEachDefinitionOnceAndWritesNothingIfNoneChanged(t *testing.T) {
+	r := verbtest.New(t)
+	const loops = 60
+	old := time.Now().Add(-time.Hour)
+	path := func(i int) string { return filepath.Join(r.Root, catalog.DefinitionFile(fmt.Sprintf("loop-%d", i))) }
+	for i := range loops {
+		r.DefineLoop(fmt.Sprintf("loop-%d", i), verbtest.FindsNone)
+		if err := os.Chtimes(path(i), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opened := opened(r)
+	for _, c := range []struct {
+		name    string
+		do      func()
+		by      *verbtest.Rig
+		opens   int
+		changes int
+		commits int64
+	}{
+		{name: "the first look", do: func() {}, by: r, opens: loops, changes: loops, commits: 1},
+		{name: "the same process", do: func() {}, by: r, opens: 0},
+		{name: "another process", do: func() {}, by: r.InRepo(r.Root), opens: loops},
+		{name: "one has changed", do: func() { r.DefineLoop("loop-7", verbtest.WritesTwo) }, by: r, opens: 1, changes: 1, commits: 1},
+	} {
+		c.do()
+		before := r.Store.Commits()
+		opened()
+		s, err := c.by.Loops.Register(t.Context())
+		if err != nil || s.Loops != loops || s.Changed != c.changes {
+			t.Errorf("%s: registered %+v, %v; want %d changed", c.name, s, err, c.changes)
+		}
+		if n := opened(); n != c.opens {
+			t.Errorf("%s: %d definitions were opened, want %d", c.name, n, c.opens)
+		}
+		if n := r.Store.Commits() - before; n != c.commits {
+			t.Errorf("%s: %d commits, want %d", c.name, n, c.commits)
+		}
+	}
+}
+
 // A verb about one loop costs the same however many there are: it opens no
 // definition but that loop's.
 func TestAVerbOpensOnlyTheDefinitionsThatItIsAbout(t *testing.T) {
@@ -101,6 +145,7 @@ func TestAVerbOpensOnlyTheDefinitionsThatItIsAbout(t *testing.T) {
 		{"approvals", func() error { _, err := r.Approvals.List(ctx, "loop-7", true); return err }, 0},
 		{"audit LOOP", func() error { return r.Audit.VerifyChain(ctx, "loop-7") }, 0},
 		{"budget show LOOP", func() error { _, err := r.Budgets.Show(ctx, budgets.Target{Loop: "loop-7"}); return err }, 1},
+		{"a look at one loop", func() error { return r.Loops.RegisterOne(ctx, "loop-9") }, 1},
 		{"rm", func() error { _, err := r.Loops.Forget(ctx, verbtest.Ann, "loop-9"); return err }, 0},
 		{"ls", func() error { _, err := r.Loops.List(ctx); return err }, loops}, // The watch works.
 	} {

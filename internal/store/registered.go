@@ -33,6 +33,9 @@ func (t *Tx) RegisterLoops(ctx context.Context, list []loop.Loop) error {
 	if err := t.insertRows(ctx, insertRegistered, rows); err != nil {
 		return fmt.Errorf("register loops: %w", err)
 	}
+	for _, l := range list {
+		t.announce(loop.FeedLoop, l.ID, l.ID, "")
+	}
 	return nil
 }
 
