@@ -96,7 +96,7 @@ func (s *Service) prepareAnswer(ctx context.Context, v View) (runs.Prepared, err
 		f := &loop.Fault{Exit: loop.ExitPaused, What: "approve " + v.ID + ": nothing has landed", Why: "the kill switch is set: " + sw}
 		return p, f.WithAdvice(engine.ClearedBy(v.Loop, sw).Then(", then ", loop.Advise("approve again")))
 	}
-	if l.Last != nil && s.ws.Liveness(*l.Last) == "running" {
+	if l.Last != nil && s.ws.Liveness(*l.Last) == lookup.Running {
 		return p, s.engine.Held(l.Name, *l.Last)
 	}
 	return p, nil

@@ -35,7 +35,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Database: filepath.Join(t.TempDir(), "pawl.db"), Now: func() time.Time { return now }})
+	s, err := store.Open(t.Context(), store.Options{Database: filepath.Join(t.TempDir(), "pawl.db"), Now: time.Now, Virtual: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,8 +128,9 @@ type app struct {
 	home      string
 	color     string
 
-	running atomic.Bool   // this process carries out a run
-	input   *bufio.Reader // In, once somebody was asked
+	running atomic.Bool                   // this process carries out a run
+	opened  atomic.Pointer[compose.Parts] // whose store knows the time of the rows; nil: none was opened
+	input   *bufio.Reader                 // In, once somebody was asked
 }
 
 func newRootCommand(a *app) *cobra.Command {

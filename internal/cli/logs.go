@@ -42,6 +42,9 @@ A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 				return err
 			}
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
+				if o.since > 0 {
+					filter.after = a.rowTime().Add(-o.since)
+				}
 				return printLogs(cmd.Context(), a.printer(), s, o, filter)
 			})
 		},
@@ -87,9 +90,6 @@ func newLineFilter(a *app, o logsOptions) (lineFilter, error) {
 	}
 	if o.timestamps {
 		f.timeLayout = "2006-01-02T15:04:05.000Z07:00"
-	}
-	if o.since > 0 {
-		f.after = a.Now().Add(-o.since)
 	}
 	var err error
 	if o.grep != "" {

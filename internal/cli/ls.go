@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
@@ -68,8 +69,8 @@ func loopState(s output.Style, row loops.Row) string {
 	switch row.State {
 	case "broken":
 		return s.Red("✗ broken")
-	case "dead":
-		return s.Red("✗ dead")
+	case lookup.Dead, lookup.Lost:
+		return s.Red("✗ " + row.State)
 	case "paused":
 		return s.Yellow("‖ paused")
 	case "running":
@@ -98,7 +99,10 @@ func printProblems(p *output.Printer, rows []loops.Row) {
 		if row.Rests != nil {
 			p.Line("%s rests %s (pawl resume %s ends that)", name, output.CleanLine(describeRest(row.Rests)), name)
 		}
-		if row.State == "dead" {
+		if row.State == lookup.Lost {
+			p.Line("%s: %s holds run #%d and did not extend its lease (pawl recover ends it)", name, output.CleanLine(row.Held.String()), row.LastN)
+		}
+		if row.State == lookup.Dead {
 			p.Line("%s: the process of run #%d is gone (pawl recover concludes it and keeps its work)", name, row.LastN)
 		}
 		if row.Outcome == loop.OutcomeEscalated {

@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/nodes"
 	"github.com/pawl-run/pawl/internal/output"
 )
@@ -53,7 +55,17 @@ func printNodes(p *output.Printer, all []nodes.View) error {
 				name, v.State, p.Ago(&v.Seen), output.CleanLine(v.Version), orDash(output.CleanLine(strings.Join(v.Labels, " "))), orDash(strings.Join(lies, ", ")), orDash(strings.Join(open, ", ")),
 			}
 		},
+		Below: func() { printSkews(p, all) },
 	}.Print(p, all)
+}
+
+// printSkews names the nodes whose clock is wrong.
+func printSkews(p *output.Printer, all []nodes.View) {
+	for _, v := range all {
+		if skew := time.Duration(v.Skew) * time.Millisecond; skew.Abs() > node.MostSkew {
+			p.Line("the clock of %s is %s, whose clock decides (set it: timedatectl set-ntp true)", output.CleanLine(v.Name), node.DescribeSkew(skew))
+		}
+	}
 }
 
 func describeUnfinished(run nodes.Run) string {

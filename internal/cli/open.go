@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -21,8 +22,17 @@ import (
 // once they are read.
 func (a *app) printer() *output.Printer {
 	return &output.Printer{
-		Out: a.Out, ErrOut: a.Err, Terminal: a.Terminal, Width: a.Width, Now: a.Now, Style: output.Style{Color: a.wantsColor()}, JSON: a.json, JQ: a.jq,
+		Out: a.Out, ErrOut: a.Err, Terminal: a.Terminal, Width: a.Width, Now: a.rowTime, Style: output.Style{Color: a.wantsColor()}, JSON: a.json, JQ: a.jq,
 	}
+}
+
+// rowTime is the time by which rows are dated: that of the database once a store was
+// opened, else that of this host.
+func (a *app) rowTime() time.Time {
+	if parts := a.opened.Load(); parts != nil {
+		return parts.Now()
+	}
+	return a.Now()
 }
 
 // wantsColor reports whether to decorate text: the flag decides, else NO_COLOR,
@@ -124,7 +134,7 @@ func (a *app) withVerbs(ctx context.Context, live func(loop.Event), fn func(*com
 func (a *app) openVerbs(ctx context.Context, o compose.Options, fn func(*compose.Verbs) error) error {
 	opened := waiting.For(ctx, "pawl to open its store and the repository", nil)
 	defer opened()
-	return openParts(ctx, o, func(parts *compose.Parts) error {
+	return a.openParts(ctx, o, func(parts *compose.Parts) error {
 		s, err := parts.Verbs(ctx, a.workDir())
 		opened()
 		if err != nil {
@@ -141,15 +151,16 @@ func (a *app) withParts(ctx context.Context, readOnly bool, fn func(*compose.Par
 		return err
 	}
 	o.ReadOnly = readOnly
-	return openParts(ctx, o, fn)
+	return a.openParts(ctx, o, fn)
 }
 
 // openParts calls fn with the parts and closes them.
-func openParts(ctx context.Context, o compose.Options, fn func(*compose.Parts) error) error {
+func (a *app) openParts(ctx context.Context, o compose.Options, fn func(*compose.Parts) error) error {
 	parts, err := compose.New(ctx, o)
 	if err != nil {
 		return err
 	}
+	a.opened.Store(parts)
 	err = fn(parts)
 	if closed := parts.Close(); closed != nil {
 		return errors.Join(err, fmt.Errorf("close the store: %w", closed))

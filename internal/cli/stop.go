@@ -17,13 +17,14 @@ refs/pawl/snapshots; the loop may run again. A run that has ended already is lef
 
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			began := a.Now().Truncate(time.Millisecond) // as the store keeps times
+			began := a.Now()
 			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
 				view, err := s.Runs.Stop(cmd.Context(), a.actor(""), args[0], "pawl stop")
 				if err != nil {
 					return err
 				}
-				if view.Ended != nil && view.Ended.Before(began) {
+				start := a.rowTime().Add(-a.Now().Sub(began)).Truncate(time.Millisecond) // as the store keeps times
+				if view.Ended != nil && view.Ended.Before(start) {
 					a.printer().Note("pawl: %s had ended already; nothing was stopped", output.CleanLine(runName(view)))
 				}
 				return printRun(a.printer(), view)

@@ -48,7 +48,7 @@ type Options struct {
 	Version string // of this pawl
 
 	Lease time.Duration    // how long a claim lasts; zero: store.Lease
-	Now   func() time.Time // nil: the machine's clock
+	Now   func() time.Time // the clock of this host, which decides only where there is no store; nil: the machine's
 }
 
 // LoadOptions returns the options of a process: its settings, with home instead of
@@ -88,7 +88,7 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 		now = clock.System{}.Now
 	}
 	d := &Parts{
-		home: o.Settings.Home, environ: o.Environ, newID: func(prefix string) string { return newID(prefix, now()) },
+		home: o.Settings.Home, environ: o.Environ,
 		lookup: lookup.Deps{
 			Now: now, HolderState: node.HolderState, Drivers: drivers(),
 			Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
@@ -97,6 +97,10 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 	if err := d.openStore(ctx, o, now); err != nil {
 		return nil, err
 	}
+	if d.lookup.Store != nil { // No clock but the database's decides.
+		d.lookup.Now = d.lookup.Store.Now
+	}
+	d.newID = func(prefix string) string { return newID(prefix, d.lookup.Now()) }
 	if err := d.findNode(o); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -105,7 +109,7 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 	}
 	gh := forge.GH{Exec: proc.Plain{}, Environ: o.Environ}
 	d.engine = engine.New(engine.Deps{
-		Store: d.lookup.Store, Now: now, NewID: d.newID, Exec: proc.Tree{},
+		Store: d.lookup.Store, Now: d.lookup.Now, NewID: d.newID, Exec: proc.Tree{},
 		Drivers: d.lookup.Drivers, Prices: func() (price.Table, error) { return budgets.Prices(o.Settings.Home, "") },
 		Effects: func(r *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{
@@ -178,6 +182,10 @@ func (d *Parts) register(ctx context.Context, repo *git.Repo) (replaced string, 
 	d.lookup.Node = reg.Node
 	return reg.Before, err
 }
+
+// Now is the time by which everything is decided and dated: that of the database, or of
+// this host where there is no store.
+func (d *Parts) Now() time.Time { return d.lookup.Now() }
 
 // Store is the open store, nil if there is none to read.
 func (d *Parts) Store() *store.Store { return d.lookup.Store }

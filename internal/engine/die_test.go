@@ -55,7 +55,7 @@ func dieInMidAct(text string) int {
 
 func (d dying) run(ctx context.Context) error {
 	now := func() time.Time { return time.Now().Add(d.Ahead) }
-	s, err := store.Open(ctx, store.Options{Database: d.Database, Now: now})
+	s, err := store.Open(ctx, store.Options{Database: d.Database, Now: time.Now, Virtual: now})
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (d dying) run(ctx context.Context) error {
 		return err
 	}
 	e := engine.New(engine.Deps{
-		Store: s, Now: now, NewID: func(prefix string) string { return fmt.Sprintf("%s_child%d", prefix, os.Getpid()) }, Exec: proc.Plain{},
+		Store: s, Now: s.Now, NewID: func(prefix string) string { return fmt.Sprintf("%s_child%d", prefix, os.Getpid()) }, Exec: proc.Plain{},
 		Drivers: map[string]turn.Driver{"caller": mortal{d, s, caller{}.Profile()}, "signed": mortal{d, s, signed{}.Profile()}},
 		Effects: func(*git.Repo) map[string]engine.Effect { return nil },
 		Self:    node.Self(""), HolderState: stateOf, Survive: proc.KillTagged,

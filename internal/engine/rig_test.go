@@ -71,12 +71,13 @@ type rig struct {
 
 func newRig(t *testing.T, database string) *rig {
 	t.Helper()
-	return newRigAt(t, database, clock.System{}.Now)
+	return newRigAt(t, database, nil)
 }
 
+// newRigAt makes a rig on a database that takes now for its time; nil: it has its own.
 func newRigAt(t *testing.T, database string, now func() time.Time) *rig {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Database: database, Now: now})
+	s, err := store.Open(t.Context(), store.Options{Database: database, Now: clock.System{}.Now, Virtual: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func newRigAt(t *testing.T, database string, now func() time.Time) *rig {
 		t.Fatal(err)
 	}
 	r.deps = engine.Deps{
-		Store: s, Now: now, NewID: r.newID, Exec: proc.Plain{}, Drivers: map[string]turn.Driver{"command": driverFunc(r.turn)},
+		Store: s, Now: s.Now, NewID: r.newID, Exec: proc.Plain{}, Drivers: map[string]turn.Driver{"command": driverFunc(r.turn)},
 		Effects: func(repo *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 		},

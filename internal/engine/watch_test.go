@@ -53,7 +53,7 @@ func newWatched(t *testing.T) *watched {
 func (w *watched) open(t *testing.T) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{
-		Database: filepath.Join(t.TempDir(), "p.db"), Now: func() time.Time { return w.now },
+		Database: filepath.Join(t.TempDir(), "p.db"), Now: time.Now, Virtual: func() time.Time { return w.now },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
@@ -94,22 +95,39 @@ func (w *Workspace) RunName(ctx context.Context, run loop.Run) string {
 	return fmt.Sprintf("%s#%d", l.Name, run.N)
 }
 
-// Liveness tells a run that somebody carries on from one whose process died:
-// idle, queued, dead or running.
-func (w *Workspace) Liveness(run loop.Run) string { return Liveness(run, w.HolderState(run.Holder)) }
+// What Liveness says of a run.
+const (
+	Idle    = "idle"   // it has ended
+	Queued  = "queued" // nobody has claimed it yet
+	Running = "running"
+	Dead    = "dead" // the process that held it is gone
+	Lost    = "lost" // its holder is elsewhere and has not extended its lease
+)
 
-// Liveness is Workspace.Liveness for a holder whose state is known.
-func Liveness(run loop.Run, holder loop.HolderState) string {
+// Liveness tells a run that somebody carries on from one that nobody does.
+func (w *Workspace) Liveness(run loop.Run) string {
+	return Liveness(run, w.HolderState(run.Holder), w.Now())
+}
+
+// Liveness is Workspace.Liveness for a holder whose state is known. Now is the time of
+// the database: no other clock decides about a lease.
+func Liveness(run loop.Run, holder loop.HolderState, now time.Time) string {
 	switch {
 	case run.State == loop.RunEnded:
-		return "idle"
+		return Idle
 	case run.State == loop.RunQueued:
-		return "queued"
+		return Queued
 	case holder == loop.HolderDead:
-		return "dead"
+		return Dead
+	case holder == loop.HolderElsewhere && now.After(run.LeaseUntil):
+		return Lost
 	}
-	return "running"
+	return Running
 }
+
+// IsLeft reports whether nobody carries on a run with that liveness, so that any
+// command that writes concludes it.
+func IsLeft(liveness string) bool { return liveness == Dead || liveness == Lost }
 
 // Elsewhere returns the name of the node that has the work of a run, and the path of its
 // clone there, if that is not this node; both are empty else.

@@ -21,7 +21,7 @@ type Row struct {
 	Tier       loop.Tier     `json:"tier,omitempty"`
 	Cadence    string        `json:"cadence,omitempty"`
 	Goal       string        `json:"goal,omitempty"`
-	State      string        `json:"state"` // never_run, idle, queued, running, dead, paused, broken
+	State      string        `json:"state"` // never_run, idle, queued, running, dead, lost, paused, broken
 	Paused     string        `json:"paused,omitempty"`
 	Problem    string        `json:"problem,omitempty"` // why the definition cannot be run
 	LastN      int64         `json:"last_n"`

@@ -283,7 +283,7 @@ func (s *Service) Kill(ctx context.Context, by loop.Actor, name string) (Switche
 		if l.Last == nil {
 			continue
 		}
-		live := s.ws.Liveness(*l.Last) == "running"
+		live := s.ws.Liveness(*l.Last) == lookup.Running
 		if live {
 			if err := s.WaitEnded(ctx, *l.Last); err != nil {
 				return sw, err

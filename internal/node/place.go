@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/git/gitdir"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -214,14 +215,19 @@ func (g *Registry) Register(ctx context.Context, dirs gitdir.Dirs, remote string
 	return reg, err
 }
 
-// seenGap is how old what the store knows of a node may be when a command begins.
-const seenGap = 60_000
+// seenGap is how old what the store knows of a node may be when a command begins, and
+// skewGap by how much its clock may have moved since then.
+const (
+	seenGap = 60_000
+	skewGap = time.Second
+)
 
 // changed reports whether the store does not know this node as it is now.
 func (g *Registry) changed(known loop.Node) bool {
 	n := g.Node
 	return known.ID == "" || known.Boot != n.Boot || known.Version != n.Version || known.Schema != n.Schema || n.Name != "" && known.Name != n.Name ||
-		!slices.Equal(known.Labels, n.Labels) && len(known.Labels)+len(n.Labels) > 0 || g.Store.Now().Sub(known.Seen).Milliseconds() > seenGap
+		!slices.Equal(known.Labels, n.Labels) && len(known.Labels)+len(n.Labels) > 0 || g.Store.Now().Sub(known.Seen).Milliseconds() > seenGap ||
+		(g.Store.Skew()-time.Duration(known.Skew)*time.Millisecond).Abs() > skewGap
 }
 
 // SaveNode saves what is known of this node.
@@ -237,6 +243,7 @@ func (g *Registry) SaveNode(ctx context.Context, tx *store.Tx) (loop.Node, error
 // number if another node is.
 func (g *Registry) save(ctx context.Context, tx *store.Tx, known loop.Node) (loop.Node, error) {
 	n := g.Node
+	n.Skew = g.Store.Skew().Milliseconds()
 	if n.Name != "" {
 		err := tx.SaveNode(ctx, n)
 		if errors.Is(err, loop.ErrNameTaken) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/workspace"
@@ -30,7 +31,7 @@ const (
 // no run has wanted for long.
 func (h Host) Collect(ctx context.Context, repo *git.Repo) error {
 	mark := filepath.Join(h.Home, "collected")
-	now := h.Now()
+	now := clock.System{}.Now() // Files are dated by this host, and not by the database.
 	if info, err := os.Stat(mark); err == nil && now.Sub(info.ModTime()) < betweenCollect {
 		return nil
 	}

@@ -32,7 +32,7 @@ type GoneRepository struct {
 type GoneRun struct {
 	Run   string     `json:"run"` // LOOP#N
 	ID    string     `json:"id"`
-	State string     `json:"state"` // dead, running, queued or ended
+	State string     `json:"state"` // dead, lost, running, queued or ended
 	Phase loop.Phase `json:"phase"`
 	Kept  []KeptPath `json:"kept"`
 }
@@ -68,7 +68,7 @@ func Gone(ctx context.Context, s *store.Store, node, home string, state func(loo
 				}
 			}
 			g := GoneRepository{Root: w.Root, Why: why, Runs: []GoneRun{}}
-			if err := g.addRuns(ctx, r, w.ID, left, func(run loop.Run) string { return lookup.Liveness(run, state(run.Holder)) }); err != nil {
+			if err := g.addRuns(ctx, r, w.ID, left, func(run loop.Run) string { return lookup.Liveness(run, state(run.Holder), s.Now()) }); err != nil {
 				return err
 			}
 			advice := g.nextStep()

@@ -97,7 +97,7 @@ func (s *Service) Events(ctx context.Context, runID string, after int64, limit i
 			return err
 		}
 		events, err = r.Events(ctx, runID, after, limit)
-		more = run.State != loop.RunEnded && s.ws.Liveness(run) != "dead" || len(events) == limit
+		more = run.State != loop.RunEnded && !lookup.IsLeft(s.ws.Liveness(run)) || len(events) == limit
 		return err
 	})
 	return events, more, err

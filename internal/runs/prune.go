@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/git/mirror"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
@@ -37,7 +38,7 @@ func (s *Snapshots) Prune(ctx context.Context, by loop.Actor, olderThan time.Dur
 		return p, err
 	}
 	p.sort(rows, s.ws.Now().Add(-olderThan))
-	unused, err := s.engine.Mirrors().Collect(ctx, s.ws.Now().Add(-olderThan), dryRun)
+	unused, err := s.engine.Mirrors().Collect(ctx, clock.System{}.Now().Add(-olderThan), dryRun) // Files are dated by this host.
 	p.Mirrors = append(p.Mirrors, unused...)
 	if err != nil || dryRun {
 		return p, err

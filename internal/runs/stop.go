@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/waiting"
@@ -112,8 +113,12 @@ func (s *Service) readOrConclude(ctx context.Context, id string) (run loop.Run, 
 		return run, err
 	}
 	switch s.ws.HolderState(run.Holder) {
-	case loop.HolderElsewhere, loop.HolderRunning:
+	case loop.HolderRunning:
 		return run, nil
+	case loop.HolderElsewhere:
+		if s.ws.Liveness(run) != lookup.Lost {
+			return run, nil
+		}
 	case loop.HolderStopped:
 		if err := s.EndHolder(ctx, run.Holder); err != nil {
 			return run, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/shape"
 	"github.com/pawl-run/pawl/internal/store"
@@ -21,7 +22,7 @@ type View struct {
 	Loop       string       `json:"loop"`
 	N          int64        `json:"n"`
 	Protocol   string       `json:"protocol"`
-	State      string       `json:"state"` // queued, running, settling, ended, dead
+	State      string       `json:"state"` // queued, running, settling, ended, dead, lost
 	Phase      loop.Phase   `json:"phase"`
 	Outcome    loop.Outcome `json:"outcome"`
 	Reason     loop.Reason  `json:"reason"`
@@ -225,8 +226,8 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 		Subject: run.Subject, Answer: answer, Again: again, Agent: run.Agent, Auth: run.Auth, ModelTools: modelTools(run.Auth), Cost: run.Cost, CostUSD: costInDollars(run),
 		MS: Spent{shape.Millis(run.Spent.Total), shape.Millis(run.Spent.Agent), shape.Millis(run.Spent.Gates), shape.Millis(run.Spent.Overhead())},
 	}
-	if s.ws.Liveness(run) == "dead" {
-		v.State = "dead"
+	if left := s.ws.Liveness(run); lookup.IsLeft(left) {
+		v.State = left
 	}
 	for _, it := range its {
 		v.Iterations = append(v.Iterations, iterationOf(it))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -120,7 +121,9 @@ func Next(v View) loop.Advice {
 	decided := func(text string) loop.Command { return again.WithFlag("request", text).WithBlanks(text) }
 	diff, logs, edit := loop.PawlCommand("diff", id), loop.PawlCommand("logs", id), loop.PawlCommand("config edit", v.Loop)
 	switch {
-	case v.State == "dead":
+	case v.State == lookup.Lost:
+		return loop.Advise("{1} ends it, as every command does that writes; its work is kept where it is", loop.PawlCommand("recover"))
+	case v.State == lookup.Dead:
 		return loop.Advise("{1} concludes it and keeps its work, as every command does that writes", loop.PawlCommand("recover"))
 	case v.PullRequest() != "":
 		return loop.Advise("judge the pull request: " + v.PullRequest())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/workspace"
@@ -81,23 +82,28 @@ func (d Doctor) checkStore(ctx context.Context, add adder) {
 	}
 }
 
-// mostSkew is the most that the clock may differ from that of the disk that pawl writes
-// to.
-const mostSkew = 5 * time.Second
-
-// checkClock compares the machine's clock with the time of a new file, which on network
-// disks is that of another machine.
+// checkClock compares the machine's clock with that of the database, and with the time
+// of a new file, which on network disks is that of another machine.
 func (d Doctor) checkClock(_ context.Context, add adder) {
+	const check, fix = "clock", "set the clock: timedatectl set-ntp true"
 	now := d.Probe.Now
 	zone, _ := now.Zone()
 	detail := now.Format(time.RFC3339) + ", zone " + zone
-	if d.Service != nil {
-		if info, err := os.Stat(filepath.Join(d.Service.ws.Root, ".git")); err == nil && info.ModTime().Sub(now) > mostSkew {
-			add(readiness.StateWarn, "clock", detail+"; the repository was changed later than now", "set the clock: timedatectl set-ntp true")
+	if d.Service != nil && d.Service.ws.Store != nil {
+		skew := d.Service.ws.Store.Skew()
+		detail += ", " + node.DescribeSkew(skew)
+		if skew.Abs() > node.MostSkew {
+			add(readiness.StateWarn, check, detail+", whose clock decides about leases, approvals and budgets", fix)
 			return
 		}
 	}
-	add(readiness.StateOK, "clock", detail, "")
+	if d.Service != nil {
+		if info, err := os.Stat(filepath.Join(d.Service.ws.Root, ".git")); err == nil && info.ModTime().Sub(now) > node.MostSkew {
+			add(readiness.StateWarn, check, detail+"; the repository was changed later than now", fix)
+			return
+		}
+	}
+	add(readiness.StateOK, check, detail, "")
 }
 
 // Limits of free disk space, below which runs fail or will soon fail.

@@ -135,7 +135,7 @@ func TestWhatALoopDoesChangesNothingOfAnother(t *testing.T) {
 func changesNothing(t *testing.T, of string, first bool) {
 	t.Helper()
 	ctx := t.Context()
-	s, err := Open(ctx, Options{Database: filepath.Join(t.TempDir(), "p.db"), Now: func() time.Time { return noon }})
+	s, err := Open(ctx, Options{Database: filepath.Join(t.TempDir(), "p.db"), Now: time.Now, Virtual: func() time.Time { return noon }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func onBothAt(t *testing.T, test func(t *testing.T, s *store.Store, clock *hand)
 			t.Parallel()
 			clock := &hand{}
 			clock.set(noon)
-			s, err := store.Open(t.Context(), store.Options{Database: url(t), Now: clock.now})
+			s, err := store.Open(t.Context(), store.Options{Database: url(t), Now: time.Now, Virtual: clock.now})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -139,7 +139,7 @@ func TestAHolderTriesEverMoreRarelyUntilItsLeaseIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var told []error
-		s := &Store{sql: dialect{name: "store"}, now: time.Now, lease: 3 * time.Second}
+		s := &Store{sql: dialect{name: "store"}, clock: newDatabaseClock(Options{Now: time.Now}, true), lease: 3 * time.Second}
 		h := s.Holding(loop.Run{}, start, func(err error) { told = append(told, err) })
 		var tried []time.Duration
 		err := h.retry(t.Context(), newAttempts(), func() error {

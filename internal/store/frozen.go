@@ -77,7 +77,7 @@ func connectFrozen(o Options) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", o.Database, err), f.close())
 	}
 	r.SetMaxIdleConns(2)
-	return &Store{w: r, r: r, now: o.Now, lease: cmp.Or(o.Lease, Lease), frozen: f, sql: sqliteDialect(o.Database)}, nil
+	return &Store{w: r, r: r, clock: newDatabaseClock(o, true), lease: cmp.Or(o.Lease, Lease), frozen: f, sql: sqliteDialect(o)}, nil
 }
 
 func newFrozen(path string) (*frozen, error) {

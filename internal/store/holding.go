@@ -61,7 +61,7 @@ func (h *Holding) Lease() time.Duration { return h.store.lease }
 func (h *Holding) Age() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.store.now().Sub(h.confirmed)
+	return h.store.Now().Sub(h.confirmed)
 }
 
 // Update is Store.Update, repeated while the database cannot be reached. One runs at
@@ -104,7 +104,7 @@ func (h *Holding) newAttempts() *attempts {
 }
 
 func (h *Holding) tryOnce(ctx context.Context, t *attempts, fn func(*Tx) error) error {
-	began := h.store.now()
+	began := h.store.Now()
 	err := h.store.tryUpdate(ctx, t, fn)
 	if err == nil {
 		// If the file was deleted meanwhile, so was what was just committed.
@@ -185,7 +185,7 @@ type commit struct {
 }
 
 const (
-	readLease = `SELECT lease_until_ms FROM runs WHERE id = $1`
+	readLease = `SELECT lease_until_ms, {now} FROM runs WHERE id = $1`
 	pushLease = `UPDATE runs SET lease_until_ms = lease_until_ms + 1 WHERE id = $1`
 	lockLease = `SELECT fence, lease_until_ms FROM runs WHERE id = $1{for_update}`
 )
@@ -196,7 +196,10 @@ func (c *commit) recordLease(ctx context.Context, tx *Tx) error {
 	if c.run.ID == "" || !tx.extended {
 		return nil
 	}
-	err := tx.queryRow(ctx, readLease, c.run.ID).Scan(&c.lease)
+	var now int64
+	began := tx.clock.startSample()
+	err := tx.queryRow(ctx, readLease, c.run.ID).Scan(&c.lease, &now)
+	began.learn(now)
 	if err == nil && c.lease == c.before { // Two transactions within a millisecond.
 		c.lease++
 		_, err = tx.exec(ctx, pushLease, c.run.ID)

@@ -37,8 +37,12 @@ type Options struct {
 	// ReadOnly opens without migrating and without creating anything. A
 	// database that does not exist yet is loop.ErrNotFound.
 	ReadOnly bool
-	// Now stamps rows; it never decides about leases. Nil is an error.
+	// Now is the clock of this process. It decides nothing: it only measures how much
+	// time has passed since the database said its own. Nil is an error.
 	Now func() time.Time
+	// Virtual replaces the time of the database, in tests and simulations; nil: it has
+	// its own.
+	Virtual func() time.Time
 	// Lease is how long a claim lasts without being extended; zero means the
 	// constant Lease. All processes of a database should agree on it.
 	Lease time.Duration
@@ -87,10 +91,10 @@ func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 	}
 	db := stdlib.OpenDBFromPool(pool)
 	return &Store{
-		w: db, r: db, pool: pool, now: o.Now,
+		w: db, r: db, pool: pool, clock: newDatabaseClock(o, false),
 		sql: dialect{
 			name: "PostgreSQL store", place: addressOf(pool.Config().ConnConfig), forShare: " FOR SHARE", forUpdate: " FOR UPDATE",
-			now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", next: "nextval('runs_seq')",
+			now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", virtual: o.Virtual, next: "nextval('runs_seq')",
 			feed: feedDialect{
 				xact: "xact::text::bigint", at: "seq = $1 AND xact = $2::xid8", after: "(xact, seq) > ($2::xid8, $1)",
 				settled: "xact < pg_snapshot_xmin(pg_current_snapshot())", order: "xact, seq", newest: "xact DESC, seq DESC",
@@ -113,8 +117,8 @@ func connectSQLite(o Options) (*Store, error) {
 	// views in a row and should pay for that once.
 	r.SetMaxIdleConns(2)
 	s := &Store{
-		w: r, r: r, now: o.Now,
-		sql: sqliteDialect(o.Database),
+		w: r, r: r, clock: newDatabaseClock(o, true),
+		sql: sqliteDialect(o),
 	}
 	if s.file, err = os.Stat(o.Database); err != nil {
 		return nil, errors.Join(homeFault(filepath.Dir(o.Database), err), r.Close())
@@ -132,9 +136,9 @@ func connectSQLite(o Options) (*Store, error) {
 	return s, nil
 }
 
-func sqliteDialect(path string) dialect {
+func sqliteDialect(o Options) dialect {
 	return dialect{
-		name: "store " + path, place: path, now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+		name: "store " + o.Database, place: o.Database, now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)", virtual: o.Virtual,
 		next: "(SELECT coalesce(max(seq), 0) + 1 FROM runs)",
 		feed: feedDialect{xact: "0", at: "seq = $1 AND $2 = '0'", after: "seq > $1 AND $2 = '0'", settled: "true", order: "seq", newest: "seq DESC"},
 	}
@@ -197,17 +201,32 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 			Fix: "run any command that writes ({1}, {2}): it brings them up to date", Actions: []loop.Command{loop.PawlCommand("run"), loop.PawlCommand("pause")},
 		}
 	}
-	return s.migrate(ctx)
+	if err := s.migrate(ctx); err != nil {
+		return err
+	}
+	_, err = s.version(ctx) // A new database says the time for the first time.
+	return err
 }
 
-const readVersion = `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`
+const readVersion = `SELECT coalesce(max(version_id), 0), {now} FROM goose_db_version WHERE is_applied`
 
 // version reads the version of the tables; 0 means that there are none. It is the
 // first use of a connection, which switches a new SQLite file to its write-ahead log:
-// that needs exclusive access, for which SQLite does not wait.
+// that needs exclusive access, for which SQLite does not wait. The clock learns the time
+// of the database, without the time that it takes to connect.
 func (s *Store) version(ctx context.Context) (v int64, err error) {
 	defer s.announceWait(ctx)()
-	err = retryWhileBusy(ctx, s.commitCounter(ctx), func() error { return s.w.QueryRowContext(ctx, readVersion).Scan(&v) })
+	err = retryWhileBusy(ctx, s.commitCounter(ctx), func() error {
+		conn, err := s.w.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		var now int64
+		began := s.clock.startSample()
+		err = conn.QueryRowContext(ctx, s.sql.expand(readVersion)).Scan(&v, &now)
+		began.learn(now)
+		return errors.Join(err, conn.Close())
+	})
 	if err == nil {
 		return v, nil
 	}

@@ -162,7 +162,7 @@ func (t *Tx) Cancel(ctx context.Context, id, why string) (bool, error) {
 }
 
 const asked = `
-SELECT r.cancel, r.fence, l.paused, r.lease_until_ms - {now} FROM runs r JOIN loops l ON l.id = r.loop_id WHERE r.id = $1`
+SELECT r.cancel, r.fence, l.paused, r.lease_until_ms, {now} FROM runs r JOIN loops l ON l.id = r.loop_id WHERE r.id = $1`
 
 // Asked is what the holder of a run watches.
 type Asked struct {
@@ -175,12 +175,14 @@ type Asked struct {
 // Asked reads what the holder of a run watches. A run that is not there any more
 // is loop.ErrStoreGone: rows of live runs are never removed.
 func (r *Reader) Asked(ctx context.Context, id string) (a Asked, err error) {
-	var lease int64
-	err = r.queryRow(ctx, asked, id).Scan(&a.Cancel, &a.Fence, &a.Paused, &lease)
+	var lease, now int64
+	began := r.clock.startSample()
+	err = r.queryRow(ctx, asked, id).Scan(&a.Cancel, &a.Fence, &a.Paused, &lease, &now)
+	began.learn(now)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = goneFault(r.sql, "the run that is under way is not in it any more")
 	}
-	a.Lease = time.Duration(lease) * time.Millisecond
+	a.Lease = time.Duration(lease-now) * time.Millisecond
 	return a, err
 }
 

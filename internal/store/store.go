@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -46,7 +47,7 @@ type Store struct {
 
 	frozen *frozen     // set if the folder of the file is not writable
 	file   os.FileInfo // of the SQLite file when it was opened; nil on PostgreSQL
-	now    func() time.Time
+	clock  *databaseClock
 
 	lease time.Duration // never zero
 
@@ -55,9 +56,6 @@ type Store struct {
 
 // Lease is how long a claim of this store lasts without being extended.
 func (s *Store) Lease() time.Duration { return s.lease }
-
-// Now is the time with which rows are stamped.
-func (s *Store) Now() time.Time { return s.now() }
 
 // Commits is how many transactions Update has committed since Open.
 func (s *Store) Commits() int64 { return s.commits.Load() }
@@ -71,11 +69,12 @@ type querier interface {
 // dialect holds the few places where the two databases differ.
 type dialect struct {
 	name      string
-	place     string // path, or address without the password
-	now       string // expression: the database's time in Unix milliseconds
-	next      string // expression: the next number in the order of firing
-	forShare  string // clause: rows that are read do not change before the transaction ends
-	forUpdate string // clause: rows that are read are not read so by another transaction before this one ends
+	place     string           // path, or address without the password
+	now       string           // expression: the database's time in Unix milliseconds
+	virtual   func() time.Time // instead of it; nil: none
+	next      string           // expression: the next number in the order of firing
+	forShare  string           // clause: rows that are read do not change before the transaction ends
+	forUpdate string           // clause: rows that are read are not read so by another transaction before this one ends
 	feed      feedDialect
 }
 
@@ -86,16 +85,21 @@ type feedDialect struct{ xact, at, after, settled, order, newest string }
 // expand fills in {now}, the time of the database, so that leases of several
 // machines are compared by one clock, {next}, {for_share} and {for_update}, and what the feed needs.
 func (d dialect) expand(query string) string {
+	now := d.now
+	if d.virtual != nil {
+		now = strconv.FormatInt(millis(d.virtual()), 10)
+	}
 	return strings.NewReplacer(
-		"{now}", d.now, "{next}", d.next, "{for_share}", d.forShare, "{for_update}", d.forUpdate, "{xact}", d.feed.xact, "{at}", d.feed.at, "{after}", d.feed.after,
+		"{now}", now, "{next}", d.next, "{for_share}", d.forShare, "{for_update}", d.forUpdate, "{xact}", d.feed.xact, "{at}", d.feed.at, "{after}", d.feed.after,
 		"{settled}", d.feed.settled, "{order}", d.feed.order, "{newest}", d.feed.newest,
 	).Replace(query)
 }
 
 // Reader reads rows in one consistent view.
 type Reader struct {
-	q   querier
-	sql dialect
+	q     querier
+	sql   dialect
+	clock *databaseClock
 }
 
 func (r *Reader) queryRow(ctx context.Context, query string, args ...any) *sql.Row {
@@ -209,7 +213,11 @@ func (s *Store) trySQLite(ctx context.Context, t *attempts, fn func(*Tx) error) 
 		return s.explain("begin", err)
 	}
 	defer func() { _ = tx.Rollback() }() // After a commit this does nothing.
-	ours := &Tx{Reader: Reader{tx, s.sql}, now: s.now(), lease: s.lease, native: native{sqlite: tx}, returned: t.told}
+	reader := Reader{tx, s.sql, s.clock}
+	if err := s.clock.refresh(ctx, &reader); err != nil {
+		return s.explain("", err)
+	}
+	ours := &Tx{Reader: reader, now: s.Now(), lease: s.lease, native: native{sqlite: tx}, returned: t.told}
 	if err := fn(ours); err != nil {
 		return s.explain("", err)
 	}
@@ -343,7 +351,11 @@ func (s *Store) tryPostgres(ctx context.Context, t *attempts, fn func(*Tx) error
 		return s.explain("begin", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	ours := &Tx{Reader: Reader{conn, s.sql}, now: s.now(), lease: s.lease, native: native{postgres: tx}, returned: t.told}
+	reader := Reader{conn, s.sql, s.clock}
+	if err := s.clock.refresh(ctx, &reader); err != nil {
+		return s.explain("", err)
+	}
+	ours := &Tx{Reader: reader, now: s.Now(), lease: s.lease, native: native{postgres: tx}, returned: t.told}
 	if done, err := t.commit.wasCommitted(ctx, ours); done || err != nil {
 		return s.explain("", err)
 	}
@@ -388,7 +400,11 @@ func (s *Store) tryView(ctx context.Context, fn func(*Reader) error) error {
 		return s.explain("begin", err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	return s.explain("", s.frozen.checkUnchanged(fn(&Reader{tx, s.sql})))
+	r := &Reader{tx, s.sql, s.clock}
+	if err := s.clock.refresh(ctx, r); err != nil {
+		return s.explain("", err)
+	}
+	return s.explain("", s.frozen.checkUnchanged(fn(r)))
 }
 
 // SQLiteWriter is the only writing connection, which a queue on SQLite must share;

@@ -93,8 +93,7 @@ func OnBoth(t *testing.T, test func(t *testing.T, r *Rig)) {
 // NewOn makes a rig on a database: the path of an SQLite file, or a URL.
 func NewOn(t *testing.T, database string) *Rig {
 	t.Helper()
-	var sys clock.System
-	s, err := store.Open(t.Context(), store.Options{Database: database, Now: sys.Now})
+	s, err := store.Open(t.Context(), store.Options{Database: database, Now: clock.System{}.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +111,7 @@ func NewOn(t *testing.T, database string) *Rig {
 		t.Fatal(err)
 	}
 	e := engine.New(engine.Deps{
-		Store: s, Now: sys.Now, NewID: newID,
+		Store: s, Now: s.Now, NewID: newID,
 		Exec: proc.Tree{}, Drivers: drivers,
 		Effects: func(repo *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
@@ -121,7 +120,7 @@ func NewOn(t *testing.T, database string) *Rig {
 		Log: slog.New(slog.DiscardHandler), WatchGap: 10 * time.Millisecond,
 	})
 	return joinVerbs(t, e, home, newID, lookup.Deps{
-		Store: s, Node: here, Now: sys.Now, HolderState: node.HolderState, Drivers: drivers,
+		Store: s, Node: here, Now: s.Now, HolderState: node.HolderState, Drivers: drivers,
 		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
 	}, NewRepo(t))
 }
