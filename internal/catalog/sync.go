@@ -147,6 +147,8 @@ func (c *Catalog) register(ctx context.Context, list []Entry) error {
 		if err != nil {
 			return err
 		}
+		// Of two workspaces with the same files each writes definitions in the same order.
+		slices.SortFunc(locked, func(a, b loop.Loop) int { return strings.Compare(a.Name, b.Name) })
 		for _, l := range locked {
 			e := entries[l.ID]
 			if l.Registered.Source != e.Row.Registered.Source {
