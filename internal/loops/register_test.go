@@ -1,9 +1,12 @@
 package loops_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/catalog"
+	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/test/gittest"
@@ -26,23 +29,32 @@ func TestARunRegistersItsLoopInTheTransactionThatFiresIt(t *testing.T) {
 			t.Errorf("its first run has number %d, want 8", first.N)
 		}
 		planned, other := r.LoopRow(loop.ProtocolSpine, "a").Registered, r.LoopRow(loop.ProtocolSpine, "b").Registered
-		commits := func() int64 {
-			before := r.Store.Commits()
-			r.RunLoop(runs.StartRequest{Loop: "a", Overrides: loop.Overrides{MaxIterations: 2}})
-			return r.Store.Commits() - before
-		}
-		same := commits()
+		r.RunLoop(runs.StartRequest{Loop: "a", Overrides: loop.Overrides{MaxIterations: 2}})
 		if got := r.LoopRow(loop.ProtocolSpine, "a").Registered; got != planned {
-			t.Errorf("after runs of the same file = %+v, want %+v", got, planned)
+			t.Errorf("after a run of the same file = %+v, want %+v", got, planned)
 		}
 		r.DefineLoop("a", verbtest.FindsNone, "cadence", "2h")
 		r.DefineLoop("b", verbtest.FindsNone, "cadence", "2h")
-		if changed := commits(); changed != same {
-			t.Errorf("a run of a changed file has %d commits, others %d", changed, same)
+		cut := errors.New("cut")
+		// cutAt starts a run that is cut, and returns its commits and what the row says then.
+		cutAt := func(point string) (int64, loop.Registration) {
+			before := r.Store.Commits()
+			p, err := r.Runs.Prepare(t.Context(), runs.StartRequest{Loop: "a"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := fault.With(t.Context(), new(fault.Plan).Do(point, 1, func(context.Context) error { return cut }))
+			if _, err := r.Runs.Start(ctx, p); !errors.Is(err, cut) {
+				t.Fatalf("cut at %s = %v", point, err)
+			}
+			return r.Store.Commits() - before, r.LoopRow(loop.ProtocolSpine, "a").Registered
 		}
-		got := r.LoopRow(loop.ProtocolSpine, "a").Registered
-		if got.Good != r.Definition("a").WithDefaults().Digest() || got.Good == planned.Good || got.Due.Equal(planned.Due) {
-			t.Errorf("after a run of another file = %+v, before %+v", got, planned)
+		if n, got := cutAt("engine.claim.commit.before"); n != 0 || got != planned {
+			t.Errorf("before it fires: %d commits and %+v, want none and %+v", n, got, planned)
+		}
+		n, got := cutAt("engine.claim.commit.after")
+		if n != 1 || got.Good != r.Definition("a").WithDefaults().Digest() || got.Good == planned.Good || got.Due.Equal(planned.Due) {
+			t.Errorf("once it has fired: %d commits and %+v, before %+v", n, got, planned)
 		}
 		if now := r.LoopRow(loop.ProtocolSpine, "b").Registered; now != other {
 			t.Errorf("another loop = %+v, want %+v", now, other)
