@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/runs"
@@ -46,7 +47,11 @@ func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 		}
 		return " [" + string(r) + "]"
 	}
-	p.Line("%s · %s%s", p.Style.Bold(output.CleanLine(w.Run)), styleResult(p.Style, w.Outcome, w.Reason, "has not ended"), code(w.Reason))
+	state := "has not ended"
+	if lookup.IsLeft(w.State) {
+		state = w.State
+	}
+	p.Line("%s · %s%s", p.Style.Bold(output.CleanLine(w.Run)), styleResult(p.Style, w.Outcome, w.Reason, state), code(w.Reason))
 	printDetail(p, "because", w.Reason, w.Detail)
 	for _, d := range w.Decisions {
 		p.Line("decision %d", d.N)

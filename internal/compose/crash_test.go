@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -49,6 +50,7 @@ type told struct {
 	Lost      string   // what recovery could not keep
 	Run       runs.View
 	Landing   loop.EffectState // of the newest land effect, if there is one
+	States    []string         // of fix#1, as ls, show, runs and why have it
 }
 
 func child() int {
@@ -76,6 +78,7 @@ func child() int {
 	if os.Getenv(childEnv) == "work" {
 		work(ctx, func() (*compose.Parts, error) { return compose.New(ctx, o) })
 	}
+	o.ReadOnly = os.Getenv(childEnv) == "look"
 	d, err := compose.New(ctx, o)
 	if err != nil {
 		return fail(err)
@@ -85,6 +88,12 @@ func child() int {
 		return fail(err)
 	}
 	var out told
+	if o.ReadOnly {
+		if out.States, err = statesOf(ctx, s); err != nil {
+			return fail(err)
+		}
+		return say(out, d)
+	}
 	if os.Getenv(childEnv) == "kill" { // As `pawl kill` does it: before anything is recovered.
 		if _, err := s.Loops.Kill(ctx, ann, "fix"); err != nil {
 			return fail(err)
@@ -120,13 +129,27 @@ func child() int {
 	if out.Landing, err = landing(ctx, d, s); err != nil {
 		return fail(err)
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(out); err != nil {
-		return fail(err)
-	}
-	if err := d.Close(); err != nil {
+	return say(out, d)
+}
+
+// say prints what a child came to, and ends it.
+func say(out told, d *compose.Parts) int {
+	if err := errors.Join(json.NewEncoder(os.Stdout).Encode(out), d.Close()); err != nil {
 		return fail(err)
 	}
 	return 0
+}
+
+// statesOf are the states of fix#1 as each verb that shows one has it.
+func statesOf(ctx context.Context, s *compose.Verbs) ([]string, error) {
+	row, rowErr := s.Loops.Show(ctx, "fix")
+	view, viewErr := s.Runs.Show(ctx, "fix#1")
+	list, listErr := s.Runs.List(ctx, "fix", 1)
+	why, whyErr := s.Runs.Why(ctx, "fix#1")
+	if err := errors.Join(rowErr, viewErr, listErr, whyErr); err != nil || len(list) != 1 {
+		return nil, fmt.Errorf("%d runs: %w", len(list), err)
+	}
+	return []string{row.State, view.State, list[0].State, why.State}, nil
 }
 
 // landing is the state of the newest land effect of the loop, or nothing.

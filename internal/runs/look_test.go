@@ -83,16 +83,20 @@ func TestListsPrintAsListsAlsoWhenTheyAreEmpty(t *testing.T) {
 	}
 }
 
-func TestARunWhoseHolderDiedIsSeenAsDeadAndGetsNoMoreEvents(t *testing.T) {
+func TestARunThatNobodyCarriesOnIsSeenAsDeadOrLostAndGetsNoMoreEvents(t *testing.T) {
 	r := verbtest.New(t)
+	elsewhere := loop.Holder{PID: 1, Host: "far", Boot: "another"}
 	for name, c := range map[string]struct {
 		by    loop.Holder
 		state string
 		more  bool
 	}{
-		"lost": {r.DeadHolder(), "dead", false}, "busy": {r.Self, "running", true}, "due": {loop.Holder{}, "queued", true},
+		"dead": {r.DeadHolder(), "dead", false}, "held elsewhere": {elsewhere, "running", true}, "lost": {elsewhere, "lost", false}, "busy": {r.Self, "running", true}, "due": {loop.Holder{}, "queued", true},
 	} {
 		run := r.InsertRun(name, c.by)
+		if name == "lost" {
+			r.EditStore(`UPDATE runs SET lease_until_ms = 1 WHERE id = '` + run.ID + `'`)
+		}
 		if v, err := r.Runs.Show(t.Context(), run.ID); err != nil || v.State != c.state {
 			t.Errorf("%s is %s, %v, want %s", name, v.State, err, c.state)
 		}
@@ -229,6 +233,7 @@ func TestNextIsWhatAPersonCanDo(t *testing.T) {
 		want string
 	}{
 		"its process died": {runs.View{State: "dead"}, "`pawl recover` concludes it and keeps its work, as every command does that writes"},
+		"its node is lost": {runs.View{State: "lost"}, "`pawl recover` ends it, as every command does that writes; its work is kept where it is"},
 		"a proposal":       {runs.View{Outcome: loop.OutcomeProposed, Base: base, Branch: "pawl/tidy/3"}, "look at it: git diff 0123456789ab pawl/tidy/3; take it: git merge pawl/tidy/3"},
 		"a proposal with a question": {
 			runs.View{Outcome: loop.OutcomeProposed, Branch: "pawl/tidy/3", Approval: "ap_1", Answer: loop.ApprovalOpen},

@@ -18,6 +18,7 @@ type Why struct {
 	Schema    string       `json:"schema"`
 	Run       string       `json:"run"`
 	ID        string       `json:"id"`
+	State     string       `json:"state"` // as in View
 	Outcome   loop.Outcome `json:"outcome"`
 	Reason    loop.Reason  `json:"reason"`
 	Detail    string       `json:"detail"`
@@ -60,7 +61,7 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 		return Why{}, err
 	}
 	w := Why{
-		Schema: "pawl.why/v1", Run: fmt.Sprintf("%s#%d", v.Loop, v.N), ID: v.ID, Outcome: v.Outcome, Reason: v.Reason, Detail: v.Detail,
+		Schema: "pawl.why/v1", Run: fmt.Sprintf("%s#%d", v.Loop, v.N), ID: v.ID, State: v.State, Outcome: v.Outcome, Reason: v.Reason, Detail: v.Detail,
 		Exit: v.Outcome.Meaning().Exit, Decisions: []Decision{}, Attempts: []Attempt{},
 	}
 	next := Next(v)
