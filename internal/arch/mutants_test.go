@@ -378,6 +378,16 @@ var listedMutants = []mutant{
 		"sandbox.TestABoundThatCannotBeSetRefusesTheStart",
 	},
 	{
+		"a stopped pawl keeps its programs", "internal/proc/guard/watch_linux.go",
+		[][2]string{{"over = append(over, r)\n", "_ = over\n"}},
+		"proc.TestAStoppedPawlLosesItsTreesBeforeTheirTimeIsOver",
+	},
+	{
+		"a guard that died is not started again", "internal/proc/guard_linux.go",
+		[][2]string{{"case <-time.After(pause):\n", "case <-time.After(pause):\n\t\t\treturn\n"}},
+		"proc.TestAGuardThatWasKilledIsStartedAgainAndGuards",
+	},
+	{
 		"processes are not bounded at all", "internal/proc/stage/bounds_linux.go",
 		[][2]string{{"if l.User > 0 {", "if l.User > 1<<30 {"}},
 		"sandbox.TestAProgramHasItsBoundsFromItsFirstInstructionOn",

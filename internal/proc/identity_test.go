@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/proc/stage"
 )
 
 func identityOf(t *testing.T, pid int) Identity {
@@ -132,7 +134,7 @@ func TestKillTaggedNeverKillsItself(t *testing.T) {
 			if killed, err := KillTagged(ctx, entry); killed != 0 || !errors.Is(err, context.Canceled) {
 				t.Errorf("killed %d, %v", killed, err)
 			}
-			for _, p := range findTagged(entry) {
+			for _, p := range stage.FindTagged(entry) {
 				if p.PID == os.Getpid() || p.PID == os.Getppid() {
 					t.Errorf("%q would kill pid %d", entry, p.PID)
 				}

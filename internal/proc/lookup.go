@@ -20,6 +20,8 @@ type program struct {
 	env  []string // never nil, which package os would take for its own environment
 	tag  string
 
+	guard *Guard
+
 	extra []*os.File
 	stage string // empty: proc's own
 	cell  bool
@@ -38,7 +40,7 @@ func takeUnresolved(s Spec) (program, error) {
 
 func newProgram(s Spec, path string) program {
 	return program{
-		path: path, dir: s.Dir, argv: s.Argv, env: append([]string{}, s.Env...), tag: s.Tag, extra: s.Extra, limits: s.Limits,
+		path: path, dir: s.Dir, argv: s.Argv, env: append([]string{}, s.Env...), tag: s.Tag, guard: s.Guard, extra: s.Extra, limits: s.Limits,
 	}
 }
 

@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 5 && os.Args[1] == helperArg {
 		runAsHelper(os.Args[2], os.Args[3], os.Args[4])
 	}
+	if len(os.Args) > 3 && os.Args[1] == guardedArg {
+		runAsGuarded(os.Args[2], os.Args[3:])
+	}
 	if len(os.Args) == 4 && os.Args[1] == hogArg {
 		hogMemory(os.Args[2], os.Args[3])
 	}

@@ -69,6 +69,10 @@ type Spec struct {
 	// Tag is an entry of Env by which KillTagged finds survivors. It must be unique
 	// to the programs that have to die together. Empty means no tag.
 	Tag string
+
+	// Guard, if it holds Tag, kills the tree when this process is stopped for too long.
+	// Nil means that nobody does.
+	Guard *Guard
 }
 
 // Runner starts a program and waits for its end. Unless it is Plain or Foreground,

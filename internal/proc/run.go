@@ -64,6 +64,9 @@ func runProgram(ctx context.Context, s Spec, find func(Spec) (program, error), s
 	end := c.reap()
 	std.waitForCopying()
 	res.setEnd(c, end, std.meter.isPassed())
+	if res.Ended == Signaled && s.Guard.hasKilled(s.Tag) {
+		res.Ended = Canceled
+	}
 	res.Took = time.Since(began)
 	return res, nil
 }

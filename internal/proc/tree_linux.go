@@ -102,6 +102,8 @@ type staged struct {
 	tag  string
 	link *os.File
 
+	ended func() // tells the guard that the root is dead
+
 	limits Limits
 	group  *cgroup.Group
 	ran    Limit // the limit that the group hit; known after reap
@@ -160,12 +162,14 @@ func launchStage(kind stage.Kind, p program, stdio [3]*os.File) (*staged, error)
 	if kind == stage.KindSubreaper {
 		wait = awaitZombieAndRevive
 	}
+	p.guard.waitReady(p.tag)
 	w, err := spawnAndAwait(wait, "/proc/self/exe", []string{"pawl", cmp.Or(p.stage, stage.Arg)}, files, attr)
 	if err != nil {
 		link.Close()
 		return nil, err
 	}
-	return &staged{waitedProcess: w, kind: kind, tag: p.tag, link: link, limits: p.limits, group: p.group}, nil
+	ended := p.guard.watch(p.tag, kind, w.pid)
+	return &staged{waitedProcess: w, kind: kind, tag: p.tag, link: link, ended: ended, limits: p.limits, group: p.group}, nil
 }
 
 // stageAttributes returns the attributes for the fork of a stage. A subreaper is not
@@ -255,6 +259,7 @@ func (c *staged) readReport() (stage.Report, error) {
 func (c *staged) closeAndReap() {
 	<-c.done()
 	c.link.Close()
+	c.ended()
 	c.reapStatus()
 }
 

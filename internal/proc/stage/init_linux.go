@@ -127,7 +127,7 @@ func startProgram(o Order, g *groupFDs) int {
 	// Whoever stops pawl may signal everything that it started. This process must
 	// end only when the link does: the program has a grace period, and a subreaper
 	// that dies leaves orphans behind.
-	ignoreSignals(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
+	IgnoreSignals(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
 	return pid
 }
 

@@ -120,8 +120,10 @@ func FindDescendants(all []Process, isRoot func(Process) bool) []Process {
 // goroutine to its thread, as for RaisePriority.
 func KillDescendants(root int) bool {
 	defer RaisePriority()()
+	first, _ := ReadProcess(root)
 	find := func() []Process {
-		return FindDescendants(ListProcesses(), func(p Process) bool { return p.PID == root })
+		// The pid may be another process's once root is dead and reaped.
+		return FindDescendants(ListProcesses(), func(p Process) bool { return p.ID == first.ID })
 	}
 	const patience = 4000 // rounds of at least a millisecond
 	rounds := 0

@@ -36,7 +36,8 @@ func defaultSignals() {
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &none, nil)
 }
 
-func ignoreSignals(signals ...syscall.Signal) {
+// IgnoreSignals makes this process, and what it executes, ignore signals.
+func IgnoreSignals(signals ...syscall.Signal) {
 	for _, sig := range signals {
 		setSigaction(sig, &action{sigIgn}, nil)
 	}
