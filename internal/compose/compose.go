@@ -15,6 +15,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/budgets"
@@ -74,6 +75,7 @@ func CheckRepository(ctx context.Context, dir string) error {
 type Parts struct {
 	lookup lookup.Deps    // its store is nil if read-only and there is none yet
 	engine *engine.Engine // nil if read-only
+	guard  proc.Guard     // of the programs of runs
 
 	registry *node.Registry // of a composition that may write; else nil
 	environ  []string
@@ -140,7 +142,7 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 			}
 			return gh.PullRequestStates(ctx, repo, addresses)
 		},
-		Self: node.Self(d.lookup.Node.ID), HolderState: node.HolderState, EndHolder: node.EndHolder, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log, Live: o.Live,
+		Self: node.Self(d.lookup.Node.ID), HolderState: node.HolderState, EndHolder: node.EndHolder, Guard: &d.guard, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log, Live: o.Live,
 	})
 	return d, nil
 }
@@ -192,6 +194,9 @@ func (d *Parts) Store() *store.Store { return d.lookup.Store }
 
 // Close ends the composition. Runs must have ended.
 func (d *Parts) Close() error {
+	var closing sync.WaitGroup
+	defer closing.Wait()
+	closing.Go(d.guard.Close)
 	if d.lookup.Store == nil {
 		return nil
 	}

@@ -45,7 +45,7 @@ type Effect interface {
 	Look(ctx context.Context, e loop.Effect) (effect.Found, error)
 }
 
-// Deps are the parts that an engine is made of. All but Live, Egress, Prices, Gates, AskModel and Sleep are required.
+// Deps are the parts that an engine is made of. All but Guard, Live, Egress, Prices, Gates, AskModel and Sleep are required.
 type Deps struct {
 	Store   *store.Store
 	Now     func() time.Time
@@ -67,6 +67,7 @@ type Deps struct {
 	HolderState func(loop.Holder) loop.HolderState
 	EndHolder   func(context.Context, loop.Holder) error
 
+	Guard    *proc.Guard // ends the programs of runs whose lease is over while this process is stopped; nil: nobody does
 	Survive  func(ctx context.Context, tag string) (int, error)
 	Home     string   // folder for trees and run files
 	Environ  []string // of this process; what a definition allows is taken from it

@@ -12,7 +12,7 @@ import (
 
 // host is what the environments of the engine's runs share.
 func (e *Engine) host() runenv.Host {
-	return runenv.Host{Home: e.Home, Environ: e.Environ, Exec: e.Exec, Now: e.Now, Log: e.Log, Egress: e.Egress, GatesOf: e.Gates}
+	return runenv.Host{Home: e.Home, Environ: e.Environ, Exec: e.Exec, Guard: e.Guard, Now: e.Now, Log: e.Log, Egress: e.Egress, GatesOf: e.Gates}
 }
 
 // Mirrors are the histories that programs in a sandbox may read, of all

@@ -69,10 +69,11 @@ func (h *heldRun) watchLease(ctx context.Context) (context.Context, func()) {
 
 func (h *heldRun) watchWith(ctx context.Context, look func(*watcher, context.Context)) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	guard := h.guardPrograms(cancel)
 	done := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		w := watcher{c: h, cancel: cancel, flushed: h.Now()}
+		w := watcher{c: h, cancel: cancel, guard: guard, flushed: h.Now()}
 		tick := time.NewTicker(h.WatchGap)
 		defer tick.Stop()
 		for {
@@ -87,6 +88,7 @@ func (h *heldRun) watchWith(ctx context.Context, look func(*watcher, context.Con
 	return ctx, func() {
 		close(done)
 		watching.Wait()
+		guard.release()
 		cancel(nil)
 	}
 }
@@ -94,6 +96,7 @@ func (h *heldRun) watchWith(ctx context.Context, look func(*watcher, context.Con
 type watcher struct {
 	c        *heldRun
 	cancel   context.CancelCauseFunc
+	guard    *guardedRun
 	flushed  time.Time
 	recovers bool // the run is being recovered: the switch in the store does not stop that either
 }
@@ -125,6 +128,7 @@ func (w *watcher) holdLease(ctx context.Context) string {
 	case err != nil && w.c.Store.Left() <= w.c.Store.Lease()/leaveBefore:
 		w.cancel(&awayError{w.c.Store.Age(), err})
 	}
+	w.guard.look(w.c.Engine.Store.Waiting(err))
 	if w.c.Now().Sub(w.flushed) > flushGap && err == nil {
 		w.flushed = w.c.Now()
 		if err := w.c.saveEvents(ctx); errors.Is(err, loop.ErrLeaseLost) || errors.Is(err, loop.ErrStoreGone) {
@@ -139,7 +143,7 @@ func (w *watcher) holdLease(ctx context.Context) string {
 // reach the store for a long time and extends the lease when it does.
 func (w *watcher) readAsked(ctx context.Context) (why string, err error) {
 	run := w.c.id.ID
-	if w.c.Store.Age() >= w.c.Store.Lease()/3 {
+	if w.c.Store.Age() >= w.c.Store.Lease()/3 || w.guard.overdue() {
 		tried, err := w.c.Store.TryUpdate(ctx, func(tx *store.Tx) (err error) {
 			why, err = tx.Extend(ctx, run, w.c.id.Fence)
 			return err

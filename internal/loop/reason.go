@@ -62,6 +62,7 @@ const (
 	ReasonHolderDied      Reason = "holder_died"
 	ReasonNodeLost        Reason = "node_lost"       // its node does not answer; another one ended it
 	ReasonTakenOver       Reason = "taken_over"      // from a process that did not extend its lease and may still live
+	ReasonStoodStill      Reason = "stood_still"     // pawl was stopped, or the machine, for longer than its lease lasts
 	ReasonStoreAway       Reason = "store_away"      // the store did not answer for so long that the lease could have lapsed
 	ReasonMemory          Reason = "memory_unusable" // the protocol could not open its files
 	ReasonInternal        Reason = "internal_error"
@@ -131,6 +132,7 @@ var sentences = map[Reason]string{
 	ReasonHolderDied:      "its process died",
 	ReasonNodeLost:        "its node does not answer",
 	ReasonTakenOver:       "another process took it over",
+	ReasonStoodStill:      "pawl stood still for longer than its lease lasts",
 	ReasonStoreAway:       "the store did not answer",
 	ReasonMemory:          "the loop's memory cannot be used",
 	ReasonInternal:        "an error of pawl or of the machine",

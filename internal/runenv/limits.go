@@ -15,11 +15,16 @@ const (
 	mostFile      = 16 << 30
 )
 
-// limited starts programs within limits, whatever confines them.
-type limited struct{ proc.Runner }
+// limited starts programs within limits and under guard, whatever confines them.
+type limited struct {
+	proc.Runner
+	guard *proc.Guard
+}
 
 // Run starts s.
 func (l limited) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
+	l.guard.Prepare(s.Tag) // Its process starts while the sandbox is made.
+	s.Guard = l.guard
 	s.Limits = proc.Limits{Processes: mostProcesses, Memory: proc.MachineMemory() / 4 * 3, Output: mostOutput, FileBytes: mostFile}
 	return l.Runner.Run(ctx, s)
 }

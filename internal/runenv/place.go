@@ -57,7 +57,7 @@ func (s Env) Place(ctx context.Context, k *Copy, u Use) (Place, error) {
 		if len(k.path) > 0 {
 			exec = prefixed{exec, k.path}
 		}
-		return Place{limited{exec}, k.Dir, k.Dir, func() {}, k.From}, nil
+		return Place{limited{exec, s.Guard}, k.Dir, k.Dir, func() {}, k.From}, nil
 	}
 	tools, err := s.Toolset(ctx)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s Env) Place(ctx context.Context, k *Copy, u Use) (Place, error) {
 		}
 		box.Binds = append(box.Binds, binds...)
 	}
-	p.Runner = limited{confined{box, env}}
+	p.Runner = limited{confined{box, env}, s.Guard}
 	return p, nil
 }
 

@@ -22,11 +22,12 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// Host is what all run environments of this process share. All but Egress and GatesOf is required.
+// Host is what all run environments of this process share. All but Guard, Egress and GatesOf is required.
 type Host struct {
 	Home    string   // folder for trees, layers, caches and run files
 	Environ []string // of this process; what a definition allows is taken from it
 	Exec    proc.Runner
+	Guard   *proc.Guard // of the programs of runs; may be nil
 	Now     func() time.Time
 	Log     *slog.Logger
 	Egress  func(*meter.Egress)          // may change a proxy before it serves; may be nil
