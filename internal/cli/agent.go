@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -75,7 +76,7 @@ func newAgentSetCommand(a *app) *cobra.Command {
 }
 
 // agentFlags are those that set something of an agent.
-var agentFlags = []string{"driver", "agent-command", "model", "provider", "base-url", "auth", "role", "board", "skill"}
+var agentFlags = []string{"driver", "agent-command", "model", "provider", "base-url", "auth", "role", "board", "skill", "max-runs", "account-max-runs"}
 
 // addChangeFlags adds the flags of what an agent has. The returned function says
 // which of them were given.
@@ -95,9 +96,17 @@ func addChangeFlags(cmd *cobra.Command) func() roster.Change {
 	base, auth := given("base-url", "`address` of the model's API"), given("auth", "inject (a key, metered) or lend (a login); empty: whichever there is")
 	role, board := given("role", "what it is there for"), given("board", "`board` that it takes tasks from")
 	skills := f.StringArray("skill", nil, "what it is good at; may be repeated")
+	runs := f.Int64("max-runs", 0, "how many runs it may act in at once, of all loops and nodes; 0: any `number`")
+	accountRuns := f.Int64("account-max-runs", 0, "it does not act while so many runs act with its account; 0: any `number`")
 	return func() roster.Change {
 		c := roster.Change{
 			Driver: driver(), Command: command(), Model: model(), Provider: provider(), BaseURL: base(), Auth: auth(), Role: role(), Board: board(),
+		}
+		if f.Changed("max-runs") {
+			c.MaxRuns = runs
+		}
+		if f.Changed("account-max-runs") {
+			c.AccountMaxRuns = accountRuns
 		}
 		if f.Changed("skill") {
 			c.Skills = slices.DeleteFunc(slices.Clone(*skills), func(s string) bool { return s == "" })
@@ -162,6 +171,15 @@ func printAgent(p *output.Printer, e roster.Entry) error {
 	p.Field("  ", "role", e.Role)
 	p.Field("  ", "board", e.Board)
 	p.Field("  ", "skills", strings.Join(e.Skills, ", "))
+	if e.MaxRuns > 0 {
+		p.Field("  ", "runs", fmt.Sprintf("at most %d at once", e.MaxRuns))
+	}
+	if e.AccountMaxRuns > 0 {
+		p.Field("  ", "account", fmt.Sprintf("at most %d runs at once with it", e.AccountMaxRuns))
+	}
+	for _, s := range e.Seats {
+		p.Field("  ", "acts in", output.CleanLine(s.String()))
+	}
 	if !e.Updated.IsZero() {
 		p.Field("  ", "updated", p.Ago(&e.Updated))
 	}

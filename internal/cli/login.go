@@ -12,10 +12,11 @@ import (
 
 func newAgentLoginCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "login", Short: "List and exchange the logins that are kept", Args: exactArgs(0),
+		Use: "login", Short: "List the logins that runs have or that are kept, and exchange these", Args: exactArgs(0),
 		Long: `A login that is lent to a run may come back as another one. The file of its program gets it only after a run that
 was not refused, in which the host that renews the login was seen answering, and only if no other account is
-named. Else it is kept beside that file, and so is every login that was replaced.`,
+named. Else it is kept beside that file, and so is every login that was replaced. One run has a login at a time, on
+all nodes that share a store: the list says which.`,
 		Example: "  pawl agent login list\n  pawl agent login swap claude",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -25,10 +26,10 @@ named. Else it is kept beside that file, and so is every login that was replaced
 
 func newLoginListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the logins that are kept, never what is in them", Args: exactArgs(0), Aliases: []string{"ls"},
+		Use: "list", Short: "List the logins that runs have or that are kept, never what is in them", Args: exactArgs(0), Aliases: []string{"ls"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withLogins(cmd.Context(), true, func(l roster.Logins) error {
-				all, err := l.List()
+				all, err := l.List(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -38,10 +39,10 @@ func newLoginListCommand(a *app) *cobra.Command {
 	}
 }
 
-func printLogins(p *output.Printer, all []roster.KeptLogin) error {
-	return output.List[roster.KeptLogin]{
-		Schema: "pawl.logins/v1", Heading: []string{"ID", "AGENT", "FILE", "KEPT", "WHY"},
-		Cells: func(k roster.KeptLogin) []string {
+func printLogins(p *output.Printer, all []roster.Login) error {
+	return output.List[roster.Login]{
+		Schema: "pawl.logins/v1", Heading: []string{"ID", "AGENT", "FILE", "SINCE", "WHY"},
+		Cells: func(k roster.Login) []string {
 			return []string{output.CleanLine(k.ID), output.CleanLine(k.Agent), output.CleanLine(k.From), p.Ago(&k.At), output.CleanLine(k.Why)}
 		},
 	}.Print(p, all)

@@ -49,7 +49,7 @@ func tables(t *testing.T) map[string]func(p *output.Printer) error {
 		{Ref: "refs/pawl/snapshots/" + longName + "/7", Loop: longName, N: 7, When: at, Files: 1234567, Bytes: 1 << 50, Waits: longPhrase},
 		{Loop: "x", N: 8, When: at, Dir: longPath},
 	}
-	logins := []roster.KeptLogin{{ID: "lg_06h0iqrr3vg8k6usjnpi7vrh00", Agent: "claude", From: longPath, At: at, Why: longPhrase}}
+	logins := []roster.Login{{KeptLogin: roster.KeptLogin{ID: "lg_06h0iqrr3vg8k6usjnpi7vrh00", Agent: "claude", From: longPath, At: at, Why: longPhrase}}}
 	agents := []loop.Agent{{Handle: longName, Driver: "command", Model: "claude-a-model-with-a-long-name", Role: longPhrase, Board: longName, ID: "ag_06h0iqrr3vg8k6usjnpi7vrh00"}}
 	return map[string]func(p *output.Printer) error{
 		"ls":           func(p *output.Printer) error { return printLoops(p, "/", listed) },

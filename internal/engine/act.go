@@ -59,6 +59,10 @@ func (c *cycle) runIteration(ctx context.Context, d plan.Decision) (*ending, err
 	if budget.IsUnpaid(err) {
 		return &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: err.Error()}, nil
 	}
+	if taken, ok := errors.AsType[*loop.SeatError](err); ok {
+		c.run.Agent = taken.Wish.Agent
+		return &ending{outcome: loop.OutcomeBlocked, reason: taken.Reason, detail: taken.Error()}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -142,13 +146,16 @@ func (a *agentSide) takeTurn(ctx context.Context, step loop.Step, prompt string)
 	if err := s.WritePrompt(n, prompt); err != nil {
 		return res, err
 	}
+	if lost, err := a.login.checkSeat(ctx); err != nil || lost != nil {
+		return deref(lost), err
+	}
 	turnEnv, err := a.openTurnEnv(ctx)
 	if missing, ok := errors.AsType[*loop.Fault](err); ok {
 		res.Result = turn.RefusedResult(loop.FailureAuth, missing)
 		return res, nil
 	}
 	if held, ok := errors.AsType[*loop.HeldError](err); ok {
-		res.Result = turn.RefusedResult(loop.FailureHeld, &loop.Fault{What: held.Error(), Fix: "run it again when that run has ended, or set a key and auth: inject"})
+		res.Result = turn.RefusedResult(loop.FailureHeld, &loop.Fault{What: held.Error()})
 		return res, nil
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/budget"
@@ -83,6 +84,7 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 	saved := func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
 		return tx.Save(ctx, c.run, loop.PhaseDecide)
 	}
+	seat := c.login.takeSeat()
 	err = c.commitBy(ctx, loop.PhaseDecide, saved,
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) },
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) },
@@ -91,9 +93,13 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 			if len(c.its) > 1 {
 				return nil // The first decision reserved what the run needs.
 			}
+			if err := seat(ctx, rt); err != nil {
+				return err
+			}
 			return c.money.ledger().Reserve(ctx, rt)
 		})
-	if budget.IsShort(err) { // The iteration cannot be paid for, and nothing of it was written.
+	_, taken := errors.AsType[*loop.SeatError](err)
+	if taken || budget.IsShort(err) { // The iteration cannot begin, and nothing of it was written.
 		had := d.Choice.Step
 		c.its, c.steps[had.Key] = c.its[:len(c.its)-1], had
 		if had.Kind != loop.StepReply {

@@ -351,11 +351,11 @@ func (c *cycle) endingOfError(ctx context.Context, err error) (ending, error) {
 	return end, nil
 }
 
-func deref(end *ending) ending {
-	if end == nil {
-		return ending{}
+func deref[T any](v *T) (zero T) {
+	if v == nil {
+		return zero
 	}
-	return *end
+	return *v
 }
 
 // runDir holds the prompt and the report of a run while it lives.

@@ -49,7 +49,7 @@ func (a *agentSide) readHolds(ctx context.Context, r *store.Reader) error {
 			a.hold = &h
 		}
 	}
-	return nil
+	return a.readSeats(ctx, r)
 }
 
 // tryAgain decides after a turn whether another one is to be taken at once, and
@@ -86,7 +86,7 @@ func (a *agentSide) tryAgain(ctx context.Context, try int, res turnResult) bool 
 func (a *agentSide) settleHolds(res turnResult, r plan.RetryDecision) {
 	f := res.Failure
 	switch {
-	case res.cut != nil, f != nil && (f.Class == loop.FailureHeld || f.Class == loop.FailureDenied || f.Class == loop.ReasonBudget):
+	case res.cut != nil, f != nil && (f.Class.IsSeat() || f.Class == loop.FailureDenied || f.Class == loop.ReasonBudget):
 		return // Neither the account nor the program has to do with it.
 	case f == nil:
 		a.forgetErrors()

@@ -5,19 +5,23 @@ import "time"
 // Agent is an entry of the roster: who acts. The name of every driver is an entry
 // too, with only that driver.
 type Agent struct {
-	ID       string    `json:"id,omitempty"` // empty for a driver's own entry
-	Handle   string    `json:"handle"`       // without the @
-	Role     string    `json:"role,omitempty"`
-	Board    string    `json:"board,omitempty"`
-	Skills   []string  `json:"skills,omitempty"`
-	Driver   string    `json:"driver"`
-	Command  string    `json:"agent_command,omitempty"` // run by the shell
-	Model    string    `json:"model,omitempty"`
-	Provider string    `json:"provider,omitempty"`
-	BaseURL  string    `json:"base_url,omitempty"`
-	Auth     Auth      `json:"auth,omitempty"`
-	Created  time.Time `json:"created,omitzero"`
-	Updated  time.Time `json:"updated,omitzero"`
+	ID       string   `json:"id,omitempty"` // empty for a driver's own entry
+	Handle   string   `json:"handle"`       // without the @
+	Role     string   `json:"role,omitempty"`
+	Board    string   `json:"board,omitempty"`
+	Skills   []string `json:"skills,omitempty"`
+	Driver   string   `json:"driver"`
+	Command  string   `json:"agent_command,omitempty"` // run by the shell
+	Model    string   `json:"model,omitempty"`
+	Provider string   `json:"provider,omitempty"`
+	BaseURL  string   `json:"base_url,omitempty"`
+	Auth     Auth     `json:"auth,omitempty"`
+
+	MaxRuns        int64 `json:"max_runs,omitempty"`         // at once, of all loops and nodes; 0: any number
+	AccountMaxRuns int64 `json:"account_max_runs,omitempty"` // at once with its account, whoever acts; 0: any number
+
+	Created time.Time `json:"created,omitzero"`
+	Updated time.Time `json:"updated,omitzero"`
 }
 
 // Auth is how an agent gets at its model.

@@ -59,6 +59,12 @@ type Failure struct {
 // about the work. A step that ends for such a reason does not count as failed and is
 // open again.
 func (r Reason) IsExternal() bool {
-	outside := []Reason{FailureRateLimit, FailureQuota, FailureAuth, FailureHeld, FailureServer, FailureRequest, ReasonBudget}
-	return slices.Contains(outside, r)
+	outside := []Reason{FailureRateLimit, FailureQuota, FailureAuth, FailureServer, FailureRequest, ReasonBudget}
+	return slices.Contains(outside, r) || r.IsSeat()
+}
+
+// IsSeat reports whether r means that other runs have what the run wanted to act
+// with: it may act as soon as one of them has ended.
+func (r Reason) IsSeat() bool {
+	return r == FailureHeld || r == ReasonAgentBusy || r == ReasonAccountBusy
 }

@@ -28,6 +28,8 @@ const (
 	ReasonBudgetTokens  Reason = "budget_tokens"   // output tokens of the run are used up
 	ReasonBudget        Reason = "budget"          // a window has nothing left to reserve
 	ReasonCoolOff       Reason = "cool_off"        // the agent's program failed several times in a row
+	ReasonAgentBusy     Reason = "agent_busy"      // the agent has as many live runs as it may have
+	ReasonAccountBusy   Reason = "account_busy"    // so has the account that it acts with
 	ReasonGiveUp        Reason = "same_gate_fails" // give_up_after: same gate, same tree
 )
 
@@ -102,6 +104,8 @@ var sentences = map[Reason]string{
 	ReasonBudgetTokens:    "the tokens of the run are used up",
 	ReasonBudget:          "the budget is used up",
 	ReasonCoolOff:         "the agent failed several times in a row",
+	ReasonAgentBusy:       "the agent has as many runs at once as it may",
+	ReasonAccountBusy:     "the account has as many runs at once as it may",
 	ReasonGiveUp:          "the same gate failed in the same way too often",
 	ReasonGatesPass:       "all gates pass",
 	ReasonNoGate:          "there is no gate",

@@ -173,6 +173,9 @@ func HoldActive(h loop.Hold, now time.Time) bool {
 
 // HoldWords says what keeps a loop from acting, and until when.
 func HoldWords(h loop.Hold) string {
+	if h.Reason.IsSeat() {
+		return h.Detail // Until one of those who are named has ended.
+	}
 	if h.Until.IsZero() {
 		return "until somebody resumes it: " + h.Detail
 	}

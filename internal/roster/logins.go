@@ -2,25 +2,61 @@ package roster
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Logins are the logins that pawl keeps beside those in the files of the user's
-// programs.
+// Logins are the logins that runs have, and those that pawl keeps beside the files of
+// the user's programs.
 type Logins struct {
 	Store  *store.Store
 	Lender credential.Lender
 }
 
-// KeptLogin is a login that is in no program's file, schema pawl.logins/v1 as a
-// listing. It never has what the login holds.
+// KeptLogin is a login that is in no program's file. It never has what the login
+// holds.
 type KeptLogin = credential.KeptLogin
 
-// List lists the logins that are kept, the newest first.
-func (l Logins) List() ([]KeptLogin, error) { return l.Lender.ListKept() }
+// Login is one login of a listing, schema pawl.logins/v1: one that a live run has, on
+// whichever node, or one that is kept here.
+type Login struct {
+	KeptLogin
+
+	Seat *loop.Seat `json:"seat,omitempty"` // of the run that has it; its id is that of the account
+}
+
+// List lists the logins that runs have, the one that was lent first, and then those
+// that are kept, the newest first.
+func (l Logins) List(ctx context.Context) ([]Login, error) {
+	var all []Login
+	if l.Store != nil {
+		var seats []loop.Seat
+		err := l.Store.View(ctx, func(r *store.Reader) (err error) {
+			seats, err = r.Seats(ctx)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range seats {
+			if s.Login == "" {
+				continue
+			}
+			driver, _, _ := strings.Cut(s.Account, ":")
+			why := fmt.Sprintf("lent to %s, %s", s, s.Holder)
+			all = append(all, Login{KeptLogin{ID: s.Account, Agent: driver, From: s.Login, Run: s.RunID, Why: why, At: s.Since}, &s})
+		}
+	}
+	kept, err := l.Lender.ListKept()
+	for _, k := range kept {
+		all = append(all, Login{KeptLogin: k})
+	}
+	return all, err
+}
 
 // Find returns the newest login that is kept of a driver, or the one with an id. An
 // unknown name is a *loop.Fault.

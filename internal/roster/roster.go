@@ -33,13 +33,16 @@ type Roster struct {
 type Entry struct {
 	Schema string `json:"schema"`
 	loop.Agent
+
+	Seats []loop.Seat `json:"seats,omitempty"` // of its live runs
 }
 
-func entryOf(a loop.Agent) Entry { return Entry{"pawl.agent/v1", a} }
+func entryOf(a loop.Agent) Entry { return Entry{Schema: "pawl.agent/v1", Agent: a} }
 
 // Change is what is set of an entry. A nil field is left as it is.
 type Change struct {
 	Driver, Command, Model, Provider, BaseURL, Auth, Role, Board *string
+	MaxRuns, AccountMaxRuns                                      *int64 // 0: any number
 
 	Skills []string // nil: as they are; empty: none
 }
@@ -107,10 +110,19 @@ func (r Roster) Find(ctx context.Context, handle string) (loop.Agent, error) {
 	return a, err
 }
 
-// Show is Find for surfaces.
+// Show is Find for surfaces, with the runs in which the agent acts now.
 func (r Roster) Show(ctx context.Context, handle string) (Entry, error) {
 	a, err := r.Find(ctx, handle)
-	return entryOf(a), err
+	e := entryOf(a)
+	if err != nil || r.Store == nil {
+		return e, err
+	}
+	err = r.view(ctx, func(rd *store.Reader) error {
+		seats, err := rd.Seats(ctx)
+		e.Seats = slices.DeleteFunc(seats, func(s loop.Seat) bool { return s.Agent != a.Handle })
+		return err
+	})
+	return e, err
 }
 
 // List returns the entries that people made by handle, and then those of the
@@ -161,6 +173,12 @@ func (c Change) apply(a *loop.Agent) {
 	if c.Auth != nil {
 		a.Auth = loop.Auth(strings.TrimSpace(*c.Auth))
 	}
+	if c.MaxRuns != nil {
+		a.MaxRuns = *c.MaxRuns
+	}
+	if c.AccountMaxRuns != nil {
+		a.AccountMaxRuns = *c.AccountMaxRuns
+	}
 	if c.Skills != nil {
 		a.Skills = slices.Compact(slices.Sorted(slices.Values(c.Skills)))
 	}
@@ -208,6 +226,14 @@ func (r Roster) checkEntry(a loop.Agent) error {
 		return fault(fmt.Sprintf("there is no driver %q", a.Driver), "write one of "+r.driverNames())
 	case a.Command == "" && (a.Driver == "command" || a.Driver == "acp"):
 		return fault("the driver "+a.Driver+" has no program of its own", "write --agent-command with the command line that starts it")
+	}
+	for _, f := range []struct {
+		name string
+		most int64
+	}{{"max-runs", a.MaxRuns}, {"account-max-runs", a.AccountMaxRuns}} {
+		if f.most < 0 {
+			return fault(fmt.Sprintf("its %s is %d", f.name, f.most), "write how many runs may act at once, or 0 for any number")
+		}
 	}
 	for _, f := range []struct{ name, text string }{
 		{"model", a.Model}, {"provider", a.Provider}, {"role", a.Role}, {"board", a.Board}, {"agent-command", a.Command}, {"skill", strings.Join(a.Skills, ",")},

@@ -159,6 +159,12 @@ func Next(v View) loop.Advice {
 		return loop.Advise("{1} says how each agent signs in; {2} once that is right", loop.PawlCommand("agent drivers"), loop.PawlCommand("resume", v.Loop))
 	case v.Reason == loop.FailureRateLimit, v.Reason == loop.ReasonCoolOff:
 		return loop.Advise("it rests; {1} says until when, {2} lets it try at once", loop.PawlCommand("show", v.Loop), loop.PawlCommand("resume", v.Loop))
+	case v.Reason == loop.FailureHeld:
+		return loop.Advise("{1} when that run has ended; with a key and auth: inject, any number of runs act at once", again)
+	case v.Reason == loop.ReasonAgentBusy, v.Reason == loop.ReasonAccountBusy:
+		flag := map[loop.Reason]string{loop.ReasonAgentBusy: "max-runs", loop.ReasonAccountBusy: "account-max-runs"}[v.Reason]
+		more := loop.PawlCommand("agent set", "@"+strings.TrimPrefix(v.Agent, "@")).WithFlag(flag, "N").WithBlanks("N")
+		return loop.Advise("{1} when one of them has ended, or let more act at once: {2}", again, more)
 	case v.Reason == loop.ReasonAgentEscalated && v.Snapshot == "", v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonStepEscalated:
 		return loop.Advise("decide what the reason asks; then {1}", decided("what you decided"))
 	case v.Reason == loop.ReasonUnfilled:
