@@ -74,7 +74,7 @@ func TestTheRulesSeeWhatBreaksThem(t *testing.T) {
 		"a package that nobody planned":     {"util/util.go", "", "package util is not in the table: add a row"},
 		"a leaf of a package that has none": {"gate/extra/x.go", "", "package gate/extra is not in the table"},
 		"an import upwards":                 {"plan/x.go", "import _ " + here + `engine"`, "plan (level 1) imports engine (level 4): imports point to a lower level only"},
-		"an import on the same level":       {"plan/x.go", "import _ " + here + `policy"`, "plan (level 1) imports policy (level 1)"},
+		"an import on the same level":       {"judging/x.go", "import _ " + here + `policy"`, "judging (level 1) imports policy (level 1)"},
 		"a parent that imports its leaf":    {"agent/x.go", "import _ " + here + `agent/claude"`, "agent (level 2) imports agent/claude (level 2)"},
 		"two leaves":                        {"agent/claude/x.go", "import _ " + here + `agent/codex"`, "imports agent/codex"},
 		"two protocols":                     {"protocol/spine/x.go", "import _ " + here + `protocol/board"`, "imports protocol/board (level 5)"},

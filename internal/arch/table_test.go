@@ -66,7 +66,7 @@ var table = []row{
 	{level: 0, name: "test/sample", what: "how much of what a test can try it does try", tests: true},
 	{level: 0, name: "test/fakemodel", what: "a scripted model in the shapes of four APIs", tests: true},
 
-	{level: 1, name: "plan", what: "snapshot + now → decision with reasons", pure: true},
+	{level: 1, name: "plan", what: "snapshot + now → decision with reasons", may: []string{"policy"}, pure: true},
 	{level: 1, name: "judging", what: "the files that decide what a gate says", pure: true},
 	{level: 1, name: "policy", what: "allow/deny/ask with the rule", pure: true},
 	{level: 1, name: "schedule", what: "next fire time", pure: true},

@@ -154,6 +154,8 @@ func (c *converter) convertLimits() {
 	c.def.MaxDisk = parseOptional(c, "max_disk", parseSize)
 	c.def.GiveUpAfter = c.readCount("give_up_after")
 	c.def.RetryBlockedAfter = c.readCount("retry_blocked_after")
+	c.def.Priority = c.readCount("priority")
+	c.def.DeferBound = c.readCount("defer_bound")
 	c.def.OnBlocked = c.oneOf("on_blocked", blockedPolicies)
 	c.def.OnFailure = c.oneOf("on_failure", failurePolicies)
 }

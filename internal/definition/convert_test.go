@@ -58,7 +58,7 @@ func TestCompleteDefinitionsConvertWithoutFindings(t *testing.T) {
 	own := wantB
 	own.Agent, own.AgentCommand, own.Model, own.Protocol = "fixer", "./agent.sh --fast", "m1", "spine"
 	own.Sense, own.Base, own.Protect, own.Env = "git status -s", "main", []string{"docs/**", "**/*.sql"}, []string{"CI", "GOFLAGS"}
-	own.MaxIterations, own.MaxItems, own.GiveUpAfter, own.RetryBlockedAfter = 5, 2, 4, 6
+	own.MaxIterations, own.MaxItems, own.GiveUpAfter, own.RetryBlockedAfter, own.Priority, own.DeferBound = 5, 2, 4, 6, 60, 2
 	own.MaxStepTimeout, own.MaxWallClock = 90*time.Second, 36*time.Hour
 	own.OnBlocked, own.OnFailure, own.Sandbox = "escalate", "retry_once", "landlock"
 	for name, c := range map[string]struct {
@@ -81,6 +81,8 @@ max_iterations: 5
 max_items: 2
 give_up_after: 4
 retry_blocked_after: 6
+priority: 60
+defer_bound: 2
 max_step_timeout: 90s
 max_wall_clock: 1d12h
 on_blocked: escalate
@@ -270,7 +272,7 @@ func TestARepeatedKeyIsAnErrorUnlessItSaysTheSame(t *testing.T) {
 func TestKeysThatAreNotHonouredAreNeverIgnored(t *testing.T) {
 	refused := strings.Fields("invariants reviewer stop_lines include_dirty " +
 		"commit_state human_gate")
-	mentioned := strings.Fields("priority timezone catch_up jitter on reviewer_agent reviewer_model")
+	mentioned := strings.Fields("timezone catch_up jitter on reviewer_agent reviewer_model")
 	if len(refused)+len(mentioned) != len(NotYet) {
 		t.Errorf("%d keys are tested, NotYet has %d", len(refused)+len(mentioned), len(NotYet))
 	}

@@ -60,12 +60,6 @@ var laterFields = []Field{
 		Example: "true",
 	},
 	{
-		Name: "priority", Kind: KindCount, Absent: "the pattern's", NotYet: NoEffect,
-		Meaning: "Which loop goes first where scopes overlap; higher is sooner.",
-		More:    "The lower one defers to its next tick. It neither queues nor waits.",
-		Example: "10",
-	},
-	{
 		Name: "timezone", Kind: KindText, Default: "UTC", NotYet: NoEffect,
 		Meaning: "The zone in which a cron cadence is read.",
 		More:    "A name of the time zone database. Intervals do not depend on it.",

@@ -246,6 +246,20 @@ var ownFields = []Field{
 		Example: "2",
 	},
 	{
+		Name: "priority", Kind: KindCount, Absent: "the pattern's",
+		Meaning: "Which loop goes first where scopes overlap; higher is sooner.",
+		More: "Loops of one repository whose scopes overlap never run at once. One that fires while another of the same or a higher priority " +
+			"is at work or due ends quiet, with deferred_to, and comes again at its next tick; one of a higher priority waits. ci-watch has 50, pr-watch 40, dep-bump 30, " +
+			"changelog-gen and merge-hygiene 20, daily-scan 10, every other pattern 25. A loop that may change nothing (L1) excludes none.",
+		Example: "60",
+	},
+	{
+		Name: "defer_bound", Kind: KindCount, Default: "5",
+		Meaning: "After how many deferrals in a row the loop goes first.",
+		More:    "Then its next run waits until what is at work has ended, and all others defer to it. It keeps a loop of low priority from starving.",
+		Example: "2",
+	},
+	{
 		Name: "sandbox", Kind: KindEnum, Values: []string{"full", "landlock", "seatbelt", "external", "none"}, Default: "full",
 		Meaning: "What must confine the agent, the gates, sense and setup.",
 		More: "full gives them a root, users, processes and a network of their own, in which nothing exists but the tree, the " +

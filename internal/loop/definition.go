@@ -59,6 +59,10 @@ type Definition struct {
 	OnFailure         string `json:"on_failure,omitempty"`
 	RetryBlockedAfter int    `json:"retry_blocked_after,omitempty"` // runs of the loop
 
+	Priority   int    `json:"priority,omitempty"`    // among loops that may touch the same; the higher one goes first; 0: the pattern's
+	DeferBound int    `json:"defer_bound,omitempty"` // after so many deferrals in a row the loop goes first; 0: DefaultDeferBound, also after WithDefaults
+	Group      string `json:"group,omitempty"`       // loops of one group do not exclude each other; set by protocols whose loops share their work
+
 	Sandbox string   `json:"sandbox,omitempty"`
 	History string   `json:"history,omitempty"` // commits that agent and gates may read; empty: the base and all before it
 	Env     []string `json:"env,omitempty"`     // names of variables that agent and gates may see
@@ -91,6 +95,7 @@ const (
 	DefaultRetryBlockedAfter = 3
 	DefaultMaxItems          = 1
 	DefaultMaxDisk           = 8 << 30
+	DefaultDeferBound        = 5
 )
 
 // DiskLimit returns how many bytes of disk the files of one run may use.
@@ -113,6 +118,9 @@ func (d Definition) WithDefaults() Definition {
 	d.MaxWallClock = orDefault(d.MaxWallClock, DefaultWallClock)
 	if d.MaxDisk == DefaultMaxDisk {
 		d.MaxDisk = 0 // Definitions from before the key keep their digest.
+	}
+	if d.DeferBound == DefaultDeferBound {
+		d.DeferBound = 0 // The same.
 	}
 	d.GiveUpAfter = orDefault(d.GiveUpAfter, DefaultGiveUpAfter)
 	d.RetryBlockedAfter = orDefault(d.RetryBlockedAfter, DefaultRetryBlockedAfter)

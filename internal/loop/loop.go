@@ -30,6 +30,7 @@ type Loop struct {
 	Forgotten   bool      `json:"forgotten"`  // it is not listed before it runs again
 	LastN       int64     `json:"last_n"`     // number of the newest run, 0 before the first
 	Created     time.Time `json:"created"`
+	Deferrals   int       `json:"deferrals,omitempty"` // runs in a row that gave way to another loop
 
 	Registered Registration `json:"registered"`
 }

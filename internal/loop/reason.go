@@ -77,6 +77,16 @@ const (
 	ReasonNoChange        Reason = "no_change"       // the report declared that nothing had to change
 )
 
+// Reasons of arbitration among runs that may touch the same.
+const (
+	ReasonLockFree    Reason = "lock_free"    // nothing is in the way
+	ReasonLockNone    Reason = "lock_none"    // a run that may change nothing takes no lock
+	ReasonLockHigher  Reason = "lock_higher"  // a live run has the lock, and the one that asks does not rank above it
+	ReasonLockHeld    Reason = "lock_held"    // a live run has the lock; whoever asks goes next
+	ReasonLockDue     Reason = "lock_due"     // a run that ranks above is due
+	ReasonLockOverdue Reason = "lock_overdue" // a run that has waited or deferred too often is due
+)
+
 // FixMark precedes, in a detail, the command line that is the fix.
 const FixMark = "; fetch them in the checkout: "
 
@@ -147,6 +157,12 @@ var sentences = map[Reason]string{
 	ReasonGitConfig:       "the git configuration changed",
 	ReasonSecret:          "the change holds a secret",
 	ReasonNoChange:        "nothing had to change",
+	ReasonLockFree:        "nothing is in the way",
+	ReasonLockNone:        "it may change nothing, so it takes no lock",
+	ReasonLockHigher:      "a run of the same or a higher priority is at work",
+	ReasonLockHeld:        "a run that may touch the same is at work",
+	ReasonLockDue:         "a run of higher priority is due",
+	ReasonLockOverdue:     "a run that has deferred or waited long enough goes first",
 	FailureRateLimit:      "the account may not call the model now",
 	FailureQuota:          "the account is used up",
 	FailureAuth:           "the key or login is missing or refused",

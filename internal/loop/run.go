@@ -46,6 +46,8 @@ type Run struct {
 	Fence      int64     `json:"fence"`
 	LeaseUntil time.Time `json:"lease_until,omitzero"`
 	Cancel     string    `json:"cancel,omitempty"` // who asked the holder to stop, and why
+	Lock       Lock      `json:"-"`                // that it is fired with; not read back with the run
+	DeferredTo Deferral  `json:"deferred_to,omitzero"`
 	Created    time.Time `json:"created"`
 	Started    time.Time `json:"started,omitzero"`
 	Ended      time.Time `json:"ended,omitzero"`

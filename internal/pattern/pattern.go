@@ -27,6 +27,7 @@ type Pattern struct {
 	Sense      string // what looks for work at L2 and above; empty: nothing
 	Budget     int64  // output tokens of one run
 	Tokens     Tokens // what one run usually uses
+	Priority   int    // among loops of one repository that may touch the same; the higher one goes first
 }
 
 // Tokens is what one run of a loop uses. Input and Output are of one agent;

@@ -13,14 +13,14 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-const loopColumns = `id, workspace_id, name, protocol, definition, paused, forgotten, last_n, created_ms, source, good, broken, due_ms`
+const loopColumns = `id, workspace_id, name, protocol, definition, paused, forgotten, last_n, created_ms, deferrals, source, good, broken, due_ms`
 
 func scanLoop(row interface{ Scan(...any) error }) (loop.Loop, error) {
 	var l loop.Loop
 	var created, due int64
 	reg := &l.Registered
 	err := row.Scan(
-		&l.ID, &l.WorkspaceID, &l.Name, &l.Protocol, &l.Definition, &l.Paused, &l.Forgotten, &l.LastN, &created,
+		&l.ID, &l.WorkspaceID, &l.Name, &l.Protocol, &l.Definition, &l.Paused, &l.Forgotten, &l.LastN, &created, &l.Deferrals,
 		&reg.Source, &reg.Good, &reg.Broken, &due,
 	)
 	l.Created, reg.Due = fromMillis(created), fromMillis(due)

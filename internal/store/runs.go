@@ -15,16 +15,16 @@ import (
 
 const runColumns = `id, loop_id, n, seq, run_key, trigger_name, event, planned_ms, fired_by, request, state, phase, outcome, reason, detail, summary, subject, definition,
 overrides, base_commit, base_tree, branch, commit_hash, snapshot, approval, sandbox, readiness, agent, auth, usage, cost, total_us,
-agent_us, gates_us, holder, node_id, owed, fence, lease_until_ms, cancel, created_ms, started_ms, ended_ms`
+agent_us, gates_us, holder, node_id, owed, fence, lease_until_ms, cancel, created_ms, started_ms, ended_ms, deferred_to`
 
 func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 	var r loop.Run
-	var overrides, usage, cost, holder, by string
+	var overrides, usage, cost, holder, by, deferred string
 	var total, agent, gates, lease, created, started, ended int64
 	var planned sql.NullInt64
 	err := row.Scan(&r.ID, &r.LoopID, &r.N, &r.Seq, &r.Key, &r.Trigger, &r.Event, &planned, &by, &r.Request, &r.State, &r.Phase, &r.Outcome, &r.Reason, &r.Detail, &r.Summary,
 		&r.Subject, &r.Definition, &overrides, &r.BaseCommit, &r.BaseTree, &r.Branch, &r.Commit, &r.Snapshot, &r.Approval, &r.Sandbox,
-		&r.Readiness, &r.Agent, &r.Auth, &usage, &cost, &total, &agent, &gates, &holder, &r.Node, &r.Owed, &r.Fence, &lease, &r.Cancel, &created, &started, &ended)
+		&r.Readiness, &r.Agent, &r.Auth, &usage, &cost, &total, &agent, &gates, &holder, &r.Node, &r.Owed, &r.Fence, &lease, &r.Cancel, &created, &started, &ended, &deferred)
 	if err != nil {
 		return r, err
 	}
@@ -35,14 +35,17 @@ func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 	if holder != "" {
 		err = errors.Join(err, decode("holder", holder, &r.Holder))
 	}
+	if deferred != "" {
+		err = errors.Join(err, decode("deferral", deferred, &r.DeferredTo))
+	}
 	return r, err
 }
 
 const insertRun = `
 INSERT INTO runs (id, loop_id, n, run_key, trigger_name, request, state, phase, definition, overrides, sandbox, approval, created_ms,
-                  holder, fence, lease_until_ms, started_ms, event, planned_ms, fired_by, workspace_id, seq, node_id)
+                  holder, fence, lease_until_ms, started_ms, event, planned_ms, fired_by, workspace_id, seq, node_id, lock_body, contends_until_ms)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CASE $14 WHEN '' THEN 0 ELSE {now} + $16 END, $17, $18,
-       $19, $20, (SELECT workspace_id FROM loops WHERE id = $2), {next}, $21
+       $19, $20, (SELECT workspace_id FROM loops WHERE id = $2), {next}, $21, $22, CASE $7 WHEN 'queued' THEN {now} + $23 ELSE 0 END
 WHERE  $7 = 'queued' OR NOT EXISTS (SELECT 1 FROM runs WHERE loop_id = $2 AND state IN ('running', 'settling'))
 ON CONFLICT (run_key) DO NOTHING
 RETURNING seq`
@@ -67,7 +70,8 @@ func (t *Tx) FireClaimed(ctx context.Context, r loop.Run, by loop.Holder) (loop.
 func (t *Tx) insertRun(ctx context.Context, r loop.Run, holder string, lease int64) (loop.Run, error) {
 	err := t.queryRow(ctx, insertRun, storableArgs(r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, string(r.State), string(r.Phase), r.Definition,
 		encode(r.Overrides), r.Sandbox, r.Approval, millis(t.now), holder, r.Fence, lease, millis(r.Started), r.Event,
-		sql.NullInt64{Int64: millis(r.Planned), Valid: !r.Planned.IsZero()}, encode(r.By), r.Node)...).Scan(&r.Seq)
+		sql.NullInt64{Int64: millis(r.Planned), Valid: !r.Planned.IsZero()}, encode(r.By), r.Node,
+		lockColumn(r.Lock), contendTime.Milliseconds())...).Scan(&r.Seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, t.whyNotInserted(ctx, r)
 	}

@@ -1,0 +1,149 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// contendTime is how long others give way to a queued run that nobody tries to claim:
+// its loop may be paused, or nothing may be there that executes it.
+const contendTime = 10 * time.Minute
+
+// lockColumn is how a lock is stored; empty if it excludes nobody.
+func lockColumn(l loop.Lock) string {
+	if l.IsZero() {
+		return ""
+	}
+	return encode(l)
+}
+
+const contenders = `
+SELECT r.id, r.loop_id, l.name, r.n, r.seq, r.lock_body, r.state, l.deferrals, {now} - r.created_ms, r.started_ms, r.holder
+FROM   workspaces w JOIN runs r ON r.workspace_id = w.id JOIN loops l ON l.id = r.loop_id
+WHERE  w.repository = $1 AND r.lock_body <> '' AND r.state <> 'ended'
+AND    (r.state <> 'queued' OR (r.contends_until_ms >= {now} AND l.paused = 0))
+ORDER  BY r.seq`
+
+// Contenders lists the runs of a repository that have a lock, in all workspaces that
+// are linked worktrees of it, and the queued ones that wait for one: oldest first.
+func (r *Reader) Contenders(ctx context.Context, repository string) ([]loop.Contender, error) {
+	return collect(ctx, r, contenders, scanContender, repository)
+}
+
+func scanContender(row interface{ Scan(...any) error }) (c loop.Contender, err error) {
+	var lock, state, holder string
+	var age, started int64
+	if err := row.Scan(&c.Run, &c.LoopID, &c.Loop, &c.N, &c.Seq, &lock, &state, &c.Deferrals, &age, &started, &holder); err != nil {
+		return c, err
+	}
+	c.Live, c.Age, c.Started = loop.RunState(state) != loop.RunQueued, time.Duration(age)*time.Millisecond, fromMillis(started)
+	err = decode("lock", lock, &c.Lock)
+	if holder != "" {
+		err = errors.Join(err, decode("holder", holder, &c.Holder))
+	}
+	return c, err
+}
+
+// lockDomain keeps a second claim in one repository waiting until the first has ended.
+// On SQLite there is one writer anyway.
+const lockDomain = `SELECT pg_advisory_xact_lock(hashtextextended($1, 10))`
+
+// LockContenders is Contenders for a transaction that is about to claim a run: until
+// it ends no other one gets the same list.
+func (t *Tx) LockContenders(ctx context.Context, repository string) ([]loop.Contender, error) {
+	if t.native.postgres != nil {
+		if _, err := t.exec(ctx, lockDomain, repository); err != nil {
+			return nil, fmt.Errorf("lock repository %s: %w", repository, err)
+		}
+	}
+	return t.Contenders(ctx, repository)
+}
+
+const lockOfRun = `SELECT lock_body, {now} - created_ms, contends_until_ms - {now} FROM runs WHERE id = $1`
+
+// QueuedLock returns what a run was fired with: its lock, how long ago that was, and
+// for how long others still give way to it.
+func (r *Reader) QueuedLock(ctx context.Context, run string) (l loop.Lock, age, contends time.Duration, err error) {
+	var body string
+	var ageMS, contendsMS int64
+	if err := r.queryRow(ctx, lockOfRun, run).Scan(&body, &ageMS, &contendsMS); err != nil {
+		return l, 0, 0, fmt.Errorf("read the lock of run %s: %w", run, err)
+	}
+	if body != "" {
+		err = decode("lock", body, &l)
+	}
+	return l, time.Duration(ageMS) * time.Millisecond, time.Duration(contendsMS) * time.Millisecond, err
+}
+
+const contend = `UPDATE runs SET contends_until_ms = {now} + $1 WHERE id = $2 AND state = 'queued'`
+
+// Contend says that a queued run still waits for its lock: others go on giving way to it.
+func (t *Tx) Contend(ctx context.Context, run string) error {
+	if _, err := t.exec(ctx, contend, contendTime.Milliseconds(), run); err != nil {
+		return fmt.Errorf("contend for run %s: %w", run, err)
+	}
+	return nil
+}
+
+// ContendAgain is how much of its time a queued run may have left before Contend is
+// called again.
+const ContendAgain = contendTime / 2
+
+const (
+	deferRun   = `UPDATE runs SET deferred_to = $1, lock_body = '' WHERE id = $2 AND fence = $3 AND state = 'running'`
+	countDefer = `UPDATE loops SET deferrals = deferrals + 1 WHERE id = $1`
+)
+
+// DeferTo says that the run, which was claimed by this transaction, gives way to
+// another one: it has no lock, and its loop has deferred once more.
+func (t *RunTx) DeferTo(ctx context.Context, d loop.Deferral) error {
+	n, err := t.exec(ctx, deferRun, encode(d), t.run.ID, t.run.Fence)
+	if err := t.checkGuard("defer", n, err); err != nil {
+		return err
+	}
+	if _, err := t.exec(ctx, countDefer, t.run.LoopID); err != nil {
+		return fmt.Errorf("defer run %s: %w", t.run.ID, err)
+	}
+	return nil
+}
+
+const clearDeferrals = `UPDATE loops SET deferrals = 0 WHERE id = $1 AND deferrals <> 0`
+
+// ClearDeferrals says that the loop goes now.
+func (t *Tx) ClearDeferrals(ctx context.Context, loopID string) error {
+	if _, err := t.exec(ctx, clearDeferrals, loopID); err != nil {
+		return fmt.Errorf("clear the deferrals of loop %s: %w", loopID, err)
+	}
+	return nil
+}
+
+const takeLock = `
+UPDATE runs SET lock_body = '', fence = fence + 1
+WHERE  id = $1 AND fence = $2 AND lock_body <> '' AND state IN ('running', 'settling') AND (lease_until_ms < {now} OR holder = $3)
+RETURNING loop_id, state, fence`
+
+// TakeLock takes its lock from a run whose lease is over or whose holder, if dead is not
+// zero, the caller has proven dead. The run stays as it is until somebody recovers it, and
+// its holder cannot write to it any more. It reports false if the run has been extended
+// or taken by another process.
+func (t *Tx) TakeLock(ctx context.Context, run loop.Run, dead loop.Holder) (bool, error) {
+	gone := "-"
+	if dead != (loop.Holder{}) {
+		gone = encode(dead)
+	}
+	now := loop.Run{ID: run.ID}
+	err := t.queryRow(ctx, takeLock, run.ID, run.Fence, gone).Scan(&now.LoopID, &now.State, &now.Fence)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("take the lock of run %s: %w", run.ID, err)
+	}
+	t.announceRun(now)
+	return true, nil
+}
