@@ -43,6 +43,9 @@ func exitStatus(ctx context.Context, err error) int {
 	if _, ok := errors.AsType[*loop.HeldError](err); ok {
 		return loop.ExitHeld
 	}
+	if _, ok := errors.AsType[*loop.LockedError](err); ok {
+		return loop.ExitHeld
+	}
 	switch {
 	case errors.Is(err, context.Canceled):
 		return loop.ExitInterrupted
@@ -89,10 +92,25 @@ func explainError(err error) loop.Fault {
 		}
 		return loop.Fault{What: h.What + " is held by another process", Why: h.Holder.String() + " has it", Fix: fix}
 	}
+	if l, ok := errors.AsType[*loop.LockedError](err); ok {
+		return explainLocked(l)
+	}
 	if errors.Is(err, loop.ErrLeaseLost) {
 		return loop.Fault{What: err.Error(), Why: "another process took the run over", Fix: "see what became of it: pawl runs"}
 	}
 	return loop.Fault{What: err.Error()}
+}
+
+// explainLocked says which run is in the way of another one, why, and until when.
+func explainLocked(l *loop.LockedError) loop.Fault {
+	first := l.By.Name()
+	f := loop.Fault{What: fmt.Sprintf("%s does not begin, because %s goes first", l.Loop, first), Why: l.Why.Words()}
+	wait, stop := loop.PawlCommand("run", l.Loop).WithFlag("wait"), loop.PawlCommand("stop", first)
+	if !l.By.Live {
+		return *f.WithAdvice(loop.Advise("{1} waits for it", wait))
+	}
+	f.Why += "; " + l.By.Holder.String() + " has it"
+	return *f.WithAdvice(loop.Advise("{1} waits for it; {2} ends it", wait, stop))
 }
 
 // failedGateOutput is the end of what the gate printed that ended a run. The rest

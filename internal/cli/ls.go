@@ -105,6 +105,9 @@ func printProblems(p *output.Printer, rows []loops.Row) {
 		if row.State == lookup.Dead {
 			p.Line("%s: the process of run #%d is gone (pawl recover concludes it and keeps its work)", name, row.LastN)
 		}
+		if to := row.DeferredTo; to != nil {
+			p.Line("%s: run #%d gave way to %s#%d (pawl why %s#%d)", name, row.LastN, output.CleanLine(to.Loop), to.N, name, row.LastN)
+		}
 		if row.Outcome == loop.OutcomeEscalated {
 			p.Line("%s: run #%d is handed to you (pawl why %s#%d)", name, row.LastN, name, row.LastN)
 		}

@@ -31,7 +31,10 @@ func newRunCommand(a *app) *cobra.Command {
 
 With --until no file is needed: the agent repairs until the command passes, on a branch of its own. If the command
 passes already there is nothing to do, and no run is made. Without --agent the only agent of this machine that has a
-login works. Give the loop a --name to find it again; pawl rm NAME forgets it.`,
+login works. Give the loop a --name to find it again; pawl rm NAME forgets it.
+
+While another run of the loop is live, or a run of another loop whose scope overlaps, nothing is started and the exit
+status is 16. With --wait the run begins once nothing is in its way.`,
 		Example: `  pawl run keep-tests-green
   pawl run ci-watch --request "look at the flaky test" --iterations 2
   pawl run --until "go test ./..." --scope 'internal/**' --agent-command 'my-agent'
@@ -69,6 +72,7 @@ login works. Give the loop a --name to find it again; pawl rm NAME forgets it.`,
 	f.StringVar(&o.Overrides.AgentCommand, "agent-command", "", "another program as agent, run by the shell")
 	f.StringVar(&o.Overrides.Model, "model", "", "another model")
 	f.StringVar(&o.Overrides.Sandbox, "sandbox", "", "another `tier` of confinement: "+strings.Join(runs.Tiers(), ", "))
+	f.BoolVar(&o.Wait, "wait", false, "wait for a run that is in the way: one of this loop, or one that may touch the same files")
 	f.IntVar(&o.exitQuiet, "exit-quiet", 0, "exit with `n` instead of 0 if there was nothing to do")
 	f.BoolVar(&o.dryRun, "dry-run", false, "say what would run; start and write nothing")
 	completeFlag(cmd, "sandbox", offerWords(runs.Tiers()...))

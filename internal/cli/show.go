@@ -64,6 +64,9 @@ func printLoop(p *output.Printer, row loops.Row) error {
 			p.Ago(row.LastRun)))
 		p.Field("  ", "branch", row.Branch)
 	}
+	if to := row.DeferredTo; to != nil {
+		p.Field("  ", "deferred to", fmt.Sprintf("%s#%d", to.Loop, to.N))
+	}
 	p.Field("  ", "rests", describeRest(row.Rests))
 	p.Field("  ", "drift", row.Drift)
 	for _, id := range row.Approvals {

@@ -53,6 +53,9 @@ func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 	}
 	p.Line("%s · %s%s", p.Style.Bold(output.CleanLine(w.Run)), styleResult(p.Style, w.Outcome, w.Reason, state), code(w.Reason))
 	printDetail(p, "because", w.Reason, w.Detail)
+	if f := w.GoesFirst; f != nil {
+		p.Field("", "goes first", describeGoesFirst(*f)+code(f.Rule))
+	}
 	for _, d := range w.Decisions {
 		p.Line("decision %d", d.N)
 		if len(d.Considered) == 0 {
@@ -84,4 +87,18 @@ func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 	}
 	p.Field("", "next", w.Next)
 	return p.Err()
+}
+
+// describeGoesFirst says which run goes first, for what, and when that is or was over.
+func describeGoesFirst(f runs.GoesFirst) string {
+	text := fmt.Sprintf("%s#%d, because %s; both may touch %s", f.Loop, f.N, f.Rule.Sentence(), f.Scope)
+	switch {
+	case f.Ended != nil:
+		return text + "; it ended at " + formatMinute(*f.Ended)
+	case f.Holder == nil:
+		return text + "; it has not begun"
+	case f.Until.IsZero():
+		return text + "; " + f.Holder.String() + " has it"
+	}
+	return text + "; " + f.Holder.String() + " has it, until " + formatMinute(f.Until) + " at the latest"
 }

@@ -112,7 +112,11 @@ func (a *agentSide) takeTurns(ctx context.Context, step loop.Step, brief Brief, 
 	if err := a.readGuidance(ctx); err != nil {
 		return turnResult{}, err
 	}
-	prompt := a.promptFor(step, brief, sensed)
+	beside, err := a.announced(ctx)
+	if err != nil {
+		return turnResult{}, err
+	}
+	prompt := a.promptFor(step, brief, sensed, beside)
 	a.said.Emit(loop.EventPrompt, prompt)
 	if err := beforeAct.Hit(ctx); err != nil {
 		return turnResult{}, err

@@ -72,7 +72,8 @@ type heldRun struct {
 	nobody     error // why there is no actor
 	tools      runenv.Tools
 	disk       runenv.Disk
-	taken      bool // from a process that died, before the run was concluded
+	taken      bool    // from a process that died, before the run was concluded
+	deferred   *ending // it gives way to another run; nil: it does not
 }
 
 // progress is what the run has done so far.

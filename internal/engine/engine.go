@@ -147,6 +147,7 @@ type Firing struct {
 	Answer    *loop.Answer // given to Approval by the transaction that fires the run: both happen, or neither; nil: it was given before
 	Rebase    string       // id of the void approval whose proposal is to be made again, because its base moved
 	Tried     Tried        // the run does not do again what was tried before it
+	Wait      bool         // Run waits for what is in its way, instead of returning its error
 }
 
 // Tried is what the gates of the definition said of a commit before a run began.
@@ -160,7 +161,7 @@ type Tried struct {
 // until the run has ended; canceling ctx ends it as interrupted.
 //
 // The error is nil for every run that was concluded, whatever its outcome.
-// Otherwise nothing was started (a *loop.Fault or *loop.HeldError says why),
+// Otherwise nothing was started (a *loop.Fault, *loop.HeldError or *loop.LockedError says why),
 // or the run could not be carried to its end and waits for Recover.
 func (e *Engine) Run(ctx context.Context, t Target, f Firing) (loop.Run, error) {
 	return e.runClaimed(ctx, t, func() (*cycle, error) { return e.startRun(ctx, t, f) })
@@ -172,7 +173,11 @@ func (e *Engine) Run(ctx context.Context, t Target, f Firing) (loop.Run, error) 
 //
 // A run that is not queued any more is loop.ErrLeaseLost. While the switch of the
 // loop is set, or another of its runs is live, the run stays queued and the error
-// is that of Run.
+// is that of Run. So it does while a run is live or due that may touch the same and
+// goes first, a *loop.LockedError: it is to be executed again once that one has ended,
+// and at least every five minutes, because others do not give way for ever. A run that
+// comes again by itself does not wait for one that goes first: it ends quiet, with
+// DeferredTo.
 func (e *Engine) Execute(ctx context.Context, t Target, id string) (loop.Run, error) {
 	return e.runClaimed(ctx, t, func() (*cycle, error) { return e.claimRun(ctx, t, id) })
 }
@@ -285,6 +290,9 @@ func (c *cycle) runPhases(ctx context.Context) (ending, error) {
 	c.enterPhase(loop.PhaseKillSwitch)
 	if end := c.switchEnding(); end != nil { // Before any state is read.
 		return *end, nil
+	}
+	if c.deferred != nil {
+		return *c.deferred, nil
 	}
 	if end, err := c.checkHazards(ctx); err != nil || end != nil {
 		return deref(end), err

@@ -37,7 +37,7 @@ const blockText = 32 << 10
 
 // promptFor puts what never changes first, byte for byte, so that prompt caches
 // hit, and what varies behind it.
-func (a *agentSide) promptFor(step loop.Step, brief Brief, sensed []Observation) string {
+func (a *agentSide) promptFor(step loop.Step, brief Brief, sensed []Observation, beside string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Goal\n%s\n", brief.Goal)
 	if brief.Role != "" {
@@ -65,6 +65,7 @@ func (a *agentSide) promptFor(step loop.Step, brief Brief, sensed []Observation)
 	for _, m := range brief.Memory {
 		writeData(&b, word, m.Label, once.without(m.Text))
 	}
+	writeData(&b, word, "Other loops are at work in this repository now; leave to them what they touch", beside)
 	if step.Feedback != "" {
 		writeData(&b, word, "The last attempt ended so; do it differently", once.without(step.Feedback))
 	}

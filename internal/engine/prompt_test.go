@@ -41,7 +41,7 @@ func stable(t *testing.T, prompt string) string {
 
 func TestAPromptSaysEverythingInOrder(t *testing.T) {
 	c, step, brief := prompted()
-	got := c.agent.promptFor(step, brief, c.sensed.Observations)
+	got := c.agent.promptFor(step, brief, c.sensed.Observations, "")
 	at := 0
 	for _, part := range []string{
 		"# Goal\nkeep the build green\n", "# Role\nYou are careful.\n", "# Rules\n", "src/**, docs/**", "- Hand over instead of doing: secrets\n",
@@ -70,7 +70,7 @@ func TestWhatAGatePrintedStandsOnceInAPrompt(t *testing.T) {
 	c.sensed.Observations[0].Text = strings.Repeat(text, 100)
 	brief.Memory = append(brief.Memory, Block{Label: "The run before this one", Text: "run #1 ended failed: verify failed:\n" + text})
 	step.Feedback = "verify failed with exit status 1:\n" + text + "}\nFAIL 0.2s"
-	got := c.agent.promptFor(step, brief, c.sensed.Observations)
+	got := c.agent.promptFor(step, brief, c.sensed.Observations, "")
 	if n := strings.Count(got, "src/a_test.go:7:"); n != 1 {
 		t.Errorf("a failure stands %d times in\n%.4000s", n, got)
 	}
@@ -87,7 +87,7 @@ func TestWhatAGatePrintedStandsOnceInAPrompt(t *testing.T) {
 func TestWhatIsNotThereIsNotSaid(t *testing.T) {
 	c, step, brief := prompted()
 	c.run.Request, c.sensed.Sensed, step.Feedback, brief.Role, brief.Task, brief.Memory = "", Sensed{}, "", "", "", nil
-	got := c.agent.promptFor(step, brief, c.sensed.Observations)
+	got := c.agent.promptFor(step, brief, c.sensed.Observations, "")
 	for _, part := range []string{"# Role", "What the user asks", "<<DATA " + c.agent.delimiter(), "The last attempt", "tokens left"} {
 		if strings.Contains(got, part) {
 			t.Errorf("%q is in\n%s", part, got)
@@ -100,7 +100,7 @@ func TestWhatIsNotThereIsNotSaid(t *testing.T) {
 
 func TestWhatVariesStandsBehindWhatDoesNot(t *testing.T) {
 	c, step, brief := prompted()
-	want := stable(t, c.agent.promptFor(step, brief, c.sensed.Observations))
+	want := stable(t, c.agent.promptFor(step, brief, c.sensed.Observations, ""))
 	for name, change := range map[string]func(){
 		"another run":       func() { c.run.ID, c.run.N = "run_2", 2 },
 		"another request":   func() { c.run.Request = "" },
@@ -111,7 +111,7 @@ func TestWhatVariesStandsBehindWhatDoesNot(t *testing.T) {
 		"tokens were used":  func() { c.run.Usage.Output = 5 },
 	} {
 		change()
-		if got := stable(t, c.agent.promptFor(step, brief, c.sensed.Observations)); got != want {
+		if got := stable(t, c.agent.promptFor(step, brief, c.sensed.Observations, "")); got != want {
 			t.Errorf("%s changes the beginning from\n%s\nto\n%s", name, want, got)
 		}
 	}
@@ -120,7 +120,7 @@ func TestWhatVariesStandsBehindWhatDoesNot(t *testing.T) {
 func TestAReportingLoopIsToldToChangeNothing(t *testing.T) {
 	c, step, brief := prompted()
 	c.def.Tier = loop.TierReport
-	got := c.agent.promptFor(step, brief, c.sensed.Observations)
+	got := c.agent.promptFor(step, brief, c.sensed.Observations, "")
 	if !strings.Contains(got, "Change no files") || strings.Contains(got, "src/**") {
 		t.Errorf("prompt:\n%s", got)
 	}
@@ -131,7 +131,7 @@ func TestTheBudgetThatIsLeftIsSaidAndNeverNegative(t *testing.T) {
 	c.def.BudgetTokens = 100
 	for used, want := range map[int64]string{0: "; 100 output tokens left\n", 60: "; 40 output tokens left\n", 100: "; 0 output tokens left\n", 999: "; 0 output tokens left\n"} {
 		c.run.Usage.Output = used
-		if got := c.agent.promptFor(step, brief, c.sensed.Observations); !strings.HasSuffix(got, want) {
+		if got := c.agent.promptFor(step, brief, c.sensed.Observations, ""); !strings.HasSuffix(got, want) {
 			t.Errorf("%d used: …%q, want %q", used, got[len(got)-60:], want)
 		}
 	}

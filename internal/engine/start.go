@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -28,7 +29,7 @@ func (e *Engine) startRun(ctx context.Context, t Target, f Firing) (*cycle, erro
 	c := e.newCycle(t, f, f.Overrides.Apply(t.Definition).WithDefaults())
 	id := e.NewID("run")
 	var claimed time.Time
-	fireClaimed := func() error {
+	fireClaimed := func(locks claiming) error {
 		claimed = e.Now()
 		return e.Store.Update(ctx, func(tx *store.Tx) error {
 			l, r, err := prepareRun(ctx, tx, t, c.def, id, f)
@@ -36,6 +37,13 @@ func (e *Engine) startRun(ctx context.Context, t Target, f Firing) (*cycle, erro
 				return err
 			}
 			c.target.Loop = l
+			ruling, err := locks.rule(ctx, tx, t, l, loop.Contender{Run: id, N: r.N, Lock: r.Lock}, true)
+			if err != nil {
+				return err
+			}
+			if ruling.Move != plan.LockTake {
+				return lockedError(l, ruling)
+			}
 			c.run, err = tx.FireClaimed(ctx, r, e.Self)
 			if _, held := errors.AsType[*loop.HeldError](err); held {
 				return e.heldError(ctx, tx, l)
@@ -43,16 +51,21 @@ func (e *Engine) startRun(ctx context.Context, t Target, f Firing) (*cycle, erro
 			return err
 		})
 	}
-	err := fireClaimed()
-	if errors.Is(err, ErrNewLoop) {
-		if t, err = e.Introduce(ctx, t); err == nil {
-			err = fireClaimed()
+	for {
+		err := e.claimBeside(ctx, fireClaimed)
+		switch {
+		case errors.Is(err, ErrNewLoop):
+			t, err = e.Introduce(ctx, t)
+		case worthAwaiting(f, err):
+			t.Loop.ID = c.target.Loop.ID
+			err = e.await(ctx, t, err)
+		case err == nil:
+			return c, c.enterClaimed(ctx, claimed)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return c, c.enterClaimed(ctx, claimed)
 }
 
 // Fire queues a run of the target: whatever Execute needs is then in its row. The
@@ -73,8 +86,9 @@ func (e *Engine) claimRun(ctx context.Context, t Target, id string) (*cycle, err
 		return nil, err
 	}
 	c := e.newCycle(t, Firing{}, loop.Definition{})
-	claimed := e.Now()
-	err := e.Store.Update(ctx, func(tx *store.Tx) (err error) {
+	var claimed time.Time
+	var contends time.Duration
+	claim := func(locks claiming, tx *store.Tx) error {
 		queued, err := tx.Run(ctx, id)
 		if err != nil {
 			return err
@@ -92,14 +106,43 @@ func (e *Engine) claimRun(ctx context.Context, t Target, id string) (*cycle, err
 		if !errors.Is(err, loop.ErrNotFound) {
 			return err
 		}
-		const unclaimed = 0
-		if c.run, _, err = tx.Claim(ctx, id, unclaimed, e.Self, loop.Holder{}); err != nil {
+		asks := loop.Contender{Run: id, N: queued.N, Seq: queued.Seq}
+		if queued.State == loop.RunQueued { // Of any other Claim says what is wrong.
+			if asks.Lock, asks.Age, contends, err = tx.QueuedLock(ctx, id); err != nil {
+				return err
+			}
+		}
+		ruling, err := locks.rule(ctx, tx, t, c.target.Loop, asks, false)
+		if err != nil {
 			return err
+		}
+		if ruling.Move == plan.LockWait {
+			return lockedError(c.target.Loop, ruling)
+		}
+		const unclaimed = 0
+		var rt *store.RunTx
+		if c.run, rt, err = tx.Claim(ctx, id, unclaimed, e.Self, loop.Holder{}); err != nil {
+			return err
+		}
+		if c.deferred = nil; ruling.Move == plan.LockDefer {
+			c.run.DeferredTo, c.deferred = ruling.Why, deferredEnding(ruling)
+			if err := rt.DeferTo(ctx, ruling.Why); err != nil {
+				return err
+			}
 		}
 		c.firing = firingOf(c.run)
 		c.def, err = tx.Definition(ctx, c.run.Definition)
 		return err
+	}
+	err := e.claimBeside(ctx, func(locks claiming) error {
+		claimed = e.Now()
+		return e.Store.Update(ctx, func(tx *store.Tx) error { return claim(locks, tx) })
 	})
+	if _, locked := errors.AsType[*loop.LockedError](err); locked && contends < store.ContendAgain {
+		if contendErr := e.Store.Update(ctx, func(tx *store.Tx) error { return tx.Contend(ctx, id) }); contendErr != nil {
+			return nil, contendErr
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -185,6 +228,10 @@ func prepareRun(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, 
 			return l, r, err
 		}
 	}
+	lock, err := runLock(ctx, tx, d, f)
+	if err != nil {
+		return l, r, err
+	}
 	digest := d.Digest()
 	if digest != l.Definition {
 		if err := tx.SaveDefinition(ctx, l.ID, d); err != nil {
@@ -196,7 +243,7 @@ func prepareRun(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, 
 	}
 	r = loop.Run{
 		ID: id, LoopID: l.ID, N: l.LastN, Trigger: f.Trigger, Request: f.Request, Overrides: f.Overrides, Definition: digest,
-		Sandbox: d.Sandbox, Approval: f.Approval, Key: cmp.Or(f.Key, id), Planned: f.Planned, Event: f.Event, By: f.By,
+		Sandbox: d.Sandbox, Approval: f.Approval, Key: cmp.Or(f.Key, id), Planned: f.Planned, Event: f.Event, By: f.By, Lock: lock,
 	}
 	return l, r, nil
 }

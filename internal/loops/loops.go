@@ -43,6 +43,8 @@ type Row struct {
 	Rests      *Rest         `json:"rests,omitempty"`     // why it does not act although nobody paused it; in ls and show
 	Drift      string        `json:"drift,omitempty"`     // how much more the newest run used than those before; only in show
 	Held       *loop.Holder  `json:"held,omitempty"`
+
+	DeferredTo *loop.Deferral `json:"deferred_to,omitempty"` // the run that the newest one gave way to
 }
 
 // List returns the loops of the workspace: those that its files define, and those with
@@ -102,6 +104,9 @@ func (s *Service) rowOf(l lookup.Loop) Row {
 	if run := l.Last; run != nil {
 		row.State, row.LastRun = s.ws.Liveness(*run), shape.Time(run.Started)
 		row.Outcome, row.Reason, row.Branch, row.Tokens = run.Outcome, run.Reason, run.Branch, run.Usage.ChargedTokens()
+		if run.DeferredTo != (loop.Deferral{}) {
+			row.DeferredTo = &run.DeferredTo
+		}
 		if run.Holder != (loop.Holder{}) {
 			row.Held = &run.Holder
 		}

@@ -35,6 +35,7 @@ type StartRequest struct {
 	Request   string
 	Overrides loop.Overrides
 	By        loop.Actor
+	Wait      bool // until no run is in its way
 }
 
 const triggerManual = "manual"
@@ -55,7 +56,7 @@ func Tiers() []string {
 
 // Prepare finds and checks what a request would run, and starts nothing.
 func (s *Service) Prepare(ctx context.Context, r StartRequest) (Prepared, error) {
-	p := Prepared{Firing: engine.Firing{Trigger: triggerManual, Request: r.Request, Overrides: r.Overrides, By: r.By}}
+	p := Prepared{Firing: engine.Firing{Trigger: triggerManual, Request: r.Request, Overrides: r.Overrides, By: r.By, Wait: r.Wait}}
 	if tier := r.Overrides.Sandbox; tier != "" && !slices.Contains(Tiers(), tier) {
 		return p, &loop.Fault{
 			Exit: loop.ExitUsage, What: fmt.Sprintf("there is no sandbox %q", tier), Fix: "use one of: " + strings.Join(Tiers(), ", "),

@@ -56,6 +56,8 @@ type View struct {
 	Ended      *time.Time         `json:"ended"`
 	MS         Spent              `json:"ms"`
 
+	DeferredTo *loop.Deferral `json:"deferred_to,omitempty"` // the run that it gave way to
+
 	Run loop.Run `json:"-"`
 
 	Again *loop.Command `json:"again,omitempty"` // does what its approval allowed; nil if it is about no landing
@@ -225,6 +227,9 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 		Started: shape.Time(run.Started), Ended: shape.Time(run.Ended), Iterations: []Iteration{}, Run: run, Instructions: given,
 		Subject: run.Subject, Answer: answer, Again: again, Agent: run.Agent, Auth: run.Auth, ModelTools: modelTools(run.Auth), Cost: run.Cost, CostUSD: costInDollars(run),
 		MS: Spent{shape.Millis(run.Spent.Total), shape.Millis(run.Spent.Agent), shape.Millis(run.Spent.Gates), shape.Millis(run.Spent.Overhead())},
+	}
+	if run.DeferredTo != (loop.Deferral{}) {
+		v.DeferredTo = &run.DeferredTo
 	}
 	if left := s.ws.Liveness(run); lookup.IsLeft(left) {
 		v.State = left

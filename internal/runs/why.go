@@ -25,12 +25,13 @@ type Why struct {
 	Exit      int          `json:"exit"`
 	Decisions []Decision   `json:"decisions"`
 	Attempts  []Attempt    `json:"attempts"`
-	Broken    string       `json:"broken,omitempty"`    // of a loop: why its definition cannot run now, so that the loop does not fire
-	LastGood  string       `json:"last_good,omitempty"` // digest of the newest definition that could run; only with Broken
-	Careful   []string     `json:"careful,omitempty"`   // what makes the verdict of a gate worth less
-	Denied    []string     `json:"denied,omitempty"`    // requests of its programs that did not pass, the first of them
-	Refused   []string     `json:"refused,omitempty"`   // calls to a model that no budget pays for, each reason once
-	Next      string       `json:"next"`                // what a person can do about it, for somebody with a shell
+	Broken    string       `json:"broken,omitempty"`     // of a loop: why its definition cannot run now, so that the loop does not fire
+	LastGood  string       `json:"last_good,omitempty"`  // digest of the newest definition that could run; only with Broken
+	Careful   []string     `json:"careful,omitempty"`    // what makes the verdict of a gate worth less
+	Denied    []string     `json:"denied,omitempty"`     // requests of its programs that did not pass, the first of them
+	Refused   []string     `json:"refused,omitempty"`    // calls to a model that no budget pays for, each reason once
+	GoesFirst *GoesFirst   `json:"goes_first,omitempty"` // the run that it gave way to, or for which it waits in the queue
+	Next      string       `json:"next"`                 // what a person can do about it, for somebody with a shell
 
 	Actions []loop.Command `json:"actions"` // those of Next, as data
 }
@@ -68,6 +69,9 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 	w.Next, w.Actions = next.String(), append([]loop.Command{}, next.Actions...)
 	for _, it := range v.Iterations {
 		w.Attempts = append(w.Attempts, Attempt{it.N, it.Step, it.Verdict, it.Reason, it.Feedback})
+	}
+	if w.GoesFirst, err = s.goesFirst(ctx, v.Run); err != nil {
+		return Why{}, err
 	}
 	if !strings.HasPrefix(ref, "run_") && !strings.Contains(ref, "#") { // No loop has such a name.
 		err := s.ws.View(ctx, func(r *store.Reader) error {
@@ -122,6 +126,8 @@ func Next(v View) loop.Advice {
 	decided := func(text string) loop.Command { return again.WithFlag("request", text).WithBlanks(text) }
 	diff, logs, edit := loop.PawlCommand("diff", id), loop.PawlCommand("logs", id), loop.PawlCommand("config edit", v.Loop)
 	switch {
+	case v.DeferredTo != nil:
+		return loop.Advise("it comes again at its next tick; {1} runs it as soon as nothing is in its way", again.WithFlag("wait"))
 	case v.State == lookup.Lost:
 		return loop.Advise("{1} ends it, as every command does that writes; its work is kept where it is", loop.PawlCommand("recover"))
 	case v.State == lookup.Dead:

@@ -183,6 +183,19 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			_, _, err := rt.Claim(ctx, "run", run.Fence, loop.Holder{PID: 2}, run.Holder)
 			return err
 		},
+		"ClearDeferrals": func(rt *RunTx) error { return rt.ClearDeferrals(ctx, "lp") },
+		"Contend":        func(rt *RunTx) error { return rt.Contend(ctx, "run") },
+		"Contenders":     func(rt *RunTx) error { _, err := rt.Contenders(ctx, "ws"); return err },
+		"DeferTo":        func(rt *RunTx) error { return rt.DeferTo(ctx, loop.Deferral{Loop: "other"}) },
+		"LockContenders": func(rt *RunTx) error { _, err := rt.LockContenders(ctx, "ws"); return err },
+		"QueuedLock":     func(rt *RunTx) error { _, _, _, err := rt.QueuedLock(ctx, "run"); return err },
+		"TakeLock": func(rt *RunTx) error {
+			if _, err := rt.exec(ctx, `UPDATE runs SET lock_body = '{}'`); err != nil {
+				return err
+			}
+			_, err := rt.TakeLock(ctx, run, run.Holder)
+			return err
+		},
 		"ClearHold":       func(rt *RunTx) error { _, err := rt.ClearHold(ctx, "claude"); return err },
 		"Definition":      func(rt *RunTx) error { _, err := rt.Definition(ctx, have.d.Digest()); return err },
 		"Definitions":     func(rt *RunTx) error { _, err := rt.Definitions(ctx, have.d.Digest()); return err },

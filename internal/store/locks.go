@@ -109,6 +109,8 @@ func (t *RunTx) DeferTo(ctx context.Context, d loop.Deferral) error {
 	if _, err := t.exec(ctx, countDefer, t.run.LoopID); err != nil {
 		return fmt.Errorf("defer run %s: %w", t.run.ID, err)
 	}
+	t.announceRun(t.run)
+	t.announce(loop.FeedLoop, t.run.LoopID, t.run.LoopID, "")
 	return nil
 }
 
@@ -116,8 +118,12 @@ const clearDeferrals = `UPDATE loops SET deferrals = 0 WHERE id = $1 AND deferra
 
 // ClearDeferrals says that the loop goes now.
 func (t *Tx) ClearDeferrals(ctx context.Context, loopID string) error {
-	if _, err := t.exec(ctx, clearDeferrals, loopID); err != nil {
+	n, err := t.exec(ctx, clearDeferrals, loopID)
+	if err != nil {
 		return fmt.Errorf("clear the deferrals of loop %s: %w", loopID, err)
+	}
+	if n == 1 {
+		t.announce(loop.FeedLoop, loopID, loopID, "")
 	}
 	return nil
 }
