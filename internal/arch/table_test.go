@@ -156,7 +156,7 @@ var table = []row{
 	{level: 6, name: "runs", what: "verbs: run, stop, list, explain; recovery, and work that is on no branch"},
 	{level: 6, name: "nodes", what: "verbs: the machines that share a store; name one, forget one"},
 	{level: 6, name: "budgets", what: "verbs: what may be spent, and prices"},
-	{level: 6, name: "loops", what: "verbs: make, check, list, pause, resume, kill, forget", may: []string{"budgets"}},
+	{level: 6, name: "loops", what: "verbs: make, check, list, pause, resume, kill, forget", may: []string{"budgets", "runs"}},
 	{level: 6, name: "approvals", what: "verbs: what waits for a person; approve, reject, land", may: []string{"runs"}},
 	{level: 6, name: "audit", what: "verbs: the audit chain verified and copied, run logs made from it"},
 	{level: 6, name: "roster", what: "verbs: who acts, and the logins that are kept"},

@@ -28,9 +28,9 @@ func TestTheAuditChainNamesWhoAskedForEachChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, change := range []func() error{
-			func() error { _, err := r.Loops.Pause(ctx, verbtest.Ann, "fix"); return err },
+			func() error { _, err := r.Loops.Pause(ctx, verbtest.Ann, "fix", ""); return err },
 			func() error { _, err := r.Loops.Resume(ctx, verbtest.Ann, "fix"); return err },
-			func() error { _, err := r.Loops.Kill(ctx, verbtest.Ann, "fix"); return err },
+			func() error { _, err := r.Loops.Kill(ctx, verbtest.Ann, "fix", ""); return err },
 			func() error { _, err := r.Audit.RewriteLog(ctx, verbtest.Ann, "fix"); return err },
 			func() error { _, err := r.Snapshots.Prune(ctx, verbtest.Ann, time.Hour, false); return err },
 			func() error {
@@ -98,9 +98,9 @@ func TestTheAuditChainHoldsAfterEveryVerb(t *testing.T) {
 	check("nothing")
 	r.RunLoop(runs.StartRequest{Loop: "tidy"})
 	check("run")
-	switches(r.Loops.Pause(t.Context(), verbtest.Ann, "tidy"))
+	switches(r.Loops.Pause(t.Context(), verbtest.Ann, "tidy", ""))
 	check("pause")
-	switches(r.Loops.Pause(t.Context(), verbtest.Ann, loops.All))
+	switches(r.Loops.Pause(t.Context(), verbtest.Ann, loops.All, ""))
 	check("pause of all")
 	switches(r.Loops.Resume(t.Context(), verbtest.Ann, loops.All))
 	check("resume")

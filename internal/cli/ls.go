@@ -86,7 +86,12 @@ func loopState(s output.Style, row loops.Row) string {
 // or wait for a person. The switch of all loops is named once.
 func printProblems(p *output.Printer, rows []loops.Row) {
 	if i := slices.IndexFunc(rows, func(row loops.Row) bool { return loops.StopsAll(row.Paused) }); i >= 0 {
-		p.Line("every loop is paused by %s (pawl resume --all)", output.CleanLine(rows[i].Paused))
+		p.Line("every loop is paused by %s (%s)", output.CleanLine(rows[i].Paused), output.CleanLine(loops.ResumeCommand("", rows[i].Paused).String()))
+		for _, sw := range rows[i].Switches {
+			if text := sw.String(); text != rows[i].Paused {
+				p.Line("every loop is paused by %s (%s)", output.CleanLine(text), output.CleanLine(loops.ResumeCommand("", text).String()))
+			}
+		}
 	}
 	for _, row := range rows {
 		name := output.CleanLine(row.Name)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,50 +15,75 @@ import (
 	"github.com/pawl-run/pawl/internal/output"
 )
 
-// newSwitchCommand makes pause, kill or resume. Do gets the name of the loop, or
-// loops.All.
-func newSwitchCommand(a *app, name, short, long string, do func(ctx context.Context, loop string) error) *cobra.Command {
-	all := false
+// switching is what pause, kill or resume is asked for.
+type switching struct {
+	loop       string // or loops.All
+	everywhere bool
+	why        string
+}
+
+// newSwitchCommand makes pause, kill or resume.
+func newSwitchCommand(a *app, name, short, long string, do func(context.Context, switching) error) *cobra.Command {
+	all, w := false, switching{}
 	cmd := &cobra.Command{
-		Use: name + " [LOOP|--all]", Short: short, Long: long, Args: rangeArgs(0, 1), ValidArgsFunction: completeLoops(a),
+		Use: name + " [LOOP|--all|--everywhere]", Short: short, Long: long, Args: rangeArgs(0, 1), ValidArgsFunction: completeLoops(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case len(args) == 1 && all:
-				return usageError(cmd, "both a loop and --all are given")
-			case len(args) == 1:
-				return do(cmd.Context(), args[0])
-			case all:
-				return do(cmd.Context(), loops.All)
+			case len(args) == 1 && (all || w.everywhere):
+				return usageError(cmd, "both a loop and "+map[bool]string{true: "--all", false: "--everywhere"}[all]+" are given")
+			case all && w.everywhere:
+				return usageError(cmd, "both --all and --everywhere are given")
+			case len(args) == 0 && !all && !w.everywhere:
+				return usageError(cmd, "which loop? Nothing is done to all of them unless --all says so")
 			}
-			return usageError(cmd, "which loop? Nothing is done to all of them unless --all says so")
+			w.loop = strings.Join(args, "")
+			return do(cmd.Context(), w)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "every loop of the workspace")
+	cmd.Flags().BoolVar(&all, "all", false, "every loop of the workspace, on all nodes")
+	cmd.Flags().BoolVar(&w.everywhere, "everywhere", false, "every loop of every workspace of the store, on all nodes")
+	if name != "resume" {
+		cmd.Flags().StringVar(&w.why, "why", "", "`text` that says why, for whoever meets the switch")
+	}
 	return cmd
 }
 
 func newPauseCommand(a *app) *cobra.Command {
 	return newSwitchCommand(a, "pause", "Set the kill switch of a loop, or of all",
-		"Set the kill switch. No run starts while it is set, and a live run ends as paused with its work kept.",
-		func(ctx context.Context, name string) error {
-			return setSwitch(ctx, a, func(s *compose.Verbs) (loops.Switched, error) { return s.Loops.Pause(ctx, a.actor(""), name) })
+		`Set the kill switch. No run starts while it is set, and a live run ends as paused with its work kept.
+
+With --all and --everywhere it waits, like kill, until no process of their runs is left on any node. --all also makes
+.loops/PAUSED, which stops this checkout even if the store cannot be used.`,
+		func(ctx context.Context, w switching) error {
+			return setSwitch(ctx, a, w, func(s *compose.Verbs) (loops.Switched, error) { return s.Loops.Pause(ctx, a.actor(""), w.loop, w.why) })
 		})
 }
 
 func newKillCommand(a *app) *cobra.Command {
 	return newSwitchCommand(a, "kill", "Set the kill switch and wait until nothing runs any more",
-		"Set the kill switch of a loop, or of all, and wait until no process of its runs is left.",
-		func(ctx context.Context, name string) error {
-			return setSwitch(ctx, a, func(s *compose.Verbs) (loops.Switched, error) { return s.Loops.Kill(ctx, a.actor(""), name) })
+		`Set the kill switch of a loop, or of all, and wait until no process of its runs is left, on any node. A run whose holder
+does not answer is named, with its node and since when nothing is heard of it, and the exit status is 16.`,
+		func(ctx context.Context, w switching) error {
+			return setSwitch(ctx, a, w, func(s *compose.Verbs) (loops.Switched, error) { return s.Loops.Kill(ctx, a.actor(""), w.loop, w.why) })
 		})
 }
 
 func newResumeCommand(a *app) *cobra.Command {
 	return newSwitchCommand(a, "resume", "Clear the kill switch of a loop, or of all",
-		"Clear the kill switch. `pawl resume --all` clears those of single loops too.",
-		func(ctx context.Context, name string) error {
+		`Clear the kill switch. `+"`pawl resume --all`"+` clears those of single loops too; the file .loops/PAUSED of another node's checkout
+stays. --everywhere clears only what pawl pause --everywhere has set.`,
+		func(ctx context.Context, w switching) error {
+			if w.everywhere {
+				return a.withParts(ctx, false, func(parts *compose.Parts) error {
+					sw, err := parts.Everywhere().Resume(ctx, a.actor(""))
+					if err != nil {
+						return err
+					}
+					return printResumed(a.printer(), sw)
+				})
+			}
 			return a.withVerbs(ctx, nil, func(s *compose.Verbs) error {
-				sw, err := s.Loops.Resume(ctx, a.actor(""), name)
+				sw, err := s.Loops.Resume(ctx, a.actor(""), w.loop)
 				if err != nil {
 					return err
 				}
@@ -67,28 +93,36 @@ func newResumeCommand(a *app) *cobra.Command {
 }
 
 // setSwitch sets a switch before everything else, and works without a store: if the
-// switch cannot be recorded, that is said and is not an error.
-func setSwitch(ctx context.Context, a *app, set func(*compose.Verbs) (loops.Switched, error)) error {
+// switch cannot be recorded, that is said and is not an error. That of the whole store
+// is only there.
+func setSwitch(ctx context.Context, a *app, w switching, set func(*compose.Verbs) (loops.Switched, error)) error {
 	o, err := a.composeOptions()
 	if err != nil {
 		return err
 	}
 	var sw loops.Switched
-	err = a.openVerbs(ctx, o, func(s *compose.Verbs) (err error) {
-		sw, err = set(s)
-		if err != nil {
+	if w.everywhere {
+		err = a.openParts(ctx, o, func(parts *compose.Parts) (err error) {
+			sw, err = parts.Everywhere().Pause(ctx, a.actor(""), w.why)
 			return err
+		})
+	} else {
+		err = a.openVerbs(ctx, o, func(s *compose.Verbs) (err error) {
+			sw, err = set(s)
+			if err != nil {
+				return err
+			}
+			a.recoverDeadRuns(ctx, s)
+			return nil
+		})
+		if err != nil && sw.Schema == "" {
+			sw, err = setWithoutStore(ctx, a, set, err)
 		}
-		a.recoverDeadRuns(ctx, s)
-		return nil
-	})
-	if err != nil && sw.Schema == "" {
-		sw, err = setWithoutStore(ctx, a, set, err)
 	}
-	if err != nil {
+	if err != nil && len(sw.Silent) == 0 {
 		return err
 	}
-	return printSwitch(a.printer(), sw)
+	return errors.Join(err, printSwitch(a.printer(), sw))
 }
 
 // setWithoutStore sets only the file of the switch, which every engine obeys. Cause is
@@ -104,7 +138,7 @@ func setWithoutStore(
 	if err != nil {
 		return sw, errors.Join(cause, err)
 	}
-	a.printer().Note("pawl: the switch is set by its file alone, which every run obeys; the store cannot be used: %s", output.CleanLine(cause.Error()))
+	a.printer().Note("pawl: the switch is set by its file alone, which every run of this checkout obeys; other nodes do not see it: the store cannot be used: %s", output.CleanLine(cause.Error()))
 	return sw, nil
 }
 
@@ -120,11 +154,26 @@ func printSwitch(p *output.Printer, sw loops.Switched) error {
 	if len(sw.Stopped) > 0 {
 		p.Line("  stopped: %s", output.CleanLine(strings.Join(sw.Stopped, ", ")))
 	}
+	for _, r := range sw.Silent {
+		p.Line("  %s", output.CleanLine(fmt.Sprintf("silent: %s in %s, %s%s, last heard of %s", r.Run, r.Phase, r.Holder, onNode(r.Node), p.Ago(&r.Since))))
+	}
 	return p.Err()
 }
 
+func onNode(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " on node " + name
+}
+
 // switchedName is the loop that a switch is about, or all of them.
-func switchedName(sw loops.Switched) string { return output.CleanLine(cmp.Or(sw.Loop, "every loop")) }
+func switchedName(sw loops.Switched) string {
+	if sw.Scope == loop.SwitchStore {
+		return "every loop of every workspace"
+	}
+	return output.CleanLine(cmp.Or(sw.Loop, "every loop"))
+}
 
 // printResumed says what was cleared. If another switch still stops the loop, that is
 // an error: it was resumed to run.

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/runs"
 )
@@ -84,6 +85,9 @@ func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 	}
 	for _, text := range w.Refused {
 		p.Field("", "refused", text)
+	}
+	if w.Paused != "" {
+		p.Field("", "paused", "every loop is, by "+w.Paused+": "+loops.ResumeCommand("", w.Paused).String())
 	}
 	p.Field("", "next", w.Next)
 	return p.Err()

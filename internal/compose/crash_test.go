@@ -95,7 +95,7 @@ func child() int {
 		return say(out, d)
 	}
 	if os.Getenv(childEnv) == "kill" { // As `pawl kill` does it: before anything is recovered.
-		if _, err := s.Loops.Kill(ctx, ann, "fix"); err != nil {
+		if _, err := s.Loops.Kill(ctx, ann, "fix", ""); err != nil {
 			return fail(err)
 		}
 	}

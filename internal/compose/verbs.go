@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/roster"
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/setup"
+	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -54,7 +55,7 @@ func (d *Parts) Verbs(ctx context.Context, dir string) (*Verbs, error) {
 	v.Audit = audit.New(ws, d.engine.Held)
 	v.Runs = runs.New(ws, runs.Deps{Engine: d.engine, Environ: d.environ, Home: d.home, EndHolder: node.EndHolder, Plain: proc.Plain{}})
 	v.Approvals = approvals.New(ws, d.engine, v.Runs, d.newID)
-	v.Loops = loops.New(ws, loops.Deps{Engine: d.engine, Environ: d.environ, Budgets: v.Budgets.OfLoop, WaitEnded: v.Runs.WaitEnded})
+	v.Loops = loops.New(ws, loops.Deps{Engine: d.engine, Environ: d.environ, Budgets: v.Budgets.OfLoop, WaitHalted: v.Runs.WaitHalted})
 	return v, nil
 }
 
@@ -82,6 +83,38 @@ func (d *Parts) Logins() roster.Logins {
 // repository.
 func (d *Parts) Nodes() *nodes.Service {
 	return &nodes.Service{Store: d.lookup.Store, Registry: d.registry, Engine: d.engine, Here: d.lookup.Node.ID, Home: d.home}
+}
+
+// Everywhere returns the kill switch of all workspaces, which needs no repository.
+func (d *Parts) Everywhere() loops.Everywhere {
+	halting := runs.Halting{
+		Held:        func(ctx context.Context) ([]loop.HeldRun, error) { return d.lookup.Store.HeldRuns(ctx, "", "") },
+		HolderState: d.lookup.HolderState, Conclude: d.concludeHeld, Now: d.lookup.Now,
+	}
+	return loops.Everywhere{Store: d.lookup.Store, WaitHalted: halting.Run}
+}
+
+// concludeHeld concludes a run of any workspace of this node whose holder never will.
+func (d *Parts) concludeHeld(ctx context.Context, r loop.HeldRun) error {
+	var places []loop.Placement
+	err := d.lookup.Store.View(ctx, func(rd *store.Reader) (err error) {
+		places, err = rd.Placements(ctx, r.Workspace)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range places {
+		if p.NodeID != d.lookup.Node.ID {
+			continue
+		}
+		v, err := d.Verbs(ctx, p.Path)
+		if err != nil {
+			return err
+		}
+		return v.Runs.ConcludeHeld(ctx, r)
+	}
+	return nil // It stays silent: it is of a home that is gone.
 }
 
 // Join makes the repository that contains dir a place of the workspace with that id.

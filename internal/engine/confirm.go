@@ -36,8 +36,8 @@ func (h *heldRun) confirmEffect(ctx context.Context) error {
 		return err
 	case asked.Fence != h.run.Fence:
 		return loop.ErrLeaseLost
-	case asked.Paused:
-		return fmt.Errorf("%w: %s", loop.ErrPaused, storeSwitch.detail)
+	case asked.Switch != "":
+		return &loop.PausedError{Scope: asked.Switch}
 	case asked.Lease < h.Store.Lease()/2: // It must not lapse before the step is taken.
 		err := h.Store.Update(ctx, func(tx *store.Tx) error {
 			_, err := tx.Extend(ctx, h.run.ID, h.run.Fence)

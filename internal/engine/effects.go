@@ -90,7 +90,7 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 			return nil
 		}
 	}
-	end, err := o.anySwitchEnding(ctx, o.Store.View)
+	end, err := o.anySwitchEnding(ctx)
 	if err != nil {
 		return err
 	}
@@ -164,14 +164,10 @@ func (o *outbox) applyWatched(ctx context.Context, kind Effect, e loop.Effect) (
 		result, err = kind.Apply(ctx, e, o.confirmEffect)
 		return result, nil, err
 	}
-	watched, stop := o.watchWith(ctx, func(w *watcher, ctx context.Context) {
-		if end, err := w.c.anySwitchEnding(ctx, w.c.Store.TryView); err == nil && end != nil {
-			w.cancel(&stopError{*end})
-		}
-	})
-	defer stop()
-	result, err = kind.Apply(watched, e, o.confirmEffect)
-	return result, stopEnding(watched), err
+	ctx, watched := o.watchAs(ctx, watchEffect)
+	defer watched.stop()
+	result, err = kind.Apply(ctx, e, o.confirmEffect)
+	return result, stopEnding(ctx), err
 }
 
 // recordOutcome stages the row of an effect whose outcome is known, with its link

@@ -97,6 +97,8 @@ type Engine struct {
 	driving sync.Map                // ids of the runs that this engine is carrying on
 	stuck   sync.Map                // id of a run that Recover took and could not conclude → why
 	seen    sync.Map                // workspace and git fingerprint that the store was seen to hold
+
+	watching watching
 }
 
 // New makes an engine.
@@ -262,13 +264,16 @@ func (c *cycle) runToEnd(ctx context.Context) (loop.Run, error) {
 	held, release := c.target.Repo.Hold()
 	c.target.Repo = held
 	defer release()
-	ctx, stop := c.watch(ctx)
-	defer stop()
+	ctx, watched := c.watch(ctx)
+	defer watched.stop()
 	ctx, stopLabel := c.watchLabel(ctx)
 	defer stopLabel()
 	ctx, stopDisk := c.watchDisk(ctx)
 	defer func() { c.cleanUp(context.WithoutCancel(ctx)) }()
 	end, err := c.runPhases(ctx)
+	if ctx.Err() != nil {
+		watched.stopped.Store(true) // Whoever has stopped it need not wait until its work is kept.
+	}
 	stopDisk() // A run that has ended may take as long as it needs to keep its work.
 	if gone := context.Cause(ctx); errors.Is(gone, loop.ErrStoreGone) {
 		err = gone // However the work ended: nothing of it can be recorded.

@@ -11,7 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// guardedRun tells the guard of this process until when the programs of a run may live.
+// guardedRun tells the guard of this process until when the programs of a run may live. A
+// nil *guardedRun guards nothing.
 type guardedRun struct {
 	guard *proc.Guard
 	tag   string
@@ -34,6 +35,9 @@ func (h *heldRun) guardPrograms(cancel context.CancelCauseFunc) *guardedRun {
 // look tells the guard whether the lease was extended since the last look. Nobody takes
 // the run from a process that runs and only waits for the store.
 func (g *guardedRun) look(waiting bool) {
+	if g == nil {
+		return
+	}
 	age := g.store.Age()
 	switch {
 	case waiting:
@@ -53,7 +57,11 @@ func (g *guardedRun) extend(age time.Duration) {
 
 // overdue reports whether the lease has to be extended now, however young it seems: a
 // machine that was suspended does not count that time.
-func (g *guardedRun) overdue() bool { return g.guard.Overdue(g.tag) }
+func (g *guardedRun) overdue() bool { return g != nil && g.guard.Overdue(g.tag) }
 
 // release ends the guarding. The run's programs have ended.
-func (g *guardedRun) release() { g.guard.Release(g.tag) }
+func (g *guardedRun) release() {
+	if g != nil {
+		g.guard.Release(g.tag)
+	}
+}

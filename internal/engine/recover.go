@@ -199,8 +199,8 @@ func (c *cycle) resumeEvents(ctx context.Context, r *store.Reader) error {
 // concludeDead ends a seized run: one that had its outcome already is carried
 // on from there, any other is interrupted. Nothing is repeated.
 func (c *cycle) concludeDead(ctx context.Context, dead loop.Run, how takeover) (*Recovered, error) {
-	ctx, stop := c.watchLease(ctx)
-	defer stop()
+	ctx, watched := c.watchLease(ctx)
+	defer watched.stop()
 	defer func() { c.cleanUp(context.WithoutCancel(ctx)) }()
 	dead.Phase = c.markedPhase(dead)
 	rec := &Recovered{Loop: c.target.Loop.Name, Died: dead.Phase, How: how.sentence(dead.Phase)}

@@ -34,7 +34,7 @@ func (e *Engine) startRun(ctx context.Context, t Target, f Firing) (*cycle, erro
 		return e.Store.Update(ctx, func(tx *store.Tx) error {
 			l, r, err := prepareRun(ctx, tx, t, c.def, id, f)
 			if err != nil {
-				return err
+				return explainPaused(ctx, tx, t, err)
 			}
 			c.target.Loop = l
 			ruling, err := locks.rule(ctx, tx, t, l, loop.Contender{Run: id, N: r.N, Lock: r.Lock}, true)
@@ -48,7 +48,7 @@ func (e *Engine) startRun(ctx context.Context, t Target, f Firing) (*cycle, erro
 			if _, held := errors.AsType[*loop.HeldError](err); held {
 				return e.heldError(ctx, tx, l)
 			}
-			return err
+			return explainPaused(ctx, tx, t, err)
 		})
 	}
 	for {
@@ -74,10 +74,13 @@ func (e *Engine) startRun(ctx context.Context, t Target, f Firing) (*cycle, erro
 // ErrNewLoop. After an error the transaction must not be committed.
 func (e *Engine) Fire(ctx context.Context, tx *store.Tx, t Target, f Firing) (loop.Run, error) {
 	_, r, err := prepareRun(ctx, tx, t, f.Overrides.Apply(t.Definition).WithDefaults(), e.NewID("run"), f)
-	if err != nil {
-		return loop.Run{}, err
+	if err == nil {
+		r, err = tx.Fire(ctx, r)
 	}
-	return tx.Fire(ctx, r)
+	if err != nil {
+		return loop.Run{}, explainPaused(ctx, tx, t, err)
+	}
+	return r, nil
 }
 
 // claimRun takes a queued run.
@@ -97,7 +100,7 @@ func (e *Engine) claimRun(ctx context.Context, t Target, id string) (*cycle, err
 			return err
 		}
 		if c.target.Loop.Paused {
-			return pausedInStore(c.target.Loop)
+			return explainPaused(ctx, tx, t, &loop.PausedError{Scope: loop.SwitchLoop})
 		}
 		_, err = tx.Live(ctx, queued.LoopID)
 		if err == nil {
@@ -122,7 +125,7 @@ func (e *Engine) claimRun(ctx context.Context, t Target, id string) (*cycle, err
 		const unclaimed = 0
 		var rt *store.RunTx
 		if c.run, rt, err = tx.Claim(ctx, id, unclaimed, e.Self, loop.Holder{}); err != nil {
-			return err
+			return explainPaused(ctx, tx, t, err)
 		}
 		if c.deferred = nil; ruling.Move == plan.LockDefer {
 			c.run.DeferredTo, c.deferred = ruling.Why, deferredEnding(ruling)
@@ -216,7 +219,7 @@ func prepareRun(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, 
 		return l, r, err
 	}
 	if l.Paused {
-		return l, r, pausedInStore(l)
+		return l, r, &loop.PausedError{Scope: loop.SwitchLoop}
 	}
 	if f.Answer != nil {
 		if _, err := recordAnswer(ctx, tx, f.Approval, *f.Answer); err != nil {
@@ -247,8 +250,6 @@ func prepareRun(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, 
 	}
 	return l, r, nil
 }
-
-func pausedInStore(l loop.Loop) error { return PausedFault(l.Name, "`pawl pause "+l.Name+"`") }
 
 // heldError is the error of a loop that has a live run.
 func (e *Engine) heldError(ctx context.Context, tx *store.Tx, l loop.Loop) error {

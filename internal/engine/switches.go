@@ -49,28 +49,47 @@ func (h *heldRun) switchEnding() *ending {
 	return nil
 }
 
-// storeSwitch is how a run ends whose loop was paused in the store, perhaps
+// storeEnding is how a run ends for which a switch was set in the store, perhaps
 // from a node that does not have this checkout.
-var storeSwitch = ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: "`pawl pause`"}
+func storeEnding(scope loop.SwitchScope) ending {
+	return ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: scope.Command()}
+}
 
 // viewing is how rows are read: once, or until the store answers.
 type viewing func(context.Context, func(*store.Reader) error) error
 
-// anySwitchEnding looks at the files and at the store's switch.
-func (h *heldRun) anySwitchEnding(ctx context.Context, view viewing) (*ending, error) {
+// anySwitchEnding looks at the files and at the store's switches.
+func (h *heldRun) anySwitchEnding(ctx context.Context) (*ending, error) {
 	if end := h.switchEnding(); end != nil {
 		return end, nil
 	}
-	var set bool
-	err := view(ctx, func(r *store.Reader) (err error) {
-		asked, err := r.Asked(ctx, h.run.ID)
-		set = asked.Paused
+	var asked store.Asked
+	err := h.Store.View(ctx, func(r *store.Reader) (err error) {
+		asked, err = r.Asked(ctx, h.run.ID)
 		return err
 	})
-	if err != nil || !set {
+	if err != nil || asked.Switch == "" {
 		return nil, err
 	}
-	return &storeSwitch, nil
+	end := storeEnding(asked.Switch)
+	return &end, nil
+}
+
+// explainPaused turns the error of a loop that a switch in the store keeps from starting
+// into one for a person. It says who set the switch.
+func explainPaused(ctx context.Context, tx *store.Tx, t Target, err error) error {
+	paused, ok := errors.AsType[*loop.PausedError](err)
+	if !ok {
+		return err
+	}
+	if paused.Scope == loop.SwitchLoop {
+		return PausedFault(t.Loop.Name, "`pawl pause "+t.Loop.Name+"`")
+	}
+	set, err := tx.Switches(ctx, t.Workspace.ID)
+	if err != nil || len(set) == 0 {
+		return errors.Join(err, PausedFault(t.Loop.Name, paused.Scope.Command()))
+	}
+	return PausedFault(t.Loop.Name, set[0].String())
 }
 
 // PausedFault is the error of a run that a switch, as Switch returns it, keeps from
@@ -78,6 +97,9 @@ func (h *heldRun) anySwitchEnding(ctx context.Context, view viewing) (*ending, e
 func PausedFault(name, sw string) error {
 	f := &loop.Fault{Exit: loop.ExitPaused, What: name + " is paused", Why: setWords + sw}
 	one, all := loop.PawlCommand("resume", name), loop.PawlCommand("resume").WithFlag("all")
+	if stopsStore(sw) {
+		all = loop.PawlCommand("resume").WithFlag("everywhere")
+	}
 	switch clears := ClearedBy(name, sw); {
 	case StopsAll(sw):
 		return f.WithAdvice(loop.Advise("{1} clears it; {2} does not", all, one))
@@ -98,6 +120,8 @@ func ClearedBy(name, sw string) loop.Advice {
 	}
 	file, _, _ := strings.Cut(sw, " (cannot be read: ")
 	switch {
+	case stopsStore(sw):
+		return loop.Advise("{1}", loop.PawlCommand("resume").WithFlag("everywhere"))
 	case StopsAll(sw):
 		return loop.Advise("{1}", loop.PawlCommand("resume").WithFlag("all"))
 	case strings.HasPrefix(sw, labelWords+" is on "):
@@ -112,9 +136,11 @@ func ClearedBy(name, sw string) loop.Advice {
 	return loop.Advise("{1}", loop.PawlCommand("resume", name))
 }
 
-// StopsAll reports whether a switch, as Switch returns it, is the one of all
-// loops.
+// StopsAll reports whether a switch, as Switch returns it or the store has it, is one
+// of all loops: those of the workspace, or of all workspaces.
 func StopsAll(sw string) bool {
 	all := filepath.Join(".loops", PausedFile)
-	return sw == all || strings.HasPrefix(sw, all+" ")
+	return sw == all || strings.HasPrefix(sw, all+" ") || strings.Contains(sw, loop.SwitchWorkspace.Command()) || stopsStore(sw)
 }
+
+func stopsStore(sw string) bool { return strings.Contains(sw, loop.SwitchStore.Command()) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -53,116 +54,113 @@ const flushGap = 500 * time.Millisecond
 
 // watch returns a context that ends when a kill switch appears, the run is
 // asked to stop, or the lease is lost, and keeps the lease while it lasts. The
-// second value stops watching; it returns when the watcher is gone.
-func (h *heldRun) watch(ctx context.Context) (context.Context, func()) {
-	return h.watchWith(ctx, (*watcher).lookOnce)
+// second value stops watching.
+func (h *heldRun) watch(ctx context.Context) (context.Context, *watched) {
+	return h.watchAs(ctx, watchRun)
 }
 
 // watchLease only keeps the lease: a run that is being recovered is not
 // stopped by a switch, because nothing of it acts any more.
-func (h *heldRun) watchLease(ctx context.Context) (context.Context, func()) {
-	return h.watchWith(ctx, func(w *watcher, ctx context.Context) {
-		w.recovers = true
-		_ = w.holdLease(ctx)
-	})
+func (h *heldRun) watchLease(ctx context.Context) (context.Context, *watched) {
+	return h.watchAs(ctx, watchRecovery)
 }
 
-func (h *heldRun) watchWith(ctx context.Context, look func(*watcher, context.Context)) (context.Context, func()) {
+func (h *heldRun) watchAs(ctx context.Context, kind watchKind) (context.Context, *watched) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	guard := h.guardPrograms(cancel)
-	done := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		w := watcher{c: h, cancel: cancel, guard: guard, flushed: h.Now()}
+	w := &watched{c: h, kind: kind, cancel: cancel, flushed: h.Now(), done: make(chan struct{})}
+	if kind != watchEffect { // Beside it the run is guarded.
+		w.guard = h.guardPrograms(cancel)
+	}
+	h.Engine.addWatched(ctx, w)
+	w.own.Go(func() {
 		tick := time.NewTicker(h.WatchGap)
 		defer tick.Stop()
 		for {
 			select {
-			case <-done:
+			case <-w.done:
 				return
 			case <-tick.C:
-				look(&w, context.WithoutCancel(ctx))
+				w.lookHere(context.WithoutCancel(ctx))
 			}
 		}
 	})
-	return ctx, func() {
-		close(done)
-		watching.Wait()
-		guard.release()
-		cancel(nil)
+	return ctx, w
+}
+
+// watchKind says for what a run is watched.
+type watchKind int
+
+const (
+	watchRun      watchKind = iota // all
+	watchRecovery                  // the lease only
+	watchEffect                    // the switches only; the run itself is watched beside it
+)
+
+// watched is a run that is watched. A goroutine of its own looks at the files of its
+// switches and shows readers its events; the watcher of the engine, one for all runs,
+// asks the store.
+type watched struct {
+	c       *heldRun
+	kind    watchKind
+	cancel  context.CancelCauseFunc
+	guard   *guardedRun // nil if kind is watchEffect
+	done    chan struct{}
+	own     sync.WaitGroup
+	flushed time.Time   // used by the own goroutine only
+	away    atomic.Bool // the store did not answer the last look
+	stopped atomic.Bool // no program of the run is left, and it is to end
+	noted   atomic.Bool // that, in the store
+}
+
+// stop ends the watching. It returns when nothing is written for the run any more.
+func (w *watched) stop() {
+	w.c.Engine.removeWatched(w)
+	close(w.done)
+	w.own.Wait()
+	w.guard.release()
+	w.cancel(nil)
+}
+
+// lookHere is one look of the run's own goroutine.
+func (w *watched) lookHere(ctx context.Context) {
+	if w.kind != watchRecovery {
+		if end := w.c.switchEnding(); end != nil {
+			w.cancel(&stopError{*end})
+		}
 	}
-}
-
-type watcher struct {
-	c        *heldRun
-	cancel   context.CancelCauseFunc
-	guard    *guardedRun
-	flushed  time.Time
-	recovers bool // the run is being recovered: the switch in the store does not stop that either
-}
-
-// lookOnce is one round. What it cannot read stops the run: a store that does not
-// answer, like a switch that cannot be read, counts as a stop once the lease
-// could have lapsed.
-func (w *watcher) lookOnce(ctx context.Context) {
-	if end := w.c.switchEnding(); end != nil {
-		w.cancel(&stopError{*end})
+	if w.kind == watchEffect {
 		return
 	}
-	if why := w.holdLease(ctx); why != "" {
-		w.cancel(&stopError{ending{outcome: loop.OutcomeInterrupted, reason: loop.ReasonStopped, detail: why}})
+	w.c.noteLive(ctx)
+	if w.c.Now().Sub(w.flushed) <= flushGap || w.away.Load() {
+		return
+	}
+	w.flushed = w.c.Now()
+	ctx, cancel := context.WithTimeout(ctx, w.c.Store.Lease()/3)
+	defer cancel()
+	if err := w.c.saveEvents(ctx); errors.Is(err, loop.ErrLeaseLost) || errors.Is(err, loop.ErrStoreGone) {
+		w.cancel(err)
 	}
 }
 
-// holdLease keeps the lease and shows readers the events so far. It returns what
-// the run was asked to stop for.
-func (w *watcher) holdLease(ctx context.Context) string {
-	w.c.noteLive(ctx)
-	ctx, cancel := context.WithTimeout(ctx, w.c.Store.Lease()/3)
-	defer cancel()
-	why, err := w.readAsked(ctx)
+// see ends the run's context if the store says so. What cannot be read stops the
+// run: a store that does not answer counts as a stop once the lease could have lapsed.
+func (w *watched) see(asked store.Asked, err error) {
+	w.away.Store(err != nil)
+	w.guard.look(w.c.Engine.Store.Waiting(err))
 	switch {
+	case w.kind == watchEffect && err != nil: // The run is watched for that beside it.
 	case errors.Is(err, loop.ErrLeaseLost), errors.Is(err, loop.ErrStoreGone):
 		w.cancel(err)
 	case w.c.Engine.Store.Waiting(err): // Nobody takes the run from a process of this host that runs, however late it extends the lease.
 	case err != nil && w.c.Store.Left() <= w.c.Store.Lease()/leaveBefore:
 		w.cancel(&awayError{w.c.Store.Age(), err})
+	case err != nil || w.kind == watchRecovery:
+	case asked.Switch != "":
+		w.cancel(&stopError{storeEnding(asked.Switch)})
+	case asked.Cancel != "" && w.kind == watchRun:
+		w.cancel(&stopError{ending{outcome: loop.OutcomeInterrupted, reason: loop.ReasonStopped, detail: asked.Cancel}})
 	}
-	w.guard.look(w.c.Engine.Store.Waiting(err))
-	if w.c.Now().Sub(w.flushed) > flushGap && err == nil {
-		w.flushed = w.c.Now()
-		if err := w.c.saveEvents(ctx); errors.Is(err, loop.ErrLeaseLost) || errors.Is(err, loop.ErrStoreGone) {
-			w.cancel(err)
-		}
-	}
-	return why
-}
-
-// readAsked reads the cancel column, and extends the lease when a third of it is
-// over. It never waits for a transaction of the run itself, which may be trying to
-// reach the store for a long time and extends the lease when it does.
-func (w *watcher) readAsked(ctx context.Context) (why string, err error) {
-	run := w.c.id.ID
-	if w.c.Store.Age() >= w.c.Store.Lease()/3 || w.guard.overdue() {
-		tried, err := w.c.Store.TryUpdate(ctx, func(tx *store.Tx) (err error) {
-			why, err = tx.Extend(ctx, run, w.c.id.Fence)
-			return err
-		})
-		if tried {
-			return why, err
-		}
-	}
-	err = w.c.Store.TryView(ctx, func(r *store.Reader) error {
-		asked, err := r.Asked(ctx, run)
-		if err == nil && asked.Fence != w.c.id.Fence {
-			return loop.ErrLeaseLost
-		}
-		if why = asked.Cancel; asked.Paused && !w.recovers {
-			w.cancel(&stopError{storeSwitch})
-		}
-		return err
-	})
-	return why, err
 }
 
 // stopEnding says how a run ends whose context is over, or nil if it is not.

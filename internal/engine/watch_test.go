@@ -11,19 +11,19 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// watched is a watcher of a run that was claimed just now, at a time that only
+// watchedRun is a run that was claimed just now and is watched, at a time that only
 // the test moves.
-type watched struct {
-	*watcher
+type watchedRun struct {
+	*watched
 	ctx   context.Context
 	now   time.Time
 	store *store.Store
 	run   loop.Run
 }
 
-func newWatched(t *testing.T) *watched {
+func newWatched(t *testing.T) *watchedRun {
 	t.Helper()
-	w := &watched{now: time.Now()}
+	w := &watchedRun{now: time.Now()}
 	w.store = w.open(t)
 	ctx := t.Context()
 	err := w.store.Update(ctx, func(tx *store.Tx) error {
@@ -44,13 +44,14 @@ func newWatched(t *testing.T) *watched {
 	e := &Engine{Deps: Deps{Store: w.store, Now: func() time.Time { return w.now }}}
 	c := e.newCycle(Target{}, Firing{}, loop.Definition{})
 	c.id, c.said, c.Store = w.run, e.newTranscript(w.run.ID), w.store.Holding(w.run, w.now, nil)
-	w.watcher = &watcher{c: c.heldRun, flushed: w.now}
+	w.watched = &watched{c: c.heldRun, flushed: w.now}
+	e.watching.runs = map[*watched]bool{w.watched: true}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	t.Cleanup(func() { w.cancel(nil) })
 	return w
 }
 
-func (w *watched) open(t *testing.T) *store.Store {
+func (w *watchedRun) open(t *testing.T) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{
 		Database: filepath.Join(t.TempDir(), "p.db"), Now: time.Now, Virtual: func() time.Time { return w.now },
@@ -63,16 +64,23 @@ func (w *watched) open(t *testing.T) *store.Store {
 }
 
 // storeGoesAway makes every call of the store fail from now on.
-func (w *watched) storeGoesAway(t *testing.T) {
+func (w *watchedRun) storeGoesAway(t *testing.T) {
 	t.Helper()
 	s := w.open(t)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w.c.Store = s.Holding(w.run, w.now, nil)
+	w.c.Engine.Store, w.c.Store = s, s.Holding(w.run, w.now, nil)
 }
 
-func (w *watched) lease(t *testing.T) (left time.Duration) {
+// look is one look of all that watch the run.
+func (w *watchedRun) look() {
+	w.c.extendLeases(w.ctx)
+	w.c.lookAtRuns(w.ctx)
+	w.lookHere(w.ctx)
+}
+
+func (w *watchedRun) lease(t *testing.T) (left time.Duration) {
 	t.Helper()
 	err := w.store.View(t.Context(), func(r *store.Reader) error {
 		asked, err := r.Asked(t.Context(), w.run.ID)
@@ -88,9 +96,9 @@ func (w *watched) lease(t *testing.T) (left time.Duration) {
 // A holder has to stop before its lease has lapsed: what it started takes a
 // moment to end.
 func TestAStoreThatIsAwayEndsTheRunALittleBeforeItsLeaseIsOver(t *testing.T) {
-	for name, breaks := range map[string]func(*testing.T, *watched){
-		"it is away": func(t *testing.T, w *watched) { t.Helper(); w.storeGoesAway(t) },
-		"it can be read and not written": func(t *testing.T, w *watched) {
+	for name, breaks := range map[string]func(*testing.T, *watchedRun){
+		"it is away": func(t *testing.T, w *watchedRun) { t.Helper(); w.storeGoesAway(t) },
+		"it can be read and not written": func(t *testing.T, w *watchedRun) {
 			t.Helper()
 			err := w.store.Update(t.Context(), func(tx *store.Tx) error {
 				_, err := tx.SQLite().ExecContext(t.Context(), `CREATE TRIGGER full BEFORE UPDATE ON runs BEGIN SELECT RAISE(ABORT, 'full'); END`)
@@ -107,12 +115,12 @@ func TestAStoreThatIsAwayEndsTheRunALittleBeforeItsLeaseIsOver(t *testing.T) {
 			start, last := w.now, store.Lease-store.Lease/leaveBefore
 			for _, after := range []time.Duration{0, time.Second, 9 * time.Second, 10 * time.Second, 19 * time.Second, last - time.Millisecond} {
 				w.now = start.Add(after)
-				if w.holdLease(w.ctx); w.ctx.Err() != nil {
+				if w.look(); w.ctx.Err() != nil {
 					t.Fatalf("after %s: %v, want that the run goes on", after, context.Cause(w.ctx))
 				}
 			}
 			w.now = start.Add(last)
-			w.holdLease(w.ctx)
+			w.look()
 			if err := context.Cause(w.ctx); !errors.Is(err, loop.ErrLeaseLost) {
 				t.Errorf("after %s: %v, want a lost lease", last, err)
 			}
@@ -130,7 +138,7 @@ func TestAStoreThatComesBackInTimeGivesAWholeLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(19 * time.Second)
-	w.holdLease(w.ctx)
+	w.look()
 	if left := w.lease(t); left < store.Lease-5*time.Second || w.ctx.Err() != nil {
 		t.Errorf("%s of the lease are left, %v, want a whole one", left, context.Cause(w.ctx))
 	}
@@ -153,11 +161,11 @@ func TestALeaseIsExtendedWhenAThirdOfItIsOver(t *testing.T) {
 	}
 	shorten()
 	w.now = w.now.Add(store.Lease/3 - time.Millisecond)
-	if w.holdLease(w.ctx); w.lease(t) > store.Lease/2 {
+	if w.look(); w.lease(t) > store.Lease/2 {
 		t.Error("it was extended before a third was over")
 	}
 	w.now = w.now.Add(time.Millisecond)
-	if w.holdLease(w.ctx); w.lease(t) < store.Lease/2 || w.ctx.Err() != nil {
+	if w.look(); w.lease(t) < store.Lease/2 || w.ctx.Err() != nil {
 		t.Errorf("%s are left, %v, want that it was extended", w.lease(t), context.Cause(w.ctx))
 	}
 }
@@ -168,7 +176,7 @@ func TestAFenceThatMovesUnderTheWatcherIsSeenAtItsNextLook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWatched(t)
-			if w.holdLease(w.ctx); w.ctx.Err() != nil {
+			if w.look(); w.ctx.Err() != nil {
 				t.Fatal(context.Cause(w.ctx))
 			}
 			thief := loop.Holder{PID: 2}
@@ -181,7 +189,7 @@ func TestAFenceThatMovesUnderTheWatcherIsSeenAtItsNextLook(t *testing.T) {
 			}
 			w.c.said.Note("what the old holder still says")
 			w.now = w.now.Add(later)
-			w.holdLease(w.ctx)
+			w.look()
 			if err := context.Cause(w.ctx); !errors.Is(err, loop.ErrLeaseLost) {
 				t.Errorf("the cause is %v, want a lost lease", err)
 			}

@@ -13,8 +13,9 @@ import (
 type Loop struct {
 	catalog.Entry
 
-	Last *loop.Run // nil if it has none
-	Open []string  // ids of open approvals, newest first
+	Last     *loop.Run     // nil if it has none
+	Open     []string      // ids of open approvals, newest first
+	Switches []loop.Switch // of the store and of the workspace, which are set
 }
 
 // Usable is the definition, or the zero Definition if the file cannot be run.
@@ -57,10 +58,17 @@ func (w *Workspace) WithRuns(ctx context.Context, entries []catalog.Entry) ([]Lo
 			ran = append(ran, e.LoopID())
 		}
 	}
-	if len(ran) == 0 {
+	if w.Store == nil {
 		return list, nil
 	}
 	err := w.View(ctx, func(r *store.Reader) error {
+		set, err := r.Switches(ctx, w.ID)
+		for i := range list {
+			list[i].Switches = set
+		}
+		if err != nil || len(ran) == 0 {
+			return err
+		}
 		newest, err := r.NewestRuns(ctx, ran...)
 		if err != nil {
 			return err
@@ -117,15 +125,41 @@ func (w *Workspace) openApprovals(ctx context.Context, r *store.Reader, in strin
 
 // PausedBy names what keeps a loop from running because a person said so: the
 // path of a kill switch, or pawl pause where only the store has it. It is empty
-// if nothing does.
+// if nothing does. What stops all loops is named first.
 func (w *Workspace) PausedBy(l Loop) string {
-	if sw := engine.Switch(w.Root, l.Name, l.Usable().SwitchPaths()...); sw != "" {
-		return sw
-	}
-	if l.Row.Paused {
+	sw := engine.Switch(w.Root, l.Name, l.Usable().SwitchPaths()...)
+	switch {
+	case len(l.Switches) > 0 && !engine.StopsAll(sw):
+		return l.Switches[0].String()
+	case sw == "" && l.Row.Paused:
 		return "pawl pause"
 	}
-	return ""
+	return sw
+}
+
+// Paused names a kill switch that stops all loops of the workspace: its file, or what
+// the store has. It is empty if none does.
+func (w *Workspace) Paused(ctx context.Context) (string, error) {
+	if sw := engine.Switch(w.Root, ""); sw != "" {
+		return sw, nil
+	}
+	set, err := w.Switches(ctx)
+	if err != nil || len(set) == 0 {
+		return "", err
+	}
+	return set[0].String(), nil
+}
+
+// Switches lists the kill switches in the store that stop all loops of the workspace.
+func (w *Workspace) Switches(ctx context.Context) (set []loop.Switch, err error) {
+	if w.Store == nil {
+		return nil, nil
+	}
+	err = w.View(ctx, func(r *store.Reader) error {
+		set, err = r.Switches(ctx, w.ID)
+		return err
+	})
+	return set, err
 }
 
 // LoopOf returns the name and the protocol of a loop of the workspace by its id;

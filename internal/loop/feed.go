@@ -16,7 +16,8 @@ const (
 	FeedApproval FeedKind = "approval"
 	FeedBudget   FeedKind = "budget" // its cap; what was spent changes with runs
 	FeedHold     FeedKind = "hold"
-	FeedAgent    FeedKind = "agent" // of the roster
+	FeedAgent    FeedKind = "agent"  // of the roster
+	FeedSwitch   FeedKind = "switch" // the kill switch of a workspace, or of the store
 )
 
 // FeedEntry says that something changed. The feed has an entry for each change
@@ -26,7 +27,7 @@ type FeedEntry struct {
 	Cursor Cursor    `json:"cursor"`
 	At     time.Time `json:"at"`
 	Kind   FeedKind  `json:"kind"`
-	ID     string    `json:"id"`              // run, loop, approval or agent id; scope of a budget; subject of a hold
+	ID     string    `json:"id"`              // run, loop, approval, agent or workspace id; scope of a budget; subject of a hold; store
 	LoopID string    `json:"loop,omitempty"`  // empty for what belongs to no loop
 	State  string    `json:"state,omitempty"` // afterwards; a run's outcome once it has one
 }

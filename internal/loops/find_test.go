@@ -95,7 +95,7 @@ func TestEveryStateOfALoopIsSeenInTheListing(t *testing.T) {
 	r.InsertRun("lost", r.DeadHolder())
 	r.InsertRun("due", loop.Holder{})
 	verbtest.Write(t, r.Root, ".loops/held/PAUSED", "")
-	if _, err := r.Loops.Pause(t.Context(), verbtest.Ann, "stopped"); err != nil {
+	if _, err := r.Loops.Pause(t.Context(), verbtest.Ann, "stopped", ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(r.Root, ".loops/stopped/PAUSED")); err != nil {

@@ -23,7 +23,8 @@ type Row struct {
 	Goal       string        `json:"goal,omitempty"`
 	State      string        `json:"state"` // never_run, idle, queued, running, dead, lost, paused, broken
 	Paused     string        `json:"paused,omitempty"`
-	Problem    string        `json:"problem,omitempty"` // why the definition cannot be run
+	Switches   []loop.Switch `json:"switches,omitempty"` // in the store, of all loops: who set them, when and why
+	Problem    string        `json:"problem,omitempty"`  // why the definition cannot be run
 	LastN      int64         `json:"last_n"`
 	Outcome    loop.Outcome  `json:"outcome,omitempty"`
 	Reason     loop.Reason   `json:"reason,omitempty"`
@@ -99,7 +100,7 @@ func (s *Service) rowOf(l lookup.Loop) Row {
 	d := l.Usable()
 	row := Row{
 		Name: l.Name, Protocol: l.Protocol, State: "never_run", LastN: l.Row.LastN, Definition: l.Row.Definition, Approvals: l.Open,
-		Tier: d.Tier, Cadence: d.Cadence, Goal: d.Goal, Scope: d.Scope, Verify: d.Verify, Guard: d.Guard, Agent: d.Agent, Paused: s.ws.PausedBy(l),
+		Tier: d.Tier, Cadence: d.Cadence, Goal: d.Goal, Scope: d.Scope, Verify: d.Verify, Guard: d.Guard, Agent: d.Agent, Paused: s.ws.PausedBy(l), Switches: l.Switches,
 	}
 	if run := l.Last; run != nil {
 		row.State, row.LastRun = s.ws.Liveness(*run), shape.Time(run.Started)

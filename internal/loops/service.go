@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/lookup"
-	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/runs"
 )
 
 // Deps are the dependencies of a Service.
@@ -19,8 +19,9 @@ type Deps struct {
 	Environ []string
 	// Budgets returns the budgets of a loop with what they have used.
 	Budgets func(context.Context, lookup.Loop) ([]budgets.Row, error)
-	// WaitEnded blocks until a live run has ended.
-	WaitEnded func(context.Context, loop.Run) error
+	// WaitHalted blocks until the holders of all runs of loops, or of the workspace if no
+	// id is given, have answered a kill switch.
+	WaitHalted func(ctx context.Context, loopIDs ...string) (runs.Halted, error)
 }
 
 // Service has the verbs for the loops of one workspace.

@@ -17,7 +17,7 @@ import (
 
 func pause(t *testing.T, r *verbtest.Rig, name string) loops.Switched {
 	t.Helper()
-	sw, err := r.Loops.Pause(t.Context(), verbtest.Ann, name)
+	sw, err := r.Loops.Pause(t.Context(), verbtest.Ann, name, "")
 	if err != nil {
 		t.Fatalf("pause %q: %v", name, err)
 	}
@@ -153,7 +153,7 @@ func TestALoopOfTheStoreIsPausedByNameAndByProtocol(t *testing.T) {
 	r := verbtest.New(t)
 	r.DefineLoop("tidy", verbtest.FindsNone)
 	r.RecordMet("tidy")
-	_, err := r.Loops.Pause(t.Context(), verbtest.Ann, "tidy")
+	_, err := r.Loops.Pause(t.Context(), verbtest.Ann, "tidy", "")
 	verbtest.WantFault(t, err, loop.ExitUsage, `"tidy" names several loops`, "", "spec:tidy or spine:tidy")
 	if r.Exists(".loops/tidy/PAUSED") {
 		t.Error("an ambiguous name set a switch")
@@ -181,14 +181,14 @@ func TestTheSwitchWorksWithoutAStore(t *testing.T) {
 	if row := r.ShowRow("tidy"); row.State != "paused" {
 		t.Errorf("tidy is %s", row.State)
 	}
-	if sw, err := s.Loops.Kill(t.Context(), verbtest.Ann, loops.All); err != nil || len(sw.Stopped) != 0 {
+	if sw, err := s.Loops.Kill(t.Context(), verbtest.Ann, loops.All, ""); err != nil || len(sw.Stopped) != 0 {
 		t.Errorf("kill = %+v, %v", sw, err)
 	}
 	resume(t, s, loops.All)
 	if r.Exists(".loops/PAUSED") || r.Exists(".loops/tidy/PAUSED") {
 		t.Error("a switch stands")
 	}
-	if _, err := r.Loops.Pause(t.Context(), verbtest.Ann, "nobody"); !errors.Is(err, loop.ErrNotFound) {
+	if _, err := r.Loops.Pause(t.Context(), verbtest.Ann, "nobody", ""); !errors.Is(err, loop.ErrNotFound) {
 		t.Errorf("pause of nobody = %v", err)
 	}
 	if _, err := r.Loops.Resume(t.Context(), verbtest.Ann, "nobody"); !errors.Is(err, loop.ErrNotFound) {
@@ -289,7 +289,7 @@ func TestNoVerbReachesOutOfTheWorkspaceThroughALink(t *testing.T) {
 					t.Fatal(err)
 				}
 				before := tree(t, outside)
-				_, err := r.Loops.Pause(t.Context(), verbtest.Ann, "tidy")
+				_, err := r.Loops.Pause(t.Context(), verbtest.Ann, "tidy", "")
 				verbtest.WantFault(t, err, loop.ExitError, "pause by .loops/tidy/PAUSED", "escapes", "no link out of it")
 
 				if diff := cmp.Diff(before, tree(t, outside)); diff != "" {
@@ -335,7 +335,7 @@ func TestALinkWithinTheWorkspaceIsAsGoodAsAFolder(t *testing.T) {
 func TestAFileInThePlaceOfTheFolderIsNoReasonToLoseIt(t *testing.T) {
 	r := verbtest.New(t)
 	verbtest.Write(t, r.Root, ".loops", "notes")
-	_, err := r.Loops.Pause(t.Context(), verbtest.Ann, loops.All)
+	_, err := r.Loops.Pause(t.Context(), verbtest.Ann, loops.All, "")
 	verbtest.WantFault(t, err, loop.ExitError, "pause by .loops/PAUSED", ".loops: ", "see that .loops is a folder")
 	// Every engine takes it for a switch, so that resume may not be silent.
 	_, err = r.Loops.Resume(t.Context(), verbtest.Ann, loops.All)

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -23,27 +24,63 @@ const All = ""
 
 // Switched says which switch was set or cleared, schema pawl.switch/v1.
 type Switched struct {
-	Schema  string   `json:"schema"`
-	Loop    string   `json:"loop,omitempty"` // empty: all loops
-	Paused  bool     `json:"paused"`
-	Switch  string   `json:"switch"`
-	Was     bool     `json:"was"` // it had this state before
-	Stopped []string `json:"stopped,omitempty"`
-	Holds   []string `json:"holds,omitempty"` // holds that were cleared, in words
+	Schema  string           `json:"schema"`
+	Loop    string           `json:"loop,omitempty"` // empty: all loops
+	Scope   loop.SwitchScope `json:"scope"`
+	Paused  bool             `json:"paused"`
+	Switch  string           `json:"switch"`
+	Why     string           `json:"why,omitempty"`
+	Was     bool             `json:"was"` // it had this state before
+	Stopped []string         `json:"stopped,omitempty"`
+	Silent  []Silent         `json:"silent,omitempty"` // runs whose holders did not answer
+	Holds   []string         `json:"holds,omitempty"`  // holds that were cleared, in words
+}
+
+// Silent is a run whose holder did not answer a kill switch.
+type Silent struct {
+	Run       string      `json:"run"` // LOOP#N
+	ID        string      `json:"id"`
+	Workspace string      `json:"workspace"`
+	Phase     loop.Phase  `json:"phase"`
+	Node      string      `json:"node,omitempty"`
+	Holder    loop.Holder `json:"holder"`
+	Since     time.Time   `json:"since"` // when it was last heard of
+}
+
+// add notes what became of runs that the switch stops. The error names those whose holders
+// did not answer.
+func (sw *Switched) add(h runs.Halted) error {
+	for _, r := range h.Stopped {
+		sw.Stopped = append(sw.Stopped, fmt.Sprintf("%s#%d", r.Loop, r.N))
+	}
+	for _, r := range h.Silent {
+		sw.Silent = append(sw.Silent, Silent{fmt.Sprintf("%s#%d", r.Loop, r.N), r.ID, r.Workspace, r.Phase, r.Node, r.Holder, r.Heard})
+	}
+	return runs.SilentFault(h.Silent)
 }
 
 // Pause sets the kill switch of one loop, or of all. It makes the file first, which
-// works without a store, and which every engine watches.
-func (s *Service) Pause(ctx context.Context, by loop.Actor, name string) (Switched, error) {
+// works without a store, and which every engine of this node watches; then it sets that
+// of the store, which those of all nodes watch. For all loops it waits like Kill.
+func (s *Service) Pause(ctx context.Context, by loop.Actor, name, why string) (Switched, error) {
+	if name == All {
+		return s.Kill(ctx, by, name, why)
+	}
+	return s.pause(ctx, by, name, why)
+}
+
+func (s *Service) pause(ctx context.Context, by loop.Actor, name, why string) (Switched, error) {
 	sw, err := s.switchFor(ctx, name)
 	if err != nil {
 		return sw, err
 	}
-	sw.Paused = true
-	if sw.Was, err = s.setSwitch(sw.Switch); err != nil || sw.Was {
+	sw.Paused, sw.Why = true, why
+	if sw.Was, err = s.setSwitch(sw.Switch); err != nil {
 		return sw, err
 	}
-	return sw, s.recordSwitch(ctx, by, sw.Loop, true)
+	set, err := s.recordPause(ctx, by, sw)
+	sw.Was = sw.Was && !set
+	return sw, err
 }
 
 // setSwitch makes the file of a switch, and reports whether it existed before. It
@@ -96,7 +133,10 @@ func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switc
 	if err != nil {
 		return sw, err
 	}
-	before := s.anyPaused(sw.Loop, list)
+	before, err := s.anyPaused(ctx, sw.Loop, list)
+	if err != nil {
+		return sw, err
+	}
 	paths := []string{sw.Switch}
 	if name == All {
 		if paths, err = s.switchFiles(); err != nil {
@@ -108,7 +148,7 @@ func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switc
 			return sw, err
 		}
 	}
-	if err := s.recordSwitch(ctx, by, sw.Loop, false); err != nil {
+	if err := s.recordResume(ctx, by, sw); err != nil {
 		return sw, err
 	}
 	if sw.Holds, err = s.clearHolds(ctx, list); err != nil {
@@ -118,6 +158,11 @@ func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switc
 	for _, e := range list {
 		if still == "" && name != All {
 			still = engine.Switch(s.ws.Root, sw.Loop, e.Definition.SwitchPaths()...)
+		}
+	}
+	if still == "" {
+		if still, err = s.ws.Paused(ctx); err != nil {
+			return sw, err
 		}
 	}
 	if still != "" {
@@ -164,10 +209,11 @@ func StopsAll(sw string) bool { return engine.StopsAll(sw) }
 func ResumeCommand(name, sw string) loop.Advice { return engine.ClearedBy(name, sw) }
 
 // anyPaused reports whether a switch keeps the loop, or any of the list, from running.
-func (s *Service) anyPaused(name string, list []catalog.Entry) bool {
-	return engine.Switch(s.ws.Root, name) != "" || slices.ContainsFunc(list, func(e catalog.Entry) bool {
+func (s *Service) anyPaused(ctx context.Context, name string, list []catalog.Entry) (bool, error) {
+	all, err := s.ws.Paused(ctx)
+	return all != "" || engine.Switch(s.ws.Root, name) != "" || slices.ContainsFunc(list, func(e catalog.Entry) bool {
 		return e.Row.Paused || engine.Switch(s.ws.Root, e.Name, e.Definition.SwitchPaths()...) != ""
-	})
+	}), err
 }
 
 // switchFiles lists the paths of kill switches, also in folders without a definition:
@@ -212,7 +258,7 @@ func (s *Service) clearSwitch(rel string) error {
 }
 
 func (s *Service) switchFor(ctx context.Context, name string) (Switched, error) {
-	sw := Switched{Schema: "pawl.switch/v1", Loop: name, Switch: filepath.Join(".loops", engine.PausedFile)}
+	sw := Switched{Schema: "pawl.switch/v1", Scope: loop.SwitchWorkspace, Loop: name, Switch: filepath.Join(".loops", engine.PausedFile)}
 	if name == All {
 		return sw, nil
 	}
@@ -220,36 +266,87 @@ func (s *Service) switchFor(ctx context.Context, name string) (Switched, error) 
 	if err != nil {
 		return sw, err
 	}
-	sw.Loop = e.Name
+	sw.Loop, sw.Scope = e.Name, loop.SwitchLoop
 	sw.Switch = filepath.Join(".loops", e.Name, engine.PausedFile)
 	return sw, nil
 }
 
-// recordSwitch sets the store's switch like the file, and adds a link to each loop's
-// audit chain.
-func (s *Service) recordSwitch(ctx context.Context, by loop.Actor, name string, paused bool) error {
+// recordPause sets the store's switch like the file, with a link in the audit chains of
+// those that it stops. It reports false if it was set before. Without a store the file is
+// enough: every engine of this node obeys it.
+func (s *Service) recordPause(ctx context.Context, by loop.Actor, sw Switched) (set bool, err error) {
 	if s.ws.Store == nil {
-		return nil // The file is enough: every engine obeys it.
+		return false, nil
 	}
-	list, err := s.entriesOf(ctx, name)
+	list, err := s.entriesOf(ctx, sw.Loop)
+	if err != nil {
+		return false, err
+	}
+	body := map[string]any{"verb": "pause", "loop": sw.Loop}
+	if sw.Why != "" {
+		body["why"] = sw.Why
+	}
+	err = s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+		set = false
+		if sw.Loop == All {
+			if set, err = tx.SetSwitch(ctx, by, s.ws.ID, sw.Why); err != nil || !set && sw.Was {
+				return err
+			}
+			if err := tx.LinkBy(ctx, by, s.ws.ID, loop.LinkKill, "", body); err != nil {
+				return err
+			}
+		}
+		for _, e := range list {
+			// The switch for all loops is one of its own: clearing it must not start
+			// loops that were paused one by one.
+			if e.Row.LastN == 0 || sw.Loop != All && e.Row.Paused && sw.Was {
+				continue
+			}
+			id := e.LoopID()
+			if sw.Loop != All {
+				if err := tx.Pause(ctx, id, true); err != nil {
+					return err
+				}
+				set = set || !e.Row.Paused
+			}
+			if err := tx.LinkBy(ctx, by, id, loop.LinkKill, "", body); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return set, err
+}
+
+// recordResume clears the store's switches like the files, with links in the audit
+// chains.
+func (s *Service) recordResume(ctx context.Context, by loop.Actor, sw Switched) error {
+	if s.ws.Store == nil {
+		return nil
+	}
+	list, err := s.entriesOf(ctx, sw.Loop)
 	if err != nil {
 		return err
 	}
-	kind := map[bool]string{true: "pause", false: "resume"}[paused]
+	body := map[string]any{"verb": "resume", "loop": sw.Loop}
 	return s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+		if sw.Loop == All {
+			cleared, err := tx.ClearSwitch(ctx, s.ws.ID)
+			if err == nil && cleared {
+				err = tx.LinkBy(ctx, by, s.ws.ID, loop.LinkKill, "", body)
+			}
+			if err != nil {
+				return err
+			}
+		}
 		for _, e := range list {
 			if e.Row.LastN == 0 {
 				continue
 			}
-			id := e.LoopID()
-			// The switch for all loops is only a file: clearing it must not start
-			// loops that were paused one by one.
-			if name != All || !paused {
-				if err := tx.Pause(ctx, id, paused); err != nil {
-					return err
-				}
+			if err := tx.Pause(ctx, e.LoopID(), false); err != nil {
+				return err
 			}
-			if err := tx.LinkBy(ctx, by, id, loop.LinkKill, "", map[string]any{"verb": kind, "loop": name}); err != nil {
+			if err := tx.LinkBy(ctx, by, e.LoopID(), loop.LinkKill, "", body); err != nil {
 				return err
 			}
 		}
@@ -266,12 +363,13 @@ func (s *Service) entriesOf(ctx context.Context, name string) ([]catalog.Entry, 
 	return s.ws.Loops.FindNamed(ctx, name)
 }
 
-// Kill pauses a loop, or all, and blocks until no run of it is live. It names the runs
-// that it ended.
-func (s *Service) Kill(ctx context.Context, by loop.Actor, name string) (Switched, error) {
+// Kill pauses a loop, or all, and blocks until every holder of their runs has answered:
+// the run has ended, or no program of it is left. It names those runs; if a holder does not
+// answer in time, the error does, and the result names it too.
+func (s *Service) Kill(ctx context.Context, by loop.Actor, name, why string) (Switched, error) {
 	since := s.ws.Now().Truncate(time.Millisecond)
-	sw, err := s.Pause(ctx, by, name)
-	if err != nil {
+	sw, err := s.pause(ctx, by, name, why)
+	if err != nil || s.ws.Store == nil {
 		return sw, err
 	}
 	entries, err := s.entriesOf(ctx, sw.Loop)
@@ -279,19 +377,24 @@ func (s *Service) Kill(ctx context.Context, by loop.Actor, name string) (Switche
 		return sw, err
 	}
 	list, err := s.ws.WithRuns(ctx, entries)
+	if err != nil {
+		return sw, err
+	}
+	var ids []string
 	for _, l := range list {
-		if l.Last == nil {
-			continue
+		if sw.Loop != All {
+			ids = append(ids, l.LoopID())
 		}
-		live := s.ws.Liveness(*l.Last) == lookup.Running
-		if live {
-			if err := s.WaitEnded(ctx, *l.Last); err != nil {
-				return sw, err
-			}
-		}
-		if live || l.Last.Outcome == loop.OutcomePaused && !l.Last.Ended.Before(since) {
+		if l.Last != nil && l.Last.State == loop.RunEnded && l.Last.Outcome == loop.OutcomePaused && !l.Last.Ended.Before(since) {
 			sw.Stopped = append(sw.Stopped, fmt.Sprintf("%s#%d", l.Name, l.Row.LastN))
 		}
 	}
-	return sw, err
+	if sw.Loop != All && len(ids) == 0 {
+		return sw, nil
+	}
+	halted, err := s.WaitHalted(ctx, ids...)
+	if err != nil {
+		return sw, err
+	}
+	return sw, sw.add(halted)
 }

@@ -66,11 +66,15 @@ func (s *Service) Plan(ctx context.Context, p Prepared) (Plan, error) {
 	if err != nil {
 		warnings = append(warnings, "cannot tell whether the checkout has uncommitted work, which a run does not see: "+err.Error())
 	}
+	paused, err := s.ws.Paused(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
 	return Plan{
 		Schema: "pawl.plan/v1", Loop: d.Name, Protocol: d.Protocol, Tier: d.Tier, Goal: d.Goal, Agent: cmp.Or(d.Agent, "command"),
 		AgentCommand: d.AgentCommand, Model: d.Model, Request: p.Firing.Request, Base: PlanBase{base.Branch, base.Commit}, Dirty: dirty,
 		Scope: d.Scope, Protect: d.Protect, Sense: d.Sense, Gates: PlanGates{d.Verify, d.Guard}, Env: d.Env,
 		Limits:  PlanLimits{d.MaxIterations, d.MaxItems, d.MaxStepTimeout.Seconds(), d.MaxWallClock.Seconds(), d.BudgetTokens},
-		Sandbox: cmp.Or(d.Sandbox, "none"), Paused: engine.Switch(s.ws.Root, d.Name, d.SwitchPaths()...), Warnings: warnings,
+		Sandbox: cmp.Or(d.Sandbox, "none"), Paused: cmp.Or(paused, engine.Switch(s.ws.Root, d.Name, d.SwitchPaths()...)), Warnings: warnings,
 	}, nil
 }

@@ -38,8 +38,8 @@ func (s *Service) Start(ctx context.Context, p Prepared) (View, error) {
 
 // gatesPass tries the gates on the base, and keeps what they said for the run.
 func (s *Service) gatesPass(ctx context.Context, p *Prepared) (bool, error) {
-	if engine.Switch(s.ws.Root, p.Target.Loop.Name) != "" {
-		return false, nil // The engine says so.
+	if all, err := s.ws.Paused(ctx); all != "" || err != nil || engine.Switch(s.ws.Root, p.Target.Loop.Name) != "" {
+		return false, err // The engine says so.
 	}
 	t := p.Target
 	t.Definition = p.Firing.Overrides.Apply(t.Definition)

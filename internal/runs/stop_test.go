@@ -28,7 +28,7 @@ func TestKillReturnsWhenTheRunHasEndedAndNamesIt(t *testing.T) {
 			if row := r.ShowRow("slow"); row.State != "running" || row.Held == nil {
 				t.Errorf("slow is %s", row.State)
 			}
-			sw, err := r.Loops.Kill(t.Context(), verbtest.Ann, target)
+			sw, err := r.Loops.Kill(t.Context(), verbtest.Ann, target, "")
 			if err != nil || !sw.Paused || !cmp.Equal(sw.Stopped, []string{"slow#1"}) {
 				t.Errorf("kill = %+v, %v", sw, err)
 			}
@@ -37,7 +37,7 @@ func TestKillReturnsWhenTheRunHasEndedAndNamesIt(t *testing.T) {
 				t.Errorf("run = %s %s %q, %v, want its work kept", v.State, v.Outcome, v.Snapshot, err)
 			}
 			<-ended
-			again, err := r.Loops.Kill(t.Context(), verbtest.Ann, target)
+			again, err := r.Loops.Kill(t.Context(), verbtest.Ann, target, "")
 			if err != nil || !again.Was || len(again.Stopped) != 0 {
 				t.Errorf("again = %+v, %v", again, err)
 			}
@@ -52,7 +52,7 @@ func TestKillWaitsForARunWhoseDefinitionWasBrokenMeanwhile(t *testing.T) {
 	if row := r.ShowRow("slow"); row.State != "broken" {
 		t.Errorf("slow is %s", row.State)
 	}
-	sw, err := r.Loops.Kill(t.Context(), verbtest.Ann, "slow")
+	sw, err := r.Loops.Kill(t.Context(), verbtest.Ann, "slow", "")
 	if err != nil || !cmp.Equal(sw.Stopped, []string{"slow#1"}) {
 		t.Errorf("kill = %+v, %v", sw, err)
 	}
@@ -129,7 +129,7 @@ func TestWhatDoesNotStopIsNamedWithItsProcessAndWhatToDo(t *testing.T) {
 			}
 		})
 	}
-	_, err := r.Loops.Kill(t.Context(), verbtest.Ann, "here")
+	_, err := r.Loops.Kill(t.Context(), verbtest.Ann, "here", "")
 	verbtest.WantFault(t, err, loop.ExitHeld, "run here#1 did not stop", alive, "pawl recover")
 }
 

@@ -23,6 +23,7 @@ type Why struct {
 	Reason    loop.Reason  `json:"reason"`
 	Detail    string       `json:"detail"`
 	Exit      int          `json:"exit"`
+	Paused    string       `json:"paused,omitempty"` // what stops all loops of the workspace now
 	Decisions []Decision   `json:"decisions"`
 	Attempts  []Attempt    `json:"attempts"`
 	Broken    string       `json:"broken,omitempty"`     // of a loop: why its definition cannot run now, so that the loop does not fire
@@ -64,6 +65,9 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 	w := Why{
 		Schema: "pawl.why/v1", Run: fmt.Sprintf("%s#%d", v.Loop, v.N), ID: v.ID, State: v.State, Outcome: v.Outcome, Reason: v.Reason, Detail: v.Detail,
 		Exit: v.Outcome.Meaning().Exit, Decisions: []Decision{}, Attempts: []Attempt{},
+	}
+	if w.Paused, err = s.ws.Paused(ctx); err != nil {
+		return w, err
 	}
 	next := Next(v)
 	w.Next, w.Actions = next.String(), append([]loop.Command{}, next.Actions...)

@@ -84,7 +84,7 @@ func (h *Holding) TryUpdate(ctx context.Context, fn func(*Tx) error) (tried bool
 		return false, nil
 	}
 	defer h.updating.Unlock()
-	return true, h.explainGone(h.tryOnce(ctx, h.newAttempts(), fn))
+	return true, h.store.explainGone(h.tryOnce(ctx, h.newAttempts(), fn))
 }
 
 // View is Store.View, repeated while the database cannot be reached.
@@ -94,7 +94,7 @@ func (h *Holding) View(ctx context.Context, fn func(*Reader) error) error {
 
 // TryView is View with one attempt.
 func (h *Holding) TryView(ctx context.Context, fn func(*Reader) error) error {
-	return h.explainGone(h.store.tryView(ctx, fn))
+	return h.store.explainGone(h.store.tryView(ctx, fn))
 }
 
 func (h *Holding) newAttempts() *attempts {
@@ -119,10 +119,15 @@ func (h *Holding) tryOnce(ctx context.Context, t *attempts, fn func(*Tx) error) 
 	if err != nil || !t.extended {
 		return err
 	}
+	h.confirm(began)
+	return nil
+}
+
+// confirm notes that a transaction which began at that time has extended the lease.
+func (h *Holding) confirm(began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.confirmed = began
-	return nil
 }
 
 // retry calls try until it succeeds, fails for good, or the lease is over.
@@ -131,7 +136,7 @@ func (h *Holding) retry(ctx context.Context, t *attempts, try func() error) erro
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := try()
 		if !isAway(err) && !isSerializationFailure(err) || ctx.Err() != nil {
-			return h.explainGone(err)
+			return h.store.explainGone(err)
 		}
 		if t.commit.unknown && !t.commit.known {
 			return err // Nobody could tell whether it was committed.
@@ -164,13 +169,13 @@ func (h *Holding) leaseOverFault(t *attempts, err error) error {
 }
 
 // explainGone recognises that the database or its tables were removed during the run.
-func (h *Holding) explainGone(err error) error {
+func (s *Store) explainGone(err error) error {
 	const noDatabase, noTable = "3D000", "42P01"
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || e.Code != noDatabase && e.Code != noTable {
 		return err
 	}
-	return goneFault(h.store.sql, e.Message)
+	return goneFault(s.sql, e.Message)
 }
 
 // commit finds out on a new connection whether an earlier attempt of a transaction

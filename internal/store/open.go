@@ -95,6 +95,7 @@ func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 		sql: dialect{
 			name: "PostgreSQL store", place: addressOf(pool.Config().ConnConfig), forShare: " FOR SHARE", forUpdate: " FOR UPDATE",
 			now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", virtual: o.Virtual, next: "nextval('runs_seq')",
+			each: "json_array_elements", json: "::json",
 			feed: feedDialect{
 				xact: "xact::text::bigint", at: "seq = $1 AND xact = $2::xid8", after: "(xact, seq) > ($2::xid8, $1)",
 				settled: "xact < pg_snapshot_xmin(pg_current_snapshot())", order: "xact, seq", newest: "xact DESC, seq DESC",
@@ -139,7 +140,7 @@ func connectSQLite(o Options) (*Store, error) {
 func sqliteDialect(o Options) dialect {
 	return dialect{
 		name: "store " + o.Database, place: o.Database, now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)", virtual: o.Virtual,
-		next: "(SELECT coalesce(max(seq), 0) + 1 FROM runs)",
+		next: "(SELECT coalesce(max(seq), 0) + 1 FROM runs)", each: "json_each",
 		feed: feedDialect{xact: "0", at: "seq = $1 AND $2 = '0'", after: "seq > $1 AND $2 = '0'", settled: "true", order: "seq", newest: "seq DESC"},
 	}
 }

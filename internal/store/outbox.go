@@ -90,11 +90,16 @@ func (t *RunTx) RequestEffect(ctx context.Context, e loop.EffectRequest) error {
 // so that nothing begins after the switch was set.
 const loopPaused = `SELECT paused FROM loops WHERE id = $1{for_share}`
 
-const moveEffect = `UPDATE effects SET state = $1, result = $2, error = $3 WHERE run_id = $4 AND seq = $5 AND state = $6`
+// A switch of the workspace or the store is set while all of its loops are locked: a
+// statement after loopPaused sees it.
+const moveEffect = `
+UPDATE effects SET state = $1, result = $2, error = $3
+WHERE  run_id = $4 AND seq = $5 AND state = $6
+AND    ($1 <> 'applying' OR NOT EXISTS (SELECT 1 FROM switches s JOIN runs r ON r.id = $4 WHERE s.id IN ('', r.workspace_id)))`
 
 // SaveEffect moves an effect from the state it was read in to e.State. None
-// begins to be applied while the loop's switch in the store is set: that is
-// loop.ErrPaused, and nothing is written.
+// begins to be applied while a switch in the store is set for the loop: that is a
+// *loop.PausedError, and nothing is written.
 func (t *RunTx) SaveEffect(ctx context.Context, from loop.EffectState, e loop.Effect) error {
 	if !slices.Contains(loop.SourceStates("effect", e.State), from) {
 		return fmt.Errorf("effect %s: %s may not become %s", e.Key, from, e.State)
@@ -105,13 +110,18 @@ func (t *RunTx) SaveEffect(ctx context.Context, from loop.EffectState, e loop.Ef
 			return fmt.Errorf("read the switch of loop %s: %w", t.run.LoopID, err)
 		}
 		if paused {
-			return fmt.Errorf("apply %s: %w", e.Key, loop.ErrPaused)
+			return fmt.Errorf("apply %s: %w", e.Key, &loop.PausedError{Scope: loop.SwitchLoop})
 		}
 	}
 	if e.Result == nil {
 		e.Result = map[string]string{}
 	}
 	n, err := t.exec(ctx, moveEffect, string(e.State), encode(e.Result), e.Error, t.run.ID, e.Seq, string(from))
+	if err == nil && n == 0 && e.State == loop.EffectApplying {
+		if err := t.checkSwitches(ctx, t.run.LoopID); err != nil {
+			return fmt.Errorf("apply %s: %w", e.Key, err)
+		}
+	}
 	return t.checkGuard("save effect of", n, err)
 }
 

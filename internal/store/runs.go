@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -46,7 +45,8 @@ INSERT INTO runs (id, loop_id, n, run_key, trigger_name, request, state, phase, 
                   holder, fence, lease_until_ms, started_ms, event, planned_ms, fired_by, workspace_id, seq, node_id, lock_body, contends_until_ms)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CASE $14 WHEN '' THEN 0 ELSE {now} + $16 END, $17, $18,
        $19, $20, (SELECT workspace_id FROM loops WHERE id = $2), {next}, $21, $22, CASE $7 WHEN 'queued' THEN {now} + $23 ELSE 0 END
-WHERE  $7 = 'queued' OR NOT EXISTS (SELECT 1 FROM runs WHERE loop_id = $2 AND state IN ('running', 'settling'))
+WHERE  ($7 = 'queued' OR NOT EXISTS (SELECT 1 FROM runs WHERE loop_id = $2 AND state IN ('running', 'settling')))
+AND    NOT EXISTS (SELECT 1 FROM switches s JOIN loops l ON l.id = $2 WHERE s.id IN ('', l.workspace_id))
 ON CONFLICT (run_key) DO NOTHING
 RETURNING seq`
 
@@ -60,7 +60,8 @@ func (t *Tx) Fire(ctx context.Context, r loop.Run) (loop.Run, error) {
 
 // FireClaimed inserts a run that the caller holds from the start, with fence
 // 1: what Fire and Claim do, in one step. While another run of the loop is live
-// it is a *loop.HeldError, and the transaction must not be committed.
+// it is a *loop.HeldError, under a switch of the workspace or the store a
+// *loop.PausedError, and the transaction must not be committed.
 func (t *Tx) FireClaimed(ctx context.Context, r loop.Run, by loop.Holder) (loop.Run, error) {
 	r.State, r.Phase, r.Holder, r.Node, r.Fence = loop.RunRunning, loop.PhaseClaim, by, by.Node, 1
 	r.Started = fromMillis(millis(t.now))
@@ -83,8 +84,12 @@ func (t *Tx) insertRun(ctx context.Context, r loop.Run, holder string, lease int
 	return r, nil
 }
 
-// whyNotInserted returns the reason as an error: a live run, or a duplicate key.
+// whyNotInserted returns the reason as an error: a switch, a live run, or a duplicate
+// key.
 func (t *Tx) whyNotInserted(ctx context.Context, r loop.Run) error {
+	if err := t.checkSwitches(ctx, r.LoopID); err != nil {
+		return err
+	}
 	live, err := t.Live(ctx, r.LoopID)
 	if errors.Is(err, loop.ErrNotFound) {
 		return fmt.Errorf("%s: %w", r.Key, loop.ErrDuplicateKey)
@@ -104,7 +109,7 @@ const claimRun = `
 UPDATE runs
 SET    state = CASE state WHEN 'queued' THEN 'running' ELSE state END, phase = CASE state WHEN 'queued' THEN 'claim' ELSE phase END,
        holder = $1, fence = fence + 1, lease_until_ms = {now} + $2, started_ms = CASE started_ms WHEN 0 THEN $3 ELSE started_ms END, node_id = $7
-WHERE  id = $4 AND fence = $5 AND (state = 'queued' OR (state IN ('running', 'settling') AND (lease_until_ms < {now} OR holder = $6)))
+WHERE  id = $4 AND fence = $5 AND (state = 'queued' AND NOT EXISTS (SELECT 1 FROM switches s WHERE s.id IN ('', runs.workspace_id)) OR (state IN ('running', 'settling') AND (lease_until_ms < {now} OR holder = $6)))
 AND    ($7 = '' OR EXISTS (SELECT 1 FROM placements p WHERE p.workspace_id = runs.workspace_id AND p.node_id = $7))
 RETURNING ` + runColumns
 
@@ -112,7 +117,8 @@ RETURNING ` + runColumns
 // fence that the caller knows; dead, when not zero, is the holder that the
 // caller has proven dead, whose lease then need not lapse. Nobody else's live
 // claim is ever taken: that is ErrLeaseLost. So is a run of a workspace that does not lie
-// on the node of the caller.
+// on the node of the caller. A queued run under a switch of its workspace or of the
+// store is a *loop.PausedError; one that is taken from another holder is not held up.
 func (t *Tx) Claim(ctx context.Context, id string, seen int64, by, dead loop.Holder) (loop.Run, *RunTx, error) {
 	gone := "-"
 	if dead != (loop.Holder{}) {
@@ -120,13 +126,28 @@ func (t *Tx) Claim(ctx context.Context, id string, seen int64, by, dead loop.Hol
 	}
 	r, err := scanRun(t.queryRow(ctx, claimRun, encode(by), t.lease.Milliseconds(), millis(t.now), id, seen, gone, by.Node))
 	if errors.Is(err, sql.ErrNoRows) {
-		return r, nil, fmt.Errorf("claim run %s: %w", id, loop.ErrLeaseLost)
+		err = t.whyNotClaimed(ctx, id, seen)
 	}
 	if err != nil {
 		return r, nil, fmt.Errorf("claim run %s: %w", id, err)
 	}
 	t.announceRun(r)
 	return r, &RunTx{Tx: t, run: r}, nil
+}
+
+const queuedLoop = `SELECT loop_id FROM runs WHERE id = $1 AND fence = $2 AND state = 'queued'`
+
+// whyNotClaimed returns the reason as an error: a switch, or another claim.
+func (t *Tx) whyNotClaimed(ctx context.Context, id string, seen int64) error {
+	var loopID string
+	err := t.queryRow(ctx, queuedLoop, id, seen).Scan(&loopID)
+	if err == nil {
+		err = t.checkSwitches(ctx, loopID)
+	}
+	if err == nil || errors.Is(err, sql.ErrNoRows) {
+		err = loop.ErrLeaseLost
+	}
+	return err
 }
 
 const extendRun = `
@@ -163,31 +184,6 @@ func (t *Tx) Cancel(ctx context.Context, id, why string) (bool, error) {
 	}
 	t.announceRun(r)
 	return true, nil
-}
-
-const asked = `
-SELECT r.cancel, r.fence, l.paused, r.lease_until_ms, {now} FROM runs r JOIN loops l ON l.id = r.loop_id WHERE r.id = $1`
-
-// Asked is what the holder of a run watches.
-type Asked struct {
-	Cancel string        // why the run is to stop; empty: it is not
-	Fence  int64         // of whoever holds the run now
-	Paused bool          // the loop's switch in the store is set
-	Lease  time.Duration // what is left of the lease, by the database's clock
-}
-
-// Asked reads what the holder of a run watches. A run that is not there any more
-// is loop.ErrStoreGone: rows of live runs are never removed.
-func (r *Reader) Asked(ctx context.Context, id string) (a Asked, err error) {
-	var lease, now int64
-	began := r.clock.startSample()
-	err = r.queryRow(ctx, asked, id).Scan(&a.Cancel, &a.Fence, &a.Paused, &lease, &now)
-	began.learn(now)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = goneFault(r.sql, "the run that is under way is not in it any more")
-	}
-	a.Lease = time.Duration(lease-now) * time.Millisecond
-	return a, err
 }
 
 const runByID = `SELECT ` + runColumns + ` FROM runs WHERE id = $1`

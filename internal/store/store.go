@@ -75,6 +75,8 @@ type dialect struct {
 	next      string           // expression: the next number in the order of firing
 	forShare  string           // clause: rows that are read do not change before the transaction ends
 	forUpdate string           // clause: rows that are read are not read so by another transaction before this one ends
+	each      string           // function: a row with the column value for each element of a JSON list
+	json      string           // cast: a text is JSON
 	feed      feedDialect
 }
 
@@ -83,14 +85,15 @@ type dialect struct {
 type feedDialect struct{ xact, at, after, settled, order, newest string }
 
 // expand fills in {now}, the time of the database, so that leases of several
-// machines are compared by one clock, {next}, {for_share} and {for_update}, and what the feed needs.
+// machines are compared by one clock, {next}, {for_share} and {for_update}, {each} and {json}, and
+// what the feed needs.
 func (d dialect) expand(query string) string {
 	now := d.now
 	if d.virtual != nil {
 		now = strconv.FormatInt(millis(d.virtual()), 10)
 	}
 	return strings.NewReplacer(
-		"{now}", now, "{next}", d.next, "{for_share}", d.forShare, "{for_update}", d.forUpdate, "{xact}", d.feed.xact, "{at}", d.feed.at, "{after}", d.feed.after,
+		"{now}", now, "{next}", d.next, "{for_share}", d.forShare, "{for_update}", d.forUpdate, "{each}", d.each, "{json}", d.json, "{xact}", d.feed.xact, "{at}", d.feed.at, "{after}", d.feed.after,
 		"{settled}", d.feed.settled, "{order}", d.feed.order, "{newest}", d.feed.newest,
 	).Replace(query)
 }

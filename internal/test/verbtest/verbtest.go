@@ -146,7 +146,7 @@ func joinVerbs(t *testing.T, e *engine.Engine, home string, newID func(string) s
 	r.Setup = setup.New(ws, e, r.Budgets.Show)
 	r.Runs = runs.New(ws, runs.Deps{Engine: e, Environ: os.Environ(), Home: home, Plain: proc.Plain{}})
 	r.Approvals = approvals.New(ws, e, r.Runs, newID)
-	r.Loops = loops.New(ws, loops.Deps{Engine: e, Environ: os.Environ(), Budgets: r.Budgets.OfLoop, WaitEnded: r.Runs.WaitEnded})
+	r.Loops = loops.New(ws, loops.Deps{Engine: e, Environ: os.Environ(), Budgets: r.Budgets.OfLoop, WaitHalted: r.Runs.WaitHalted})
 	return r
 }
 
