@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -72,15 +73,35 @@ func checkDefinitions(ctx context.Context, a *app, found []loops.Found, o checkO
 			printVerdict(p, c, o)
 		}
 	}
+	paused := a.pausedNow(ctx)
 	if p.JSON {
-		if err := p.WriteJSON(loops.NewReport(checked, unread, o.least, o.strict)); err != nil {
+		report := loops.NewReport(checked, unread, o.least, o.strict)
+		report.Meta.Paused = paused
+		if err := p.WriteJSON(report); err != nil {
 			return err
 		}
+	} else if paused != "" {
+		p.Note("%s", output.CleanLine("every loop is paused by "+paused+" ("+loops.ResumeCommand("", paused).String()+")"))
 	}
 	if unread > 0 {
 		return unreadableError(unread)
 	}
 	return notReadyError(checked, o)
+}
+
+// pausedNow names the kill switch that stops all loops of the workspace. A definition can
+// be checked without a repository and without a store: then there is none.
+func (a *app) pausedNow(ctx context.Context) (sw string) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	err := a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) (err error) {
+		sw, err = s.Loops.Paused(ctx)
+		return err
+	})
+	if err != nil {
+		return ""
+	}
+	return sw
 }
 
 // readDefinitions reads what was found. If the only definition cannot be read, that

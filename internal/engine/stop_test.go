@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/agent/command"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
@@ -89,6 +90,80 @@ func TestASwitchThatAppearsDuringActStopsTheRunAndKeepsItsWork(t *testing.T) {
 			}
 		})
 	}
+}
+
+// setSwitch sets the switch of a workspace, or of the whole store if the id is empty.
+func (r *rig) setSwitch(workspace string) {
+	r.t.Helper()
+	err := r.store.Update(r.t.Context(), func(tx *store.Tx) error {
+		_, err := tx.SetSwitch(r.t.Context(), loop.Actor{Who: "ann"}, workspace, "deploy")
+		return err
+	})
+	if err != nil {
+		r.t.Error(err)
+	}
+}
+
+func TestASwitchOfTheStoreStopsTheRunAndKeepsItsWork(t *testing.T) {
+	for name, workspace := range map[string]string{"of the workspace": "ws", "of the store": ""} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, r *rig) {
+				r.agent = untilStopped(t, func() { r.setSwitch(workspace) })
+				run := r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})
+				command := map[string]string{"ws": "`pawl pause --all`", "": "`pawl pause --everywhere`"}[workspace]
+				if run.Outcome != loop.OutcomePaused || run.Reason != loop.ReasonKillSwitch || run.Detail != command {
+					t.Errorf("run = %s %s %q, want paused by %s", run.Outcome, run.Reason, run.Detail, command)
+				}
+				if got := gittest.Run(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "half" {
+					t.Errorf("kept a.txt = %q", got)
+				}
+				_, err := r.engine.Run(t.Context(), r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"})
+				if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Exit != loop.ExitPaused || !strings.Contains(f.Why, command+", set by ann at ") || !strings.HasSuffix(f.Why, ": deploy") {
+					t.Errorf("the next run = %v, want a fault with exit status 15 that says who set it", err)
+				}
+			})
+		})
+	}
+}
+
+func TestASwitchOfTheStoreIsReadRightBeforeAnEffect(t *testing.T) {
+	for _, point := range []string{"engine.conclude.commit.after", "engine.effect.commit.before", "engine.effect.apply.before"} {
+		t.Run(point, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, r *rig) {
+				deps := r.deps
+				deps.WatchGap = time.Hour // The watcher is kept from seeing it first.
+				r.engine = engine.New(deps)
+				r.agent = worksOnce(t, func() {})
+				plan := (&fault.Plan{}).Do(point, 1, func(context.Context) error { r.setSwitch("ws"); return nil })
+				run, err := r.engine.Run(fault.With(t.Context(), plan), r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"})
+				if err != nil || run.Outcome != loop.OutcomePaused || run.Branch != "" || !engine.StopsAll(run.Detail) {
+					t.Fatalf("run = %s %q on %q, %v, want paused without a branch", run.Outcome, run.Detail, run.Branch, err)
+				}
+				if refs := gittest.Run(t, r.root, "for-each-ref", "refs/heads/pawl"); refs != "" {
+					t.Errorf("a branch was made: %s", refs)
+				}
+			})
+		})
+	}
+}
+
+// Whoever kills does not have to wait until the work of a large tree is kept.
+func TestAHolderSaysThatARunIsStoppedBeforeItHasKeptItsWork(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.agent = untilStopped(t, func() { r.setSwitch("") })
+		plan := (&fault.Plan{}).Do("engine.conclude.commit.before", 1, func(ctx context.Context) error {
+			for {
+				held, err := r.store.HeldRuns(ctx, "", "")
+				if err != nil || len(held) != 1 || held[0].Stopped {
+					return err
+				}
+			}
+		})
+		run, err := r.engine.Run(fault.With(t.Context(), plan), r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"})
+		if err != nil || run.Outcome != loop.OutcomePaused || run.Snapshot == "" {
+			t.Errorf("run = %s, kept %q, %v", run.Outcome, run.Snapshot, err)
+		}
+	})
 }
 
 func TestNoEffectHappensAfterTheSwitchIsSet(t *testing.T) {

@@ -210,3 +210,83 @@ func TestAFenceThatMovesUnderTheWatcherIsSeenAtItsNextLook(t *testing.T) {
 		})
 	}
 }
+
+func TestOneWatcherServesAllRunsAndEndsWithTheLast(t *testing.T) {
+	w := newWatched(t)
+	e := w.c.Engine
+	e.WatchGap, e.watching.runs = time.Millisecond, nil
+	works := func() bool {
+		e.watching.mu.Lock()
+		defer e.watching.mu.Unlock()
+		return e.watching.end != nil
+	}
+	for range 2 { // It begins anew with the next run.
+		first, stopFirst := w.c.watch(w.ctx)
+		second, stopSecond := w.c.watch(w.ctx)
+		effect, stopEffect := w.c.watchAs(w.ctx, watchEffect)
+		recovery, stopRecovery := w.c.watchLease(w.ctx)
+		err := w.store.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.Cancel(t.Context(), w.run.ID, "enough"); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-first.Done()
+		stopFirst.stop()
+		<-second.Done()
+		if !works() {
+			t.Error("the watcher ended before its last run")
+		}
+		stopSecond.stop()
+		if effect.Err() != nil || recovery.Err() != nil {
+			t.Error("a request to stop ended an effect or a recovery")
+		}
+		if err := w.store.Update(t.Context(), func(tx *store.Tx) error { return tx.Pause(t.Context(), w.run.LoopID, true) }); err != nil {
+			t.Fatal(err)
+		}
+		<-effect.Done()
+		if recovery.Err() != nil {
+			t.Error("a switch ended a recovery")
+		}
+		stopEffect.stop()
+		stopRecovery.stop()
+		if works() || len(e.watching.runs) > 0 {
+			t.Error("the watcher works without a run")
+		}
+	}
+}
+
+// A node is seen once in a third of a lease, whatever its runs do.
+func TestTheHeartOfTheNodeBeatsWithItsLeases(t *testing.T) {
+	w := newWatched(t)
+	w.c.Engine.Self = loop.Holder{PID: 1, Node: "n"}
+	if err := w.store.Update(t.Context(), func(tx *store.Tx) error { return tx.SaveNode(t.Context(), loop.Node{ID: "n", Name: "n"}) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.store.Update(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.SQLite().ExecContext(t.Context(), `UPDATE nodes SET seen_ms = 1`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	seen := func() bool {
+		var n loop.Node
+		err := w.store.View(t.Context(), func(r *store.Reader) (err error) { n, err = r.Node(t.Context(), "n"); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.Seen.UnixMilli() != 1
+	}
+	before := w.store.Commits()
+	if w.look(); seen() || w.store.Commits() != before {
+		t.Error("the first look of a process writes")
+	}
+	w.now = w.now.Add(store.Lease / 3)
+	if err := w.c.Store.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.Extend(t.Context(), w.run.ID, w.run.Fence); return err }); err != nil {
+		t.Fatal(err)
+	}
+	before = w.store.Commits()
+	w.look()
+	w.look()
+	if !seen() || w.store.Commits() != before+1 {
+		t.Errorf("seen: %v, in %d transactions, want one, though the run itself has just extended its lease", seen(), w.store.Commits()-before)
+	}
+}

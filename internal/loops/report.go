@@ -28,6 +28,7 @@ type ReportMeta struct {
 	Ready    bool            `json:"ready"` // all of them
 	Tier     string          `json:"tier,omitempty"`
 	Switches []string        `json:"switches,omitempty"` // paths that stop the loop, if there are more than the usual ones
+	Paused   string          `json:"paused,omitempty"`   // what stops all loops of the workspace now
 	Unknown  []Finding       `json:"unknown,omitempty"`
 	Notes    []Finding       `json:"notes,omitempty"`
 	Loops    []CheckedResult `json:"loops,omitempty"` // only if there is more than one

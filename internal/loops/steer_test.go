@@ -1,6 +1,7 @@
 package loops_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/verbtest"
 )
 
@@ -38,6 +40,9 @@ const schema = "pawl.switch/v1"
 func wantSwitch(t *testing.T, got, want loops.Switched) {
 	t.Helper()
 	want.Schema = schema
+	if want.Scope = loop.SwitchLoop; want.Loop == loops.All {
+		want.Scope = loop.SwitchWorkspace
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("switch (-want +got):\n%s", diff)
 	}
@@ -115,9 +120,16 @@ func TestPausingAllKeepsWhatWasPausedOneByOneApart(t *testing.T) {
 	if n := r.CountKillLinks(loop.ProtocolSpine, "b"); n != 1 {
 		t.Errorf("the audit chain of b has %d switches, want 1", n)
 	}
+	if n := r.CountKillLinks(loop.ProtocolSpine, "a"); n != 2 {
+		t.Errorf("the audit chain of a has %d switches, want its own and that of all", n)
+	}
 	if err := os.Remove(filepath.Join(r.Root, ".loops/PAUSED")); err != nil {
 		t.Fatal(err)
 	}
+	if b := r.ShowRow("b"); b.State != "paused" || !strings.HasPrefix(b.Paused, "`pawl pause --all`, set by Ann at ") || len(b.Switches) != 1 {
+		t.Errorf("without the file b is %s by %q, want that the store still has the switch", b.State, b.Paused)
+	}
+	r.EditStore(`DELETE FROM switches`)
 	if a, b := r.ShowRow("a"), r.ShowRow("b"); a.State != "paused" || b.State != "idle" {
 		t.Errorf("a is %s and b is %s, want paused and idle", a.State, b.State)
 	}
@@ -147,6 +159,93 @@ func TestResumingAllClearsEverySwitch(t *testing.T) {
 		t.Error("a row is still paused")
 	}
 	wantSwitch(t, resume(t, r, loops.All), loops.Switched{Switch: ".loops/PAUSED", Was: true})
+}
+
+// Whoever makes the file by hand stops this checkout alone; pawl pause makes it known to
+// all nodes.
+func TestAFileThatStandsAlreadyIsStillMadeKnownToTheStore(t *testing.T) {
+	r := verbtest.New(t)
+	r.DefineLoop("tidy", verbtest.FindsNone)
+	r.RunLoop(runs.StartRequest{Loop: "tidy"})
+	for _, name := range []string{".loops/PAUSED", ".loops/tidy/PAUSED"} {
+		verbtest.Write(t, r.Root, name, "")
+	}
+	wantSwitch(t, pause(t, r, loops.All), loops.Switched{Paused: true, Switch: ".loops/PAUSED"})
+	wantSwitch(t, pause(t, r, loops.All), loops.Switched{Paused: true, Switch: ".loops/PAUSED", Was: true})
+	wantSwitch(t, pause(t, r, "tidy"), loops.Switched{Loop: "tidy", Paused: true, Switch: ".loops/tidy/PAUSED"})
+	wantSwitch(t, pause(t, r, "tidy"), loops.Switched{Loop: "tidy", Paused: true, Switch: ".loops/tidy/PAUSED", Was: true})
+	if n := r.CountKillLinks(loop.ProtocolSpine, "tidy"); !r.LoopRow(loop.ProtocolSpine, "tidy").Paused || n != 2 {
+		t.Errorf("the row is not set, or there are %d links", n)
+	}
+	wantSwitch(t, resume(t, r, loops.All), loops.Switched{Switch: ".loops/PAUSED"})
+	if row := r.ShowRow("tidy"); row.State != "idle" || len(row.Switches) > 0 {
+		t.Errorf("tidy is %s by %q", row.State, row.Paused)
+	}
+}
+
+// everywhere is the switch of all workspaces of the rig's store.
+func everywhere(r *verbtest.Rig) loops.Everywhere {
+	return loops.Everywhere{Store: r.Store, WaitHalted: func(ctx context.Context) (runs.Halted, error) {
+		return runs.Halting{
+			Held:        func(ctx context.Context) ([]loop.HeldRun, error) { return r.Store.HeldRuns(ctx, "", "") },
+			HolderState: r.Workspace.HolderState, Conclude: r.Runs.ConcludeHeld, Now: r.Workspace.Now, Wait: r.Runs.StopWait,
+		}.Run(ctx)
+	}}
+}
+
+func TestTheSwitchOfTheStoreStopsEveryWorkspaceAndIsClearedByItselfOnly(t *testing.T) {
+	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
+		ended := r.StartLive("slow")
+		other := r.InRepo(verbtest.NewRepo(t))
+		other.DefineLoop("tidy", verbtest.FindsNone)
+		other.RunLoop(runs.StartRequest{Loop: "tidy"})
+		sw, err := everywhere(r).Pause(t.Context(), verbtest.Ann, "fire")
+		want := loops.Switched{Schema: schema, Scope: loop.SwitchStore, Paused: true, Switch: "`pawl pause --everywhere`", Why: "fire", Stopped: []string{"slow#1"}}
+		if diff := cmp.Diff(want, sw); err != nil || diff != "" {
+			t.Fatalf("pause = %v (-want +got):\n%s", err, diff)
+		}
+		if v := <-ended; v.Outcome != loop.OutcomePaused || v.Detail != "`pawl pause --everywhere`" {
+			t.Errorf("slow ended %s %q", v.Outcome, v.Detail)
+		}
+		if again, err := everywhere(r).Pause(t.Context(), verbtest.Ann, "again"); err != nil || !again.Was || len(again.Stopped) > 0 {
+			t.Errorf("again = %+v, %v", again, err)
+		}
+		p, err := other.Runs.Prepare(t.Context(), runs.StartRequest{Loop: "tidy"})
+		if err == nil {
+			_, err = other.Runs.Start(t.Context(), p)
+		}
+		verbtest.WantFault(t, err, loop.ExitPaused, "tidy is paused", "`pawl pause --everywhere`, set by Ann at ", "`pawl resume --everywhere` clears it; `pawl resume tidy` does not")
+		if row := other.ShowRow("tidy"); row.State != "paused" || !strings.HasSuffix(row.Paused, ": fire") {
+			t.Errorf("tidy is %s by %q", row.State, row.Paused)
+		}
+		if sw := resume(t, other, loops.All); !sw.Paused || !loops.StopsAll(sw.Switch) {
+			t.Errorf("resume --all = %+v, want that the switch of the store still stands", sw)
+		}
+		if got := loops.ResumeCommand("tidy", other.ShowRow("tidy").Paused).String(); got != "pawl resume --everywhere" {
+			t.Errorf("the fix is %s", got)
+		}
+		for _, was := range []bool{false, true} {
+			if sw, err := everywhere(r).Resume(t.Context(), verbtest.Ann); err != nil || sw.Was != was || sw.Paused {
+				t.Errorf("resume = %+v, %v", sw, err)
+			}
+		}
+		other.RunLoop(runs.StartRequest{Loop: "tidy"})
+		for _, rig := range []*verbtest.Rig{r, other} {
+			links, err := chainOf(t, r, rig.Workspace.ID)
+			if err != nil || len(links) != 2 {
+				t.Errorf("the chain of workspace %s has %d links, %v; want a pause and a resume", rig.Workspace.ID, len(links), err)
+			}
+		}
+	})
+}
+
+func chainOf(t *testing.T, r *verbtest.Rig, id string) (links []loop.Link, err error) {
+	t.Helper()
+	err = r.Store.View(t.Context(), func(rd *store.Reader) (err error) {
+		links, err = rd.Chain(t.Context(), id)
+		return err
+	})
+	return links, err
 }
 
 func TestALoopOfTheStoreIsPausedByNameAndByProtocol(t *testing.T) {

@@ -208,6 +208,9 @@ func StopsAll(sw string) bool { return engine.StopsAll(sw) }
 // ResumeCommand returns the command that clears a switch that pauses a loop.
 func ResumeCommand(name, sw string) loop.Advice { return engine.ClearedBy(name, sw) }
 
+// Paused names a kill switch that stops all loops of the workspace; empty: none does.
+func (s *Service) Paused(ctx context.Context) (string, error) { return s.ws.Paused(ctx) }
+
 // anyPaused reports whether a switch keeps the loop, or any of the list, from running.
 func (s *Service) anyPaused(ctx context.Context, name string, list []catalog.Entry) (bool, error) {
 	all, err := s.ws.Paused(ctx)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -24,6 +25,7 @@ func (d Doctor) MachineRows(ctx context.Context) []DoctorRow {
 	d.checkRepository(ctx, add)
 	d.checkAgents(ctx, add)
 	d.checkStore(ctx, add)
+	d.checkPaused(ctx, add)
 	d.checkClock(ctx, add)
 	d.checkDisk(add)
 	d.checkMirrors(add)
@@ -79,6 +81,22 @@ func (d Doctor) checkStore(ctx context.Context, add adder) {
 		add(readiness.StateBad, "store", info.Location+": "+info.Problem, "start the database, or correct PAWL_DATABASE")
 	default:
 		add(readiness.StateOK, "store", fmt.Sprintf("%s %s, tables version %d", info.Driver, info.Location, info.Version), "")
+	}
+}
+
+// checkPaused adds a row if a kill switch stops all loops, in the checkout or in the
+// store.
+func (d Doctor) checkPaused(ctx context.Context, add adder) {
+	if d.Service == nil {
+		return
+	}
+	sw, err := d.Service.ws.Paused(ctx)
+	switch {
+	case err != nil:
+		add(readiness.StateWarn, "paused", "the kill switch of the store cannot be read: "+err.Error(), "see that the store can be used")
+	case sw != "":
+		clears := engine.ClearedBy("", sw)
+		add(readiness.StateWarn, "paused", "no loop runs: "+sw, clears.Text, clears.Actions...)
 	}
 }
 

@@ -109,6 +109,8 @@ func answers(ctx context.Context, r *Reader, of string) (map[string]any, error) 
 	say("record", record, err)
 	record, err = r.TestRecord(ctx, "tree"+of, "another")
 	say("record of another gate", record, err)
+	switches, err := r.Switches(ctx, ws)
+	say("switches", switches, err)
 	turns, err := r.Turns(ctx, run)
 	say("turns", turns, err)
 	waiting, err := r.Waiting(ctx, ws)
@@ -179,6 +181,8 @@ func changesNothing(t *testing.T, of string, first bool) {
 		}},
 		{"a pause", func(rt *RunTx) error { return rt.Pause(ctx, "lp"+of, true) }},
 		{"its end", func(rt *RunTx) error { return rt.Pause(ctx, "lp"+of, false) }},
+		{"a switch", func(rt *RunTx) error { _, err := rt.SetSwitch(ctx, loop.Actor{Who: "ann"}, "ws"+of, ""); return err }},
+		{"the end of the switch", func(rt *RunTx) error { _, err := rt.ClearSwitch(ctx, "ws"+of); return err }},
 		{"a definition", func(rt *RunTx) error {
 			return rt.SaveDefinition(ctx, "lp"+of, loop.Definition{Name: "new"}.WithDefaults())
 		}},

@@ -23,6 +23,10 @@ func TestListingsUseIndexes(t *testing.T) {
 		"unfinished loops":    {unfinishedLoops, "runs_unfinished"},
 		"runs of a workspace": {workspaceRuns, "runs_newest"},
 		"newest runs":         {inList(newestRuns), "(loop_id=?)"},
+		"watched runs":        {watchRuns, "(id=?)"},
+		"extended runs":       {extendRuns, "(id=?"},
+		"stopped runs":        {stoppedRuns, "(id=?"},
+		"held runs":           {heldRuns, "runs_one_live"},
 		"overdue approvals":   {overdueApprovals, "approvals_expire"},
 		"open approvals":      {strings.ReplaceAll(approvalsIn, "{among}", " AND state IN ('open')"), "approvals_open"},
 	} {

@@ -106,7 +106,7 @@ const heldRuns = `
 SELECT r.id, r.loop_id, l.name, r.n, r.workspace_id, r.state, r.phase, r.holder, coalesce(n.name, ''), r.stopped_ms, r.lease_until_ms, r.lease_until_ms - {now}
 FROM   runs r JOIN loops l ON l.id = r.loop_id LEFT JOIN nodes n ON n.id = r.node_id
 WHERE  r.state IN ('running', 'settling') AND ($1 = '' OR r.workspace_id = $1) AND ($2 = '' OR r.loop_id = $2)
-ORDER  BY r.seq`
+ORDER  BY r.seq + 0` // Not by the index, which has every run.
 
 // HeldRuns lists the runs that somebody holds, in the order in which they were fired:
 // those of a workspace, of a loop, or all where an id is empty.
