@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/fault"
@@ -143,10 +142,6 @@ func (c *Catalog) register(ctx context.Context, list []Entry) error {
 		if err != nil {
 			return err
 		}
-		now, err := tx.Time(ctx)
-		if err != nil {
-			return err
-		}
 		// Of two workspaces with the same files each writes definitions in the same order.
 		slices.SortFunc(locked, func(a, b loop.Loop) int { return strings.Compare(a.Name, b.Name) })
 		for _, l := range locked {
@@ -154,7 +149,7 @@ func (c *Catalog) register(ctx context.Context, list []Entry) error {
 			if l.Registered.Source != e.Row.Registered.Source {
 				return errOvertaken
 			}
-			if err := e.saveRegistration(ctx, tx, c.ws.Root, l, now); err != nil {
+			if err := e.saveRegistration(ctx, tx, c.ws.Root, l); err != nil {
 				return err
 			}
 		}
@@ -174,16 +169,12 @@ func (c *Catalog) Registration(e Entry) func(context.Context, *store.Tx, loop.Lo
 		if e.source == l.Registered.Source || l.Registered.Source != e.Row.Registered.Source {
 			return nil
 		}
-		now, err := tx.Time(ctx)
-		if err != nil {
-			return err
-		}
-		return e.saveRegistration(ctx, tx, c.ws.Root, l, now)
+		return e.saveRegistration(ctx, tx, c.ws.Root, l)
 	}
 }
 
 // saveRegistration makes the locked row of the loop say what its file says.
-func (e Entry) saveRegistration(ctx context.Context, tx *store.Tx, root string, l loop.Loop, now time.Time) error {
+func (e Entry) saveRegistration(ctx context.Context, tx *store.Tx, root string, l loop.Loop) error {
 	before, reg := l.Registered, loop.Registration{Source: e.source}
 	switch {
 	case e.source == "": // There is no file.
@@ -202,7 +193,7 @@ func (e Entry) saveRegistration(ctx context.Context, tx *store.Tx, root string, 
 			return err
 		}
 		if reg.Due = before.Due; !same {
-			if reg.Due, err = schedule.Due(d, l.Created, now); err != nil {
+			if reg.Due, err = schedule.Due(d, l.Created, tx.Now()); err != nil {
 				return err
 			}
 		}

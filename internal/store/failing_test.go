@@ -231,7 +231,6 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			return rt.RegisterLoops(ctx, []loop.Loop{{ID: "l3", WorkspaceID: "ws", Name: "y", Protocol: loop.ProtocolSpine}})
 		},
 		"SaveRegistration": func(rt *RunTx) error { return rt.SaveRegistration(ctx, "lp", loop.Registration{Source: "s"}) },
-		"Time":             func(rt *RunTx) error { _, err := rt.Time(ctx); return err },
 		"Loop":             func(rt *RunTx) error { _, err := rt.Loop(ctx, "lp"); return err },
 		"LoopNamed":        func(rt *RunTx) error { _, err := rt.LoopNamed(ctx, "ws", loop.ProtocolSpine, "ci"); return err },
 		"Loops":            func(rt *RunTx) error { _, err := rt.Loops(ctx, "ws"); return err },

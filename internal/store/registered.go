@@ -3,21 +3,9 @@ package store
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
-
-const databaseTime = `SELECT {now}`
-
-// Time returns what the database's clock shows.
-func (r *Reader) Time(ctx context.Context) (time.Time, error) {
-	var now int64
-	if err := r.queryRow(ctx, databaseTime).Scan(&now); err != nil {
-		return time.Time{}, fmt.Errorf("read the database's clock: %w", err)
-	}
-	return fromMillis(now), nil
-}
 
 const insertRegistered = `
 INSERT INTO loops (id, workspace_id, name, protocol, numbered, created_ms) VALUES {rows}

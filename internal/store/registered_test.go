@@ -71,14 +71,3 @@ func TestWhatAFileSaysIsKeptUntilTheLoopIsForgotten(t *testing.T) {
 		}
 	})
 }
-
-// A clock of this machine that is wrong decides nothing: the database is asked.
-func TestTheTimeIsThatOfTheDatabase(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *store.Store) {
-		before := time.Now().Add(-time.Second)
-		now := look(t, s, func(ctx context.Context, r *store.Reader) (time.Time, error) { return r.Time(ctx) })
-		if now.Before(before) || now.After(time.Now().Add(time.Second)) {
-			t.Errorf("the database's clock shows %s", now)
-		}
-	})
-}

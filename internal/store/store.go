@@ -133,6 +133,9 @@ type native struct {
 	postgres pgx.Tx
 }
 
+// Now is the time of the database, with which the transaction stamps rows.
+func (t *Tx) Now() time.Time { return t.now }
+
 // SQLite returns the handle with which a SQLite queue joins this transaction,
 // nil on PostgreSQL.
 func (t *Tx) SQLite() *sql.Tx { return t.native.sqlite }
