@@ -56,6 +56,15 @@ func (c *databaseClock) reading() time.Time {
 	return c.began.Add(t.Sub(c.began))
 }
 
+// elapsing is a clock whose differences are how long something took: no correction
+// shortens or lengthens them.
+func (c *databaseClock) elapsing() time.Time {
+	if c.virtual != nil {
+		return c.virtual()
+	}
+	return c.local()
+}
+
 // skew is by how much the wall clock of this host is ahead of the database.
 func (c *databaseClock) skew() time.Duration {
 	if c.virtual != nil {

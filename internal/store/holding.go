@@ -41,14 +41,14 @@ type Holding struct {
 	lease    int64      // the column after the last commit, 0 if unknown; guarded by updating
 
 	mu        sync.Mutex
-	confirmed time.Time // when the transaction began that last extended the lease
+	confirmed time.Time // when the transaction began that last extended the lease, by clock.elapsing
 }
 
 // Holding returns the store for the holder of a run that was claimed at the given
-// time; id and fence of the run are enough. If onWait is not nil, it is called once
+// time of Now; id and fence of the run are enough. If onWait is not nil, it is called once
 // for each call that has to wait, with the reason.
 func (s *Store) Holding(run loop.Run, claimed time.Time, onWait func(error)) *Holding {
-	return &Holding{store: s, run: run, onWait: onWait, confirmed: claimed}
+	return &Holding{store: s, run: run, onWait: onWait, confirmed: s.clock.elapsing().Add(claimed.Sub(s.Now()))}
 }
 
 // Left is how much of the lease is left; it is not positive when it is over.
@@ -61,7 +61,7 @@ func (h *Holding) Lease() time.Duration { return h.store.lease }
 func (h *Holding) Age() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.store.Now().Sub(h.confirmed)
+	return h.store.clock.elapsing().Sub(h.confirmed)
 }
 
 // Update is Store.Update, repeated while the database cannot be reached. One runs at
@@ -104,7 +104,7 @@ func (h *Holding) newAttempts() *attempts {
 }
 
 func (h *Holding) tryOnce(ctx context.Context, t *attempts, fn func(*Tx) error) error {
-	began := h.store.Now()
+	began := h.store.clock.elapsing()
 	err := h.store.tryUpdate(ctx, t, fn)
 	if err == nil {
 		// If the file was deleted meanwhile, so was what was just committed.
