@@ -344,19 +344,18 @@ func (s *Store) tryPostgres(ctx context.Context, t *attempts, fn func(*Tx) error
 		return s.explain("connect", err)
 	}
 	defer func() { _ = conn.Close() }()
-	var raw *pgx.Conn
-	err = conn.Raw(func(dc any) error {
-		raw = dc.(*stdlib.Conn).Conn()
-		return nil
+	// After a statement that could not be sent, as when its context had ended,
+	// database/sql gives the connection back by itself, and it is closed beside whoever
+	// still uses it. Raw is an error then, and the server rolls back.
+	var tx pgx.Tx
+	err = conn.Raw(func(dc any) (err error) {
+		tx, err = dc.(*stdlib.Conn).Conn().Begin(ctx)
+		return err
 	})
-	if err != nil {
-		return s.explain("connect", err)
-	}
-	tx, err := raw.Begin(ctx)
 	if err != nil {
 		return s.explain("begin", err)
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	defer func() { _ = conn.Raw(func(any) error { return tx.Rollback(context.WithoutCancel(ctx)) }) }()
 	reader := Reader{conn, s.sql, s.clock}
 	if err := s.clock.refresh(ctx, &reader); err != nil {
 		return s.explain("", err)
@@ -375,7 +374,7 @@ func (s *Store) tryPostgres(ctx context.Context, t *attempts, fn func(*Tx) error
 		return s.explain("", err)
 	}
 	t.extended = ours.extended
-	err = tx.Commit(ctx)
+	err = conn.Raw(func(any) error { return tx.Commit(ctx) })
 	t.commit.unknown = isAway(err)
 	return s.explain("commit", err)
 }
