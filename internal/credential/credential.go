@@ -41,7 +41,7 @@ const (
 // Credential means that pawl gives the program nothing and does not meter it.
 type Credential struct {
 	Auth     loop.Auth
-	Account  string   // the same for every run with it: "anthropic:1f2e3d4c", from the key's digest, or "claude:login"
+	Account  string   // the same for every run with it: "anthropic:1f2e3d4c", from the key's digest or from the owner that a login names, or "claude:login"
 	Provider string   // the vendor whose request format is used: anthropic openai gemini; empty for a login
 	Base     *url.URL // the address of the provider; nil for a login
 	BaseFrom string   // the environment variable that names Base; empty: the definition, the roster, or the vendor's own

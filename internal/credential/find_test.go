@@ -2,6 +2,7 @@ package credential
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,14 +48,14 @@ func TestACredentialIsFoundWhereTheMachineHasOne(t *testing.T) {
 		"a login, if it is asked for": {
 			Want{Profile: claude, Auth: loop.AuthLend, Environ: []string{"ANTHROPIC_API_KEY=k1"}},
 			map[string]string{claudeFile: lentLogin},
-			"lend claude:login from ~/" + claudeFile, "", Keyless,
+			"lend claude:03ecb14d from ~/" + claudeFile, "", Keyless,
 		},
 		"a login beside another vendor's gateway": {
 			Want{Profile: claude, Auth: loop.AuthLend, Environ: []string{"OPENAI_BASE_URL=https://gw.example.com"}},
 			map[string]string{claudeFile: lentLogin},
-			"lend claude:login from ~/" + claudeFile, "", Keyless,
+			"lend claude:03ecb14d from ~/" + claudeFile, "", Keyless,
 		},
-		"a login, if there is no key": {Want{Profile: claude}, map[string]string{claudeFile: lentLogin}, "lend claude:login from ~/" + claudeFile, "", Keyless},
+		"a login, if there is no key": {Want{Profile: claude}, map[string]string{claudeFile: lentLogin}, "lend claude:03ecb14d from ~/" + claudeFile, "", Keyless},
 		"a server of somebody else with its own key": {
 			Want{Profile: claude, BaseURL: "https://models.example.com", Environ: []string{"PAWL_API_KEY=k1", "ANTHROPIC_API_KEY=k2"}},
 			nil,
@@ -93,7 +94,7 @@ func TestACredentialIsFoundWhereTheMachineHasOne(t *testing.T) {
 			"inject openai:keyless", "", Keyless,
 		},
 		"a gateway on this machine without a key": {Want{Profile: qwen, Environ: []string{"OPENAI_BASE_URL=http://127.0.0.1:11434/v1"}}, nil, "inject openai:keyless", "", Keyless},
-		"a gateway that is the vendor":            {Want{Profile: claude, Environ: []string{"ANTHROPIC_BASE_URL=https://api.anthropic.com/"}}, map[string]string{claudeFile: lentLogin}, "lend claude:login from ~/" + claudeFile, "", Keyless},
+		"a gateway that is the vendor":            {Want{Profile: claude, Environ: []string{"ANTHROPIC_BASE_URL=https://api.anthropic.com/"}}, map[string]string{claudeFile: lentLogin}, "lend claude:03ecb14d from ~/" + claudeFile, "", Keyless},
 		"any program with a provider":             {Want{Profile: command, Provider: "gemini", Environ: []string{"GEMINI_API_KEY=k1", "OPENAI_API_KEY=k2"}}, nil, "inject gemini:6ab9f1eb from GEMINI_API_KEY", "k1", XGoogleKey},
 		"any program with a provider that pawl does not know": {
 			Want{Profile: command, Provider: "groq", BaseURL: "https://api.groq.com/openai/v1", Environ: []string{"GROQ_API_KEY=k1"}},
@@ -325,4 +326,47 @@ func TestAttack077AKeyIsShownByNoWayOfPrinting(t *testing.T) {
 	if s := c.Secrets(); len(s) != 1 || s[0].Value != key || s[0].Name != "ANTHROPIC_API_KEY" {
 		t.Errorf("Secrets = %d", len(s))
 	}
+}
+
+// A login is one account wherever its file is, also when one of its copies was renewed.
+func TestTheAccountOfALoginIsItsOwners(t *testing.T) {
+	account := func(profile agent.Profile, file, text string) string {
+		t.Helper()
+		home := t.TempDir()
+		path := filepath.Join(home, filepath.FromSlash(file))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Find(Want{Profile: profile, Auth: loop.AuthLend, Home: home})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Account
+	}
+	claudes := func(token, organization string) string {
+		return account(claude, claudeFile, `{"claudeAiOauth":{"accessToken":"`+token+`-access","refreshToken":"`+token+`-refresh","expiresAt":4000000000000},"organizationUuid":"`+organization+`"}`)
+	}
+	codexes := func(owner string) string {
+		return account(agent.Profile{Name: "codex", Login: agent.Login{Files: []string{".codex/auth.json"}}}, ".codex/auth.json", `{"tokens":{"id_token":"`+readableToken(`{"sub":"`+owner+`","iat":1}`)+`","access_token":"access-`+owner+`","refresh_token":"refresh-`+owner+`"}}`)
+	}
+	first := claudes("first", "1111-2222")
+	switch {
+	case first != claudes("second", "1111-2222"):
+		t.Errorf("a renewed login is another account than %s", first)
+	case first == claudes("first", "9999-8888"), codexes("ada") == codexes("bob"), codexes("ada") != codexes("ada"):
+		t.Errorf("logins of two owners are one account: %s, %s", first, codexes("ada"))
+	case !strings.HasPrefix(first, "claude:") || strings.Contains(first, "1111"):
+		t.Errorf("account = %s", first)
+	}
+	if got := account(claude, claudeFile, strings.Replace(lentLogin, "organizationUuid", "other", 1)); got != "claude:login" {
+		t.Errorf("the account of a login that does not name its owner = %s", got)
+	}
+}
+
+// readableToken is a token with claims that anybody can read.
+func readableToken(claims string) string {
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".s"
 }

@@ -2,11 +2,14 @@ package credential
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -168,6 +171,35 @@ func tokenOwners(f form) map[string]map[string]string {
 	})
 	return all
 }
+
+// ownerOf names the account of a login: the same on every machine, and after every
+// renewal. It is "login" for one that does not say whose it is.
+func ownerOf(data []byte) string {
+	f, err := parseLogin(data)
+	if err != nil {
+		return "login"
+	}
+	owner := map[string]bool{}
+	for _, who := range tokenOwners(f) {
+		for claim, value := range who {
+			owner[claim+"="+value] = true
+		}
+	}
+	walkMembers(f, func(name string, v any) {
+		if id, ok := v.(string); ok && id != "" && slices.Contains(ownerMembers, normalizeName(name)) {
+			owner[normalizeName(name)+"="+id] = true
+		}
+	})
+	if len(owner) == 0 {
+		return "login"
+	}
+	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(maps.Keys(owner)), "\n")))
+	return hex.EncodeToString(sum[:4])
+}
+
+// ownerMembers are members of a login, beside its tokens, that name its owner. No
+// vendor changes them when it renews a login.
+var ownerMembers = []string{"accountid", "accountuuid", "organizationid", "organizationuuid", "email"}
 
 // mayBeNew reports whether a renewed login may have a member that the login before did
 // not have.

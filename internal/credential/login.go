@@ -69,7 +69,7 @@ func (w Want) findLogin(base *url.URL) (Credential, error) {
 		if why := w.whyUnusable(data); why != "" {
 			return Credential{}, w.missingFault(w.shortPath(path)+" "+why, w.signIn())
 		}
-		return Credential{Auth: loop.AuthLend, Account: w.Profile.Name + ":login", Agent: w.Profile.Name, Renews: w.Profile.Login.Renews, From: w.shortPath(path), File: file, Name: name}, nil
+		return Credential{Auth: loop.AuthLend, Account: w.Profile.Name + ":" + ownerOf(data), Agent: w.Profile.Name, Renews: w.Profile.Login.Renews, From: w.shortPath(path), File: file, Name: name}, nil
 	}
 	why := "there is no login: the user has no home"
 	if len(looked) > 0 {

@@ -39,7 +39,9 @@ type dying struct {
 	Calls                int    // of the model
 	Leaves               string // written in the place of its login, if it is not empty
 	Ahead                time.Duration
-	Seen                 bool   // it lives until its calls are known in the store
+	Seen                 bool // it lives until its calls are known in the store
+	Lease                time.Duration
+	Node                 string // its id
 	Crash                string // a fault point at which it dies, after its turn; empty: it dies in it
 }
 
@@ -55,7 +57,7 @@ func dieInMidAct(text string) int {
 
 func (d dying) run(ctx context.Context) error {
 	now := func() time.Time { return time.Now().Add(d.Ahead) }
-	s, err := store.Open(ctx, store.Options{Database: d.Database, Now: time.Now, Virtual: now})
+	s, err := store.Open(ctx, store.Options{Database: d.Database, Now: time.Now, Virtual: now, Lease: d.Lease})
 	if err != nil {
 		return err
 	}
@@ -67,7 +69,7 @@ func (d dying) run(ctx context.Context) error {
 		Store: s, Now: s.Now, NewID: func(prefix string) string { return fmt.Sprintf("%s_child%d", prefix, os.Getpid()) }, Exec: proc.Plain{},
 		Drivers: map[string]turn.Driver{"caller": mortal{d, s, caller{}.Profile()}, "signed": mortal{d, s, signed{}.Profile()}},
 		Effects: func(*git.Repo) map[string]engine.Effect { return nil },
-		Self:    node.Self(""), HolderState: stateOf, Survive: proc.KillTagged,
+		Self:    node.Self(d.Node), HolderState: stateOf, Survive: proc.KillTagged,
 		Home: d.Home, Environ: d.Environ, Log: slog.New(slog.DiscardHandler),
 	})
 	_, err = e.Run(ctx, targetOf(d.Root, repo, d.Definition, boardLike{nil, []string{"the task"}}), engine.Firing{Trigger: "manual"})

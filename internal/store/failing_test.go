@@ -153,6 +153,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 	run, ended := have.run, have.run
 	ended.State = loop.RunEnded
 	second := loop.Run{ID: "second", LoopID: "lp", N: 2, Key: "ci-2", Trigger: "manual"}
+	seat := loop.SeatWish{Agent: "ada", Account: "claude:login", AgentRuns: 1, AccountRuns: 1}
 	methods := map[string]func(rt *RunTx) error{
 		"AddLoop": func(rt *RunTx) error {
 			return rt.AddLoop(ctx, loop.Workspace{ID: "w2", Root: "/r2"}, loop.Loop{ID: "l2", WorkspaceID: "w2", Name: "x", Protocol: "p"})
@@ -216,6 +217,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"ForgetNode":      func(rt *RunTx) error { return rt.ForgetNode(ctx, "node_run") },
 		"GitFingerprint":  func(rt *RunTx) error { _, _, err := rt.GitFingerprint(ctx, "ws", ""); return err },
 		"History":         func(rt *RunTx) error { _, err := rt.History(ctx, "lp", 9); return err },
+		"HasSeat":         func(rt *RunTx) error { _, err := rt.HasSeat(ctx, run); return err },
 		"Holds":           func(rt *RunTx) error { _, err := rt.Holds(ctx); return err },
 		"Iterations":      func(rt *RunTx) error { _, err := rt.Iterations(ctx, "run"); return err },
 		"LastEvent":       func(rt *RunTx) error { _, err := rt.LastEvent(ctx, "run"); return err },
@@ -231,6 +233,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			return rt.RegisterLoops(ctx, []loop.Loop{{ID: "l3", WorkspaceID: "ws", Name: "y", Protocol: loop.ProtocolSpine}})
 		},
 		"SaveRegistration": func(rt *RunTx) error { return rt.SaveRegistration(ctx, "lp", loop.Registration{Source: "s"}) },
+		"OtherSeats":       func(rt *RunTx) error { _, err := rt.OtherSeats(ctx, "lp", seat); return err },
 		"Loop":             func(rt *RunTx) error { _, err := rt.Loop(ctx, "lp"); return err },
 		"LoopNamed":        func(rt *RunTx) error { _, err := rt.LoopNamed(ctx, "ws", loop.ProtocolSpine, "ci"); return err },
 		"Loops":            func(rt *RunTx) error { _, err := rt.Loops(ctx, "ws"); return err },
@@ -295,6 +298,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"SaveTestRecord": func(rt *RunTx) error { return rt.SaveTestRecord(ctx, "tree", "gate", loop.TestRecord{}) },
 		"SaveTurn":       func(rt *RunTx) error { return rt.SaveTurn(ctx, loop.Turn{N: 2}) },
 		"Session":        func(rt *RunTx) error { _, err := rt.Session(ctx, "lp", "claude"); return err },
+		"Seats":          func(rt *RunTx) error { _, err := rt.Seats(ctx); return err },
 		"SeeNode":        func(rt *RunTx) error { return rt.SeeNode(ctx, "node_run", time.Second) },
 		"SetBudget":      func(rt *RunTx) error { return rt.SetBudget(ctx, have.budget) },
 		"ChangeBudget": func(rt *RunTx) error {
@@ -312,6 +316,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"Switches":     func(rt *RunTx) error { _, err := rt.Switches(ctx, "ws"); return err },
 		"WorkspaceIDs": func(rt *RunTx) error { _, err := rt.WorkspaceIDs(ctx); return err },
 		"Steps":        func(rt *RunTx) error { _, err := rt.Steps(ctx, "lp"); return err },
+		"TakeSeat":     func(rt *RunTx) error { return rt.TakeSeat(ctx, seat) },
 		"TestRecord":   func(rt *RunTx) error { _, err := rt.TestRecord(ctx, "tree", "gate"); return err },
 		"Turns":        func(rt *RunTx) error { _, err := rt.Turns(ctx, "run"); return err },
 		"Use":          func(rt *RunTx) error { return rt.Use(ctx, loop.Amount{Tokens: 1}) },
