@@ -272,6 +272,10 @@ func statements(at, words, begin, mend string) trouble {
 
 func (r *rig) exec(statement string) error {
 	return r.store.Update(r.t.Context(), func(tx *store.Tx) error {
+		if pg := tx.Postgres(); pg != nil {
+			_, err := pg.Exec(r.t.Context(), statement)
+			return err
+		}
 		_, err := tx.SQLite().ExecContext(r.t.Context(), statement)
 		return err
 	})

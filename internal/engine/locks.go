@@ -195,6 +195,9 @@ func (e *Engine) await(ctx context.Context, t Target, blocked error) error {
 		if err == nil && !free && look%looksForDeath == 0 {
 			err = revive()
 		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err != nil || free {
 			return err
 		}

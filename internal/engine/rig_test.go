@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 	if what := os.Getenv(dieEnv); what != "" {
 		os.Exit(dieInMidAct(what))
 	}
+	if what := os.Getenv(contendEnv); what != "" {
+		os.Exit(contend(what))
+	}
 	os.Exit(pgtest.Main(m, "fsync=off"))
 }
 
@@ -67,6 +70,8 @@ type rig struct {
 	ids    int
 	number int64  // of the rig in this process
 	works  string // the file that the agent of a keeper changes
+
+	database string
 }
 
 func newRig(t *testing.T, database string) *rig {
@@ -86,7 +91,7 @@ func newRigAt(t *testing.T, database string, now func() time.Time) *rig {
 			t.Errorf("close store: %v", err)
 		}
 	})
-	r := &rig{t: t, root: gittest.Repo(t, map[string]string{"src/a.txt": "one\n", "README.md": "hello\n"}), home: t.TempDir(), store: s, number: rigs.Add(1)}
+	r := &rig{t: t, root: gittest.Repo(t, map[string]string{"src/a.txt": "one\n", "README.md": "hello\n"}), home: t.TempDir(), store: s, number: rigs.Add(1), database: database}
 	if r.repo, err = git.Open(t.Context(), r.root); err != nil {
 		t.Fatal(err)
 	}

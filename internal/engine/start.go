@@ -45,8 +45,8 @@ func (e *Engine) startRun(ctx context.Context, t Target, f Firing) (*cycle, erro
 				return lockedError(l, ruling)
 			}
 			c.run, err = tx.FireClaimed(ctx, r, e.Self)
-			if _, held := errors.AsType[*loop.HeldError](err); held {
-				return e.heldError(ctx, tx, l)
+			if held, ok := errors.AsType[*loop.HeldError](err); ok {
+				return e.heldError(ctx, tx, l, held)
 			}
 			return explainPaused(ctx, tx, t, err)
 		})
@@ -102,9 +102,9 @@ func (e *Engine) claimRun(ctx context.Context, t Target, id string) (*cycle, err
 		if c.target.Loop.Paused {
 			return explainPaused(ctx, tx, t, &loop.PausedError{Scope: loop.SwitchLoop})
 		}
-		_, err = tx.Live(ctx, queued.LoopID)
+		live, err := tx.Live(ctx, queued.LoopID)
 		if err == nil {
-			return e.heldError(ctx, tx, c.target.Loop)
+			return e.Held(c.target.Loop.Name, live)
 		}
 		if !errors.Is(err, loop.ErrNotFound) {
 			return err
@@ -251,9 +251,13 @@ func prepareRun(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, 
 	return l, r, nil
 }
 
-// heldError is the error of a loop that has a live run.
-func (e *Engine) heldError(ctx context.Context, tx *store.Tx, l loop.Loop) error {
+// heldError says more about a live run that is in the way of the loop's next one, unless
+// it has ended by now.
+func (e *Engine) heldError(ctx context.Context, tx *store.Tx, l loop.Loop, held error) error {
 	live, err := tx.Live(ctx, l.ID)
+	if errors.Is(err, loop.ErrNotFound) {
+		return held
+	}
 	if err != nil {
 		return err
 	}

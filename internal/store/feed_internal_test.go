@@ -17,8 +17,8 @@ var fed = map[loop.FeedKind]struct {
 	table, id string
 	silent    []string
 }{
-	loop.FeedRun:      {"runs", "id", []string{"lease_until_ms"}}, // a heartbeat is not news
-	loop.FeedLoop:     {"loops", "id", []string{"last_n"}},        // the run with that number is
+	loop.FeedRun:      {"runs", "id", []string{"lease_until_ms", "contends_until_ms"}}, // a heartbeat is not news
+	loop.FeedLoop:     {"loops", "id", []string{"last_n"}},                             // the run with that number is
 	loop.FeedApproval: {"approvals", "id", nil},
 	loop.FeedBudget:   {"budgets", "scope_kind || '/' || scope_id", nil},
 	loop.FeedHold:     {"holds", "subject", nil},

@@ -69,35 +69,52 @@ func (t *Tx) FireClaimed(ctx context.Context, r loop.Run, by loop.Holder) (loop.
 }
 
 func (t *Tx) insertRun(ctx context.Context, r loop.Run, holder string, lease int64) (loop.Run, error) {
-	err := t.queryRow(ctx, insertRun, storableArgs(r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, string(r.State), string(r.Phase), r.Definition,
-		encode(r.Overrides), r.Sandbox, r.Approval, millis(t.now), holder, r.Fence, lease, millis(r.Started), r.Event,
-		sql.NullInt64{Int64: millis(r.Planned), Valid: !r.Planned.IsZero()}, encode(r.By), r.Node,
-		lockColumn(r.Lock), contendTime.Milliseconds())...).Scan(&r.Seq)
-	if errors.Is(err, sql.ErrNoRows) {
-		return r, t.whyNotInserted(ctx, r)
-	}
-	if err != nil {
-		return r, fmt.Errorf("fire %s: %w", r.Key, err)
+	for {
+		err := t.queryRow(ctx, insertRun, storableArgs(r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, string(r.State), string(r.Phase), r.Definition,
+			encode(r.Overrides), r.Sandbox, r.Approval, millis(t.now), holder, r.Fence, lease, millis(r.Started), r.Event,
+			sql.NullInt64{Int64: millis(r.Planned), Valid: !r.Planned.IsZero()}, encode(r.By), r.Node,
+			lockColumn(r.Lock), contendTime.Milliseconds())...).Scan(&r.Seq)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return r, fmt.Errorf("fire %s: %w", r.Key, err)
+		}
+		if err := t.whyNotInserted(ctx, r); err != nil {
+			return r, err
+		}
 	}
 	r.Created, r.Planned, r.Readiness = fromMillis(millis(t.now)), fromMillis(millis(r.Planned)), fullReadiness
 	t.announceRun(r)
 	return r, nil
 }
 
-// whyNotInserted returns the reason as an error: a switch, a live run, or a duplicate
-// key.
+const keyFired = `SELECT 1 FROM runs WHERE run_key = $1`
+
+// whyNotInserted returns the reason as an error: a switch, a live run, or a duplicate key. On
+// PostgreSQL the live run may have ended since: then there is no reason any more.
 func (t *Tx) whyNotInserted(ctx context.Context, r loop.Run) error {
 	if err := t.checkSwitches(ctx, r.LoopID); err != nil {
 		return err
 	}
-	live, err := t.Live(ctx, r.LoopID)
-	if errors.Is(err, loop.ErrNotFound) {
+	if r.State != loop.RunQueued {
+		live, err := t.Live(ctx, r.LoopID)
+		if err == nil {
+			return &loop.HeldError{What: fmt.Sprintf("run #%d", live.N), Holder: live.Holder}
+		}
+		if !errors.Is(err, loop.ErrNotFound) {
+			return err
+		}
+	}
+	var fired int
+	switch err := t.queryRow(ctx, keyFired, storableText(r.Key)).Scan(&fired); {
+	case err == nil:
 		return fmt.Errorf("%s: %w", r.Key, loop.ErrDuplicateKey)
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	default:
+		return fmt.Errorf("fire %s: %w", r.Key, err)
 	}
-	if err != nil {
-		return err
-	}
-	return &loop.HeldError{What: fmt.Sprintf("run #%d", live.N), Holder: live.Holder}
 }
 
 // fullReadiness is what a run starts with, as the column's default says.
