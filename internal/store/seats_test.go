@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +18,6 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
 	"github.com/pawl-run/pawl/internal/test/sample"
-	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // theLogin is the wish of a run that is lent the only login.
@@ -95,7 +95,7 @@ func TestAStaleHolderTakesNoSeat(t *testing.T) {
 // Nobody recovers the run: its process was killed, or its node is off. By the time of
 // the database its seat is free; if it goes on all the same, it knows that it has none.
 func TestASeatIsFreeWhenTheLeaseOfItsRunIsOver(t *testing.T) {
-	for name, url := range map[string]string{"sqlite": storetest.SQLite(t), "postgres": storetest.PostgreSQL(t)} {
+	for name, url := range map[string]string{"sqlite": filepath.Join(t.TempDir(), "pawl.db"), "postgres": pgtest.URL(t)} {
 		t.Run(name, func(t *testing.T) {
 			behind := func() time.Time { return time.Now().Add(-time.Hour) } // The clock of a host decides nothing.
 			short, err := store.Open(t.Context(), store.Options{Database: url, Now: behind, Lease: 100 * time.Millisecond})
@@ -199,7 +199,7 @@ type acting struct {
 // wants it, and acts again only if nobody did.
 func TestNeverMoreRunsActThanMay(t *testing.T) {
 	sample.Checks(t, 20)
-	for name, url := range map[string]string{"sqlite": storetest.SQLite(t), "postgres": storetest.PostgreSQL(t)} {
+	for name, url := range map[string]string{"sqlite": filepath.Join(t.TempDir(), "pawl.db"), "postgres": pgtest.URL(t)} {
 		t.Run(name, func(t *testing.T) {
 			s, rounds := open(t, url), 0
 			rapid.Check(t, func(rt *rapid.T) {
