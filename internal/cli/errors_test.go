@@ -27,6 +27,7 @@ func TestEveryErrorHasOneExitStatus(t *testing.T) {
 		"a fault says it itself":           {t.Context(), &loop.Fault{Exit: 14}, 14},
 		"a wrapped fault too":              {t.Context(), fmt.Errorf("x: %w", &loop.Fault{Exit: 5}), 5},
 		"held":                             {t.Context(), &loop.HeldError{}, 16},
+		"in the way":                       {t.Context(), &loop.LockedError{}, 16},
 		"a lost lease":                     {t.Context(), loop.ErrLeaseLost, 16},
 		"not found":                        {t.Context(), fmt.Errorf("x: %w", loop.ErrNotFound), 3},
 		"canceled":                         {t.Context(), context.Canceled, 130},
@@ -70,6 +71,13 @@ func TestAFailureSaysWhatWhyAndTheFix(t *testing.T) {
 		"the holder is named": {
 			&loop.HeldError{What: "run x#1", Holder: loop.Holder{PID: 7, Host: "host"}},
 			"pawl: run x#1 is held by another process\n  why: process 7 on host has it\n  fix: wait until it has ended, or stop it: pawl stop x#1\n",
+		},
+		"a run that is due goes first": {
+			&loop.LockedError{
+				Loop: "x", By: loop.Contender{Loop: "y", N: 3}, Why: loop.Deferral{Loop: "y", N: 3, Rule: loop.ReasonLockOverdue, Scope: "src/**"},
+			},
+			"pawl: x does not begin, because y#3 goes first\n" +
+				"  why: a run that has deferred or waited long enough goes first: y#3; both may touch src/**\n  fix: `pawl run x --wait` waits for it\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,14 @@
 package definition
 
-import "github.com/pawl-run/pawl/internal/loop"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/pattern"
+)
 
 // modelToolNames are the values of model_tools, with none for an empty list.
 func modelToolNames() []string {
@@ -9,6 +17,20 @@ func modelToolNames() []string {
 		names = append(names, string(t))
 	}
 	return names
+}
+
+// patternPriorities says in words what priority holds without the key.
+func patternPriorities() string {
+	usual, _ := pattern.Find(pattern.Custom)
+	var words []string
+	list := pattern.All()
+	slices.SortStableFunc(list, func(a, b pattern.Pattern) int { return cmp.Compare(b.Priority, a.Priority) })
+	for _, p := range list {
+		if p.Priority != usual.Priority {
+			words = append(words, fmt.Sprintf("%s has %d", p.Name, p.Priority))
+		}
+	}
+	return strings.Join(words, ", ") + fmt.Sprintf(", every other pattern %d", usual.Priority)
 }
 
 // ownFields are pawl's own keys that have an effect. All are optional.
@@ -249,8 +271,8 @@ var ownFields = []Field{
 		Name: "priority", Kind: KindCount, Absent: "the pattern's",
 		Meaning: "Which loop goes first where scopes overlap; higher is sooner.",
 		More: "Loops of one repository whose scopes overlap never run at once. One that fires while another of the same or a higher priority " +
-			"is at work or due ends quiet, with deferred_to, and comes again at its next tick; one of a higher priority waits. ci-watch has 50, pr-watch 40, dep-bump 30, " +
-			"changelog-gen and merge-hygiene 20, daily-scan 10, every other pattern 25. A loop that may change nothing (L1) excludes none.",
+			"is at work or due ends quiet, with deferred_to, and comes again at its next tick; one of a higher priority waits. " + patternPriorities() +
+			". A loop that may change nothing (L1) excludes none.",
 		Example: "60",
 	},
 	{
