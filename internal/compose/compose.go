@@ -153,7 +153,12 @@ func (d *Parts) openStore(ctx context.Context, o Options, now func() time.Time) 
 	if o.NoStore {
 		return nil
 	}
-	s, err := store.Open(ctx, store.Options{Database: o.Settings.Database, ReadOnly: o.ReadOnly, Now: now, Lease: o.Lease})
+	self, err := node.Read(o.Settings.Home)
+	if err != nil {
+		return err
+	}
+	self.Version = o.Version
+	s, err := store.Open(ctx, store.Options{Database: o.Settings.Database, ReadOnly: o.ReadOnly, Now: now, Node: self, Lease: o.Lease})
 	if o.ReadOnly && errors.Is(err, loop.ErrNotFound) {
 		return nil
 	}

@@ -79,7 +79,7 @@ func (s *Service) List(ctx context.Context) (list []View, err error) {
 		list = make([]View, len(nodes))
 		for i, n := range nodes {
 			list[i] = View{Node: n, Here: n.ID == s.Here, State: Idle, Runs: []Run{}, Lies: []Placement{}}
-			if err := list[i].addRuns(ctx, r, s.Store.Now()); err != nil {
+			if err := list[i].addRuns(ctx, r, s.Store.Schema(), s.Store.Now()); err != nil {
 				return err
 			}
 			for _, p := range places {
@@ -94,8 +94,8 @@ func (s *Service) List(ctx context.Context) (list []View, err error) {
 }
 
 // addRuns adds the runs that the node has not finished, and its state.
-func (v *View) addRuns(ctx context.Context, r *store.Reader, now time.Time) error {
-	if v.Schema != store.SchemaVersion {
+func (v *View) addRuns(ctx context.Context, r *store.Reader, schema int64, now time.Time) error {
+	if v.Schema != schema {
 		v.State = Differs
 	}
 	open, err := r.OpenRuns(ctx, v.ID)

@@ -43,13 +43,17 @@ type Options struct {
 	// Virtual replaces the time of the database, in tests and simulations; nil: it has
 	// its own.
 	Virtual func() time.Time
+	// Node is this machine as one of those that share the database. The zero Node has not
+	// been registered.
+	Node loop.Node
 	// Lease is how long a claim lasts without being extended; zero means the
 	// constant Lease. All processes of a database should agree on it.
 	Lease time.Duration
 }
 
-// Open opens the database and, unless it is read-only, brings its tables up to
-// date. A database from a newer pawl is refused and left as it is.
+// Open opens the database and, unless it is read-only, brings its tables up to date if no
+// other node shares them: see Migrate. A database whose tables this binary does not know
+// is refused and left as it is, but for a word about this node; a reader reads what it can.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.ReadOnly && !isPostgres(o.Database) {
 		return openReadOnly(ctx, o)
@@ -94,7 +98,8 @@ func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 		w: db, r: db, pool: pool, clock: newDatabaseClock(o, false),
 		sql: dialect{
 			name: "PostgreSQL store", place: addressOf(pool.Config().ConnConfig), forShare: " FOR SHARE", forUpdate: " FOR UPDATE",
-			now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", virtual: o.Virtual, next: "nextval('runs_seq')",
+			now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", virtual: o.Virtual,
+			ours: "(SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass('runs') AND attname = 'fence')", next: "nextval('runs_seq')",
 			each: "json_array_elements", json: "::json",
 			feed: feedDialect{
 				xact: "xact::text::bigint", at: "seq = $1 AND xact = $2::xid8", after: "(xact, seq) > ($2::xid8, $1)",
@@ -140,6 +145,7 @@ func connectSQLite(o Options) (*Store, error) {
 func sqliteDialect(o Options) dialect {
 	return dialect{
 		name: "store " + o.Database, place: o.Database, now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)", virtual: o.Virtual,
+		ours: "(SELECT count(*) FROM pragma_table_info('runs') WHERE name = 'fence')",
 		next: "(SELECT coalesce(max(seq), 0) + 1 FROM runs)", each: "json_each",
 		feed: feedDialect{xact: "0", at: "seq = $1 AND $2 = '0'", after: "seq > $1 AND $2 = '0'", settled: "true", order: "seq", newest: "seq DESC"},
 	}
@@ -179,37 +185,7 @@ const (
 	onlyReading = "; commands that only read (ls, show, trace, runs, why, logs) work as it is"
 )
 
-// prepare compares the version of the tables with what this binary knows, and
-// starts goose, which is slow, only if they differ.
-func (s *Store) prepare(ctx context.Context, o Options) error {
-	v, err := s.version(ctx)
-	switch {
-	case err != nil:
-		return err
-	case v > SchemaVersion:
-		return &loop.Fault{
-			Exit: loop.ExitError, What: "open the " + s.sql.name,
-			Why: fmt.Sprintf("its tables are version %d, this pawl knows up to %d", v, SchemaVersion),
-			Fix: "use the newer pawl that wrote it, or another store with --home",
-		}
-	case v == SchemaVersion:
-		return nil
-	case o.ReadOnly && v == 0:
-		return fmt.Errorf("%s: %w", s.sql.name, loop.ErrNotFound)
-	case o.ReadOnly:
-		return &loop.Fault{
-			Exit: loop.ExitError, What: "read the " + s.sql.name, Why: fmt.Sprintf("its tables are version %d, not %d", v, SchemaVersion),
-			Fix: "run any command that writes ({1}, {2}): it brings them up to date", Actions: []loop.Command{loop.PawlCommand("run"), loop.PawlCommand("pause")},
-		}
-	}
-	if err := s.migrate(ctx); err != nil {
-		return err
-	}
-	_, err = s.version(ctx) // A new database says the time for the first time.
-	return err
-}
-
-const readVersion = `SELECT coalesce(max(version_id), 0), {now} FROM goose_db_version WHERE is_applied`
+const readVersion = `SELECT coalesce(max(version_id), 0), {now}, {ours} FROM goose_db_version WHERE is_applied`
 
 // version reads the version of the tables; 0 means that there are none. It is the
 // first use of a connection, which switches a new SQLite file to its write-ahead log:
@@ -217,6 +193,7 @@ const readVersion = `SELECT coalesce(max(version_id), 0), {now} FROM goose_db_ve
 // of the database, without the time that it takes to connect.
 func (s *Store) version(ctx context.Context) (v int64, err error) {
 	defer s.announceWait(ctx)()
+	ours := 0 // whether runs are kept in it as pawl keeps them
 	err = retryWhileBusy(ctx, s.commitCounter(ctx), func() error {
 		conn, err := s.w.Conn(ctx)
 		if err != nil {
@@ -224,11 +201,15 @@ func (s *Store) version(ctx context.Context) (v int64, err error) {
 		}
 		var now int64
 		began := s.clock.startSample()
-		err = conn.QueryRowContext(ctx, s.sql.expand(readVersion)).Scan(&v, &now)
+		err = conn.QueryRowContext(ctx, s.sql.expand(readVersion)).Scan(&v, &now, &ours)
 		began.learn(now)
 		return errors.Join(err, conn.Close())
 	})
-	if err == nil {
+	switch {
+	case err == nil && v > 0 && ours == 0, isUnknownColumn(err):
+		return 0, s.foreignFault("goose_db_version")
+	case err == nil:
+		s.schema.Store(v)
 		return v, nil
 	}
 	if strings.Contains(err.Error(), "goose_db_version") { // No such table: nothing has been made yet.

@@ -52,6 +52,7 @@ type Store struct {
 	lease time.Duration // never zero
 
 	commits atomic.Int64
+	schema  atomic.Int64 // version of the tables when it was last read
 }
 
 // Lease is how long a claim of this store lasts without being extended.
@@ -72,6 +73,7 @@ type dialect struct {
 	place     string           // path, or address without the password
 	now       string           // expression: the database's time in Unix milliseconds
 	virtual   func() time.Time // instead of it; nil: none
+	ours      string           // expression: 1 if runs are kept as pawl keeps them, else 0
 	next      string           // expression: the next number in the order of firing
 	forShare  string           // clause: rows that are read do not change before the transaction ends
 	forUpdate string           // clause: rows that are read are not read so by another transaction before this one ends
@@ -93,7 +95,7 @@ func (d dialect) expand(query string) string {
 		now = strconv.FormatInt(millis(d.virtual()), 10)
 	}
 	return strings.NewReplacer(
-		"{now}", now, "{next}", d.next, "{for_share}", d.forShare, "{for_update}", d.forUpdate, "{each}", d.each, "{json}", d.json, "{xact}", d.feed.xact, "{at}", d.feed.at, "{after}", d.feed.after,
+		"{now}", now, "{ours}", d.ours, "{each}", d.each, "{json}", d.json, "{next}", d.next, "{for_share}", d.forShare, "{for_update}", d.forUpdate, "{xact}", d.feed.xact, "{at}", d.feed.at, "{after}", d.feed.after,
 		"{settled}", d.feed.settled, "{order}", d.feed.order, "{newest}", d.feed.newest,
 	).Replace(query)
 }
@@ -455,6 +457,9 @@ func (s *Store) explain(doing string, err error) error {
 // faultOf says what a person can do about an error of the database. It is nil if pawl
 // does not know.
 func (s *Store) faultOf(err error) *loop.Fault {
+	if f := s.schemaTrouble(err); f != nil {
+		return f
+	}
 	if s.pool != nil {
 		return postgresTrouble(s.sql.place, err)
 	}
