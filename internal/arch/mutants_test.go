@@ -203,7 +203,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"an effect is not confirmed right before it happens", "internal/engine/effects.go",
-		[][2]string{{"kind.Apply(ctx, e, o.confirmEffect)", "kind.Apply(ctx, e, func(context.Context) error { return nil })"}},
+		[][2]string{{"kind.Apply(ctx, e, o.confirmEffect)\n\t\treturn result, nil, err", "kind.Apply(ctx, e, func(context.Context) error { return nil })\n\t\treturn result, nil, err"}},
 		"compose.TestALandingThatWasStoppedAsksForTheSwitchAgain",
 	},
 	{
@@ -573,8 +573,8 @@ var listedMutants = []mutant{
 		"store.TestALeaseIsTakenASecondAfterItsEndAndNotASecondBefore",
 	},
 	{
-		"the watcher does not see that the fence has moved", "internal/engine/watch.go",
-		[][2]string{{"if err == nil && asked.Fence != w.c.id.Fence {", "if err == nil && asked.Fence < 0 {"}},
+		"the watcher does not see that the fence has moved", "internal/store/watch.go",
+		[][2]string{{"case a.Fence != run.Fence:", "case a.Fence < 0:"}},
 		"engine.TestAFenceThatMovesUnderTheWatcherIsSeenAtItsNextLook",
 	},
 	{

@@ -93,7 +93,7 @@ func filled(t *testing.T, s *Store) rows { t.Helper(); return filledFor(t, s, ""
 // filledFor is filled for one of several loops, whose names end with of.
 func filledFor(t *testing.T, s *Store, of string) (have rows) {
 	t.Helper()
-	ctx, day := t.Context(), time.Now().Add(time.Hour)
+	ctx, day := t.Context(), s.Now().Add(time.Hour)
 	lp, run, ws := "lp"+of, "run"+of, "ws"+of
 	have = rows{
 		approval: loop.Approval{ID: "ap" + of, LoopID: lp, RunID: run, StepID: "st" + of, Action: loop.Action{Kind: loop.ActionLand}, State: loop.ApprovalOpen, Expires: day},
@@ -117,7 +117,7 @@ func filledFor(t *testing.T, s *Store, of string) (have rows) {
 			return err
 		}
 		late := have.approval
-		late.ID, late.Expires = "late"+of, time.Now().Add(-time.Hour)
+		late.ID, late.Expires = "late"+of, s.Now().Add(-time.Hour)
 		recorded, changed := rt.RecordChanges(ctx, []loop.Change{have.change})
 		if changed == nil && recorded[0].Seq != 1 {
 			changed = fmt.Errorf("the first change of run %s has number %d", run, recorded[0].Seq)

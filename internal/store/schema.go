@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -94,14 +93,16 @@ func placeOf(d dialect) string {
 
 // tableNames are the tables that the migrations make.
 var tableNames = sync.OnceValues(func() (names []string, err error) {
-	made := regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
 	err = fs.WalkDir(migrations, "migrations/sqlite", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
 		text, err := migrations.ReadFile(path)
-		for _, m := range made.FindAllSubmatch(text, -1) {
-			names = append(names, string(m[1]))
+		for line := range strings.Lines(string(text)) {
+			if rest, ok := strings.CutPrefix(line, "CREATE TABLE "); ok {
+				name, _, _ := strings.Cut(rest, " ")
+				names = append(names, name)
+			}
 		}
 		return err
 	})
