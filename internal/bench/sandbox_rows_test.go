@@ -81,7 +81,8 @@ func killSwitch(b *testing.B) []row {
 	long := fmt.Sprintf("6%d", os.Getpid())
 	name := func(i int) string { return fmt.Sprintf("sleeps-%s-%d", long, i) }
 	for i := range loops {
-		s.loop(name(i), "L2", "agent: command\nagent_command: 'sleep "+long+"'")
+		// At L1 they do not exclude each other.
+		s.loop(name(i), "L1", "agent: command\nagent_command: 'sleep "+long+"'")
 	}
 	var all sync.WaitGroup
 	ended := make([]time.Duration, loops)

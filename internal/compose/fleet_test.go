@@ -30,7 +30,7 @@ type member struct {
 }
 
 // members are the kinds of loops of a fleet. Each agent takes a second, so that all
-// runs are under way at once.
+// runs are under way at once: their scopes do not overlap.
 var members = []member{
 	{"verify: grep -q right src/NAME.txt\n" + agentDoes("echo right > src/NAME.txt", "done"), loop.OutcomeProposed},
 	{"verify: grep -q right src/NAME.txt\n" + agentDoes("echo wrong > src/NAME.txt", "done"), loop.OutcomeGaveUp},
@@ -77,7 +77,7 @@ pattern: custom
 tier: L2
 cadence: 1h
 goal: Make things right.
-scope: ["src/**"]
+scope: ["src/%s.txt"]
 guard: "true"
 permission_mode: dontAsk
 worktree: true
@@ -87,7 +87,7 @@ kill_switch: .loops/%s/PAUSED exists
 land_via: human
 agent: command
 sandbox: %s
-`, name, name, tier) + strings.ReplaceAll(kind.config, "NAME", name)
+`, name, name, name, tier) + strings.ReplaceAll(kind.config, "NAME", name)
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -80,6 +80,13 @@ func TestALockLastsAsLongAsItsRun(t *testing.T) {
 		want("a queued run of a paused loop")
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.Pause(ctx, l.ID, false) })
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.SetSwitch(ctx, loop.Actor{}, "ws", "lunch")
+			return err
+		})
+		want("a queued run under a switch of its workspace")
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { _, err := tx.ClearSwitch(ctx, "ws"); return err })
+		want("after all switches", "ci#1")
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			lock, age, contends, err := tx.QueuedLock(ctx, run.ID)
 			if d := cmp.Diff(lockOnSrc, lock); d != "" || age < 0 || contends <= store.ContendAgain {
 				t.Errorf("it was fired %v ago and contends for %v, with a lock (-want +got):\n%s", age, contends, d)

@@ -26,7 +26,8 @@ const contenders = `
 SELECT r.id, r.loop_id, l.name, r.n, r.seq, r.lock_body, r.state, l.deferrals, {now} - r.created_ms, r.started_ms, r.holder
 FROM   workspaces w JOIN runs r ON r.workspace_id = w.id JOIN loops l ON l.id = r.loop_id
 WHERE  w.repository = $1 AND r.lock_body <> '' AND r.state <> 'ended'
-AND    (r.state <> 'queued' OR (r.contends_until_ms >= {now} AND l.paused = 0))
+AND    (r.state <> 'queued' OR (r.contends_until_ms >= {now} AND l.paused = 0
+        AND NOT EXISTS (SELECT 1 FROM switches s WHERE s.id IN ('', r.workspace_id))))
 ORDER  BY r.seq`
 
 // Contenders lists the runs of a repository that have a lock, in all workspaces that
