@@ -22,13 +22,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pressly/goose/v3"
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite" // bumps the version of a store
 
 	"github.com/pawl-run/pawl/internal/cli"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/store"
 )
+
+// tables is the folder with the migrations of stores. Scripts have folders of their own.
+var tables = func() string {
+	dir, err := filepath.Abs("../store/migrations")
+	if err != nil {
+		panic(err)
+	}
+	return dir
+}()
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"pawl": func() { os.Exit(cli.Main()) }})
@@ -56,7 +67,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"repo": cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
-			"remember": cmdRemember, "schema": cmdSchema, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
+			"remember": cmdRemember, "schema": cmdSchema, "older": cmdOlder, "theirs": cmdTheirs, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
 			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC,
 		},
 		Condition: func(cond string) (bool, error) {
@@ -293,6 +304,28 @@ func cmdSchema(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
 	ts.Check(err)
 	_, err = db.ExecContext(context.Background(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES ("+args[1]+", 1)")
+	ts.Check(err)
+	ts.Check(db.Close())
+}
+
+// cmdTheirs makes the database of another program.
+func cmdTheirs(ts *testscript.TestScript, _ bool, args []string) {
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	_, err = db.ExecContext(context.Background(), `CREATE TABLE runs (title TEXT)`)
+	ts.Check(errors.Join(err, db.Close()))
+}
+
+// cmdOlder takes the newest migration back from a store, and says that another node shares
+// it, whose clock is wrong.
+func cmdOlder(ts *testscript.TestScript, _ bool, args []string) {
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, os.DirFS(filepath.Join(tables, "sqlite")))
+	ts.Check(err)
+	_, err = p.DownTo(context.Background(), store.SchemaVersion-1)
+	ts.Check(err)
+	_, err = db.ExecContext(context.Background(), `INSERT INTO nodes (id, name, version, schema_version, skew_ms, created_ms, seen_ms) VALUES ('node_far', 'far', '0.9', 8, 300000, 1, 1)`)
 	ts.Check(err)
 	ts.Check(db.Close())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/runenv"
+	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/workspace"
 )
 
@@ -79,6 +80,12 @@ func (d Doctor) checkStore(ctx context.Context, add adder) {
 		add(readiness.StateOK, "store", "none yet; the first run makes it in "+d.Home, "")
 	case info.State == StoreUnreachable:
 		add(readiness.StateBad, "store", info.Location+": "+info.Problem, "start the database, or correct PAWL_DATABASE")
+	case info.Version > store.SchemaVersion:
+		add(readiness.StateBad, "store", fmt.Sprintf("%s %s, tables version %d, and this pawl knows up to %d: it only reads them", info.Driver, info.Location, info.Version, store.SchemaVersion),
+			"use the newer pawl that wrote it")
+	case info.Version < store.SchemaVersion:
+		add(readiness.StateWarn, "store", fmt.Sprintf("%s %s, tables version %d, and this pawl needs %d", info.Driver, info.Location, info.Version, store.SchemaVersion),
+			"any command that writes brings them up to date; if several nodes share them: {1}", loop.PawlCommand("store migrate"))
 	default:
 		add(readiness.StateOK, "store", fmt.Sprintf("%s %s, tables version %d", info.Driver, info.Location, info.Version), "")
 	}

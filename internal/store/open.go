@@ -89,7 +89,7 @@ func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 	}
 	if err != nil {
 		return nil, &loop.Fault{
-			Exit: loop.ExitError, What: "open the PostgreSQL store", Why: err.Error(), Err: err,
+			Exit: loop.ExitUsage, What: "open the PostgreSQL store", Why: err.Error(), Err: err,
 			Fix: "correct the URL in PAWL_DATABASE: postgres://USER:PASSWORD@HOST:PORT/DATABASE",
 		}
 	}

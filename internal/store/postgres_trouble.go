@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,6 +40,10 @@ func checkServerVersion(_ context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
+// withoutRights are the answers to a URL that may not do what pawl needs: invalid_password,
+// invalid_authorization_specification, insufficient_privilege.
+var withoutRights = []string{"28P01", "28000", "42501"}
+
 // postgresTrouble says of an error of PostgreSQL what is wrong and what a person
 // can do. Nil: the error is of another kind, and is reported as it is.
 func postgresTrouble(place string, err error) *loop.Fault {
@@ -55,6 +60,9 @@ func postgresTrouble(place string, err error) *loop.Fault {
 		return nil
 	}
 	f := &loop.Fault{Exit: loop.ExitError, What: "use the PostgreSQL store at " + place, Why: why, Fix: fix, Err: err}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && slices.Contains(withoutRights, e.Code) {
+		f.Exit = loop.ExitUsage
+	}
 	if strings.HasSuffix(fix, concluded) {
 		f.Actions = []loop.Command{loop.PawlCommand("recover")}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,6 +151,9 @@ func TestEachTroubleWithPostgreSQLIsNamedWithItsFix(t *testing.T) {
 			f, ok := errors.AsType[*loop.Fault](err)
 			if !ok || !strings.Contains(f.What, "PostgreSQL store") || !strings.Contains(f.Why, c.why) || !strings.Contains(f.Advice().String(), c.fix) {
 				t.Errorf("error = %#v, %v, want %q with the fix %q", err, err, c.why, c.fix)
+			}
+			if rights := slices.Contains([]string{"28P01", "28000", "42501"}, c.why); ok && (f.Exit == loop.ExitUsage) != (rights || name == "no address") {
+				t.Errorf("the exit status is %d", f.Exit)
 			}
 			if strings.Contains(fmt.Sprint(err, f), "s3cret") {
 				t.Errorf("the password is shown: %v", err)
