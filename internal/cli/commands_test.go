@@ -23,7 +23,7 @@ var spelledOut = map[string]string{
 	"definition/explain.go":       "the reference of the keys, for explain and docs/config.md",
 	"definition/schema_config.go": "the description in a JSON schema, which editors show",
 	"engine/switches.go":          "the name of the store's switch, which rows keep",
-	"engine/start.go":             "the name of the store's switch, which rows keep",
+	"loop/stored_switch.go":       "the names of the store's switches, which rows keep",
 	"lookup/loop.go":              "the name of the store's switch, which scripts match",
 	"loops/switch.go":             "the text of a file, which says who made it",
 	"demo/demo.go":                "the author of the demo's commits",

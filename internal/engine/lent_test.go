@@ -110,12 +110,12 @@ func TestALoginThatAnotherRunHasBlocksTheRunAndCountsAsNoFailure(t *testing.T) {
 	var second loop.Run
 	p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
 		if second.ID == "" {
-			second = p.run(p.signs("b", false), engine.Firing{})
+			second = p.run(apart(p.signs("b", false)), engine.Firing{})
 		}
 		gittest.WriteFile(t, r.Dir+"/src/a.txt", "two\n")
 		return says(t, r, `{"outcome":"done"}`)
 	}
-	if run := p.run(p.signs("a", false), engine.Firing{}); run.Outcome != loop.OutcomeProposed {
+	if run := p.run(apart(p.signs("a", false)), engine.Firing{}); run.Outcome != loop.OutcomeProposed {
 		t.Errorf("run = %s %s %q", run.Outcome, run.Reason, run.Detail)
 	}
 	p.wantHeldBack(second, loop.FailureHeld, "is held by process")

@@ -51,8 +51,14 @@ func twoNodes(t *testing.T, database string) (here, there *meteredRig, files [2]
 
 // worksIn is a turn that does the task.
 func (p *meteredRig) worksIn(r agent.Request) (agent.Result, error) {
-	gittest.WriteFile(p.t, r.Dir+"/src/a.txt", "two\n")
+	gittest.WriteFile(p.t, r.Dir+"/src/"+variable(r, "PAWL_LOOP")+".txt", "two\n")
 	return says(p.t, r, `{"outcome":"done"}`)
+}
+
+// apart gives a loop a scope of its own: no lock is in the way of another one.
+func apart(t engine.Target) engine.Target {
+	t.Definition.Scope = []string{"src/" + t.Loop.Name + ".txt"}
+	return t
 }
 
 // wantHeldBack fails the test unless the run found its seats taken, and nothing was
@@ -88,13 +94,13 @@ func TestALoginIsLentOnOneNodeAtATime(t *testing.T) {
 			t.Parallel()
 			here, there, _ := twoNodes(t, database(t))
 			there.agent = func(_ context.Context, r agent.Request) (agent.Result, error) { return there.worksIn(r) }
-			second := there.signs("b", false)
+			second := apart(there.signs("b", false))
 			here.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
 				there.wantHeldBack(there.run(second, engine.Firing{}), loop.FailureHeld,
 					"the login ~/"+loginName+" is held by process ", " for a#1 on node attic since 20")
 				return here.worksIn(r)
 			}
-			here.wantProposed(here.run(here.signs("a", false), engine.Firing{}))
+			here.wantProposed(here.run(apart(here.signs("a", false)), engine.Firing{}))
 			there.wantProposed(there.run(second, engine.Firing{}))
 		})
 	}
@@ -115,7 +121,7 @@ func TestTheDecisionItselfTakesTheSeat(t *testing.T) {
 			}
 			overtaken := new(fault.Plan).Do("engine.decide.commit.before", 1, func(context.Context) error {
 				go func() {
-					run, err := there.engine.Run(t.Context(), there.signs("b", false), engine.Firing{Trigger: "manual"})
+					run, err := there.engine.Run(t.Context(), apart(there.signs("b", false)), engine.Firing{Trigger: "manual"})
 					if err != nil {
 						t.Error(err)
 					}
@@ -126,7 +132,7 @@ func TestTheDecisionItselfTakesTheSeat(t *testing.T) {
 				}
 				return nil
 			})
-			first := here.signs("a", false)
+			first := apart(here.signs("a", false))
 			late, err := here.engine.Run(fault.With(t.Context(), overtaken), first, engine.Firing{Trigger: "manual"})
 			close(acting)
 			there.wantProposed(<-other)
@@ -160,12 +166,12 @@ func TestTheSeatOfAKilledRunIsFreeWhenItsLeaseIsOver(t *testing.T) {
 			place := database(t)
 			here, there, files := twoNodes(t, place)
 			there.agent = func(_ context.Context, r agent.Request) (agent.Result, error) { return there.worksIn(r) }
-			first, renewed := here.signs("a", false), login("renewed", time.Now().Add(2*time.Hour))
+			first, renewed := apart(here.signs("a", false)), login("renewed", time.Now().Add(2*time.Hour))
 			here.dies(place, first, dying{Leaves: renewed, Lease: 3 * time.Second, Node: "node_here"})
-			second := there.run(there.signs("b", false), engine.Firing{})
+			second := there.run(apart(there.signs("b", false)), engine.Firing{})
 			for second.Reason == loop.FailureHeld {
 				there.wantHeldBack(second, loop.FailureHeld, "for a#1 on node attic since 20")
-				second = there.run(there.signs("b", false), engine.Firing{})
+				second = there.run(apart(there.signs("b", false)), engine.Firing{})
 			}
 			there.wantProposed(second)
 			rec, err := here.engine.Recover(t.Context(), first)
@@ -196,22 +202,22 @@ func TestAnAgentActsInAsManyRunsAsItMay(t *testing.T) {
 				return tx.SaveAgent(ctx, loop.Agent{ID: "ag_dev", Handle: "dev", Driver: "caller", MaxRuns: 2})
 			})
 			as := func(agent string) func(*loop.Definition) { return func(d *loop.Definition) { d.Agent = agent } }
-			third := there.calls("c", as("@dev"))
+			third := apart(there.calls("c", as("@dev")))
 			there.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
 				if strings.HasPrefix(variable(r, "PAWL_LOOP"), "b") {
-					here.wantHeldBack(here.run(here.calls("c", as("@dev")), engine.Firing{}), loop.ReasonAgentBusy,
+					here.wantHeldBack(here.run(apart(here.calls("c", as("@dev"))), engine.Firing{}), loop.ReasonAgentBusy,
 						"agent @dev may have 2 at once: a#1 on node attic since 20", ", b#1 on node cellar since 20")
 				}
 				return there.worksIn(r)
 			}
 			here.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
 				if variable(r, "PAWL_LOOP") == "a" {
-					there.wantProposed(there.run(there.calls("b", as("@dev")), engine.Firing{}))
-					here.wantProposed(here.run(here.calls("other", nil), engine.Firing{})) // Another agent.
+					there.wantProposed(there.run(apart(there.calls("b", as("@dev"))), engine.Firing{}))
+					here.wantProposed(here.run(apart(here.calls("other", nil)), engine.Firing{})) // Another agent.
 				}
 				return here.worksIn(r)
 			}
-			here.wantProposed(here.run(here.calls("a", as("@dev")), engine.Firing{}))
+			here.wantProposed(here.run(apart(here.calls("a", as("@dev"))), engine.Firing{}))
 			there.wantProposed(there.run(third, engine.Firing{}))
 		})
 	}
@@ -223,7 +229,7 @@ func TestAnAgentLeavesAnAccountToOthersWhenItIsBusy(t *testing.T) {
 		p.change(func(ctx context.Context, tx *store.Tx) error {
 			return tx.SaveAgent(ctx, loop.Agent{ID: "ag_dev", Handle: "dev", Driver: "caller", AccountMaxRuns: 1})
 		})
-		modest := p.calls("b", func(d *loop.Definition) { d.Agent = "dev" })
+		modest := apart(p.calls("b", func(d *loop.Definition) { d.Agent = "dev" }))
 		p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
 			if variable(r, "PAWL_LOOP") == "a" {
 				held := p.run(modest, engine.Firing{})
@@ -234,7 +240,7 @@ func TestAnAgentLeavesAnAccountToOthersWhenItIsBusy(t *testing.T) {
 			}
 			return p.worksIn(r)
 		}
-		p.wantProposed(p.run(p.calls("a", nil), engine.Firing{}))
+		p.wantProposed(p.run(apart(p.calls("a", nil)), engine.Firing{}))
 		p.wantProposed(p.run(modest, engine.Firing{}))
 	})
 }
@@ -280,12 +286,12 @@ func TestALimitOfAnAccountHoldsOnEveryNode(t *testing.T) {
 				return ended(&loop.Failure{Class: loop.FailureRateLimit, Text: "You've hit your session limit · resets in 2 hours"})
 			}
 			there.agent = func(_ context.Context, r agent.Request) (agent.Result, error) { return there.worksIn(r) }
-			limited := here.run(here.signs("a", false), engine.Firing{})
+			limited := here.run(apart(here.signs("a", false)), engine.Firing{})
 			holds := there.holds()
 			if limited.Reason != loop.FailureRateLimit || len(holds) != 1 {
 				t.Fatalf("run = %s %s %q, holds %+v", limited.Outcome, limited.Reason, limited.Detail, holds)
 			}
-			rests := there.run(there.signs("b", false), engine.Firing{})
+			rests := there.run(apart(there.signs("b", false)), engine.Firing{})
 			until := fmt.Sprintf("until %s", holds[0].Until.UTC().Format(time.RFC3339))
 			if rests.Outcome != loop.OutcomeBlocked || rests.Reason != loop.FailureRateLimit || !strings.Contains(rests.Detail, until) || len(there.turnRows(rests.ID)) != 0 {
 				t.Errorf("the other node = %s %s %q, want %s", rests.Outcome, rests.Reason, rests.Detail, until)

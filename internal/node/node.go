@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/pawl-run/pawl/internal/durable"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -32,7 +33,7 @@ type identity struct {
 func Read(home string) (loop.Node, error) {
 	path := filepath.Join(home, fileName)
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // A home that cannot be made is said by whoever makes it.
 		return loop.Node{}, nil
 	}
 	var kept identity

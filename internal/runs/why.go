@@ -172,8 +172,11 @@ func Next(v View) loop.Advice {
 	case v.Reason == loop.FailureHeld:
 		return loop.Advise("{1} when that run has ended; with a key and auth: inject, any number of runs act at once", again)
 	case v.Reason == loop.ReasonAgentBusy, v.Reason == loop.ReasonAccountBusy:
-		flag := map[loop.Reason]string{loop.ReasonAgentBusy: "max-runs", loop.ReasonAccountBusy: "account-max-runs"}[v.Reason]
-		more := loop.PawlCommand("agent set", "@"+strings.TrimPrefix(v.Agent, "@")).WithFlag(flag, "N").WithBlanks("N")
+		who := "@" + strings.TrimPrefix(v.Agent, "@")
+		more := loop.PawlCommand("agent set", who).WithFlag("max-runs", "N").WithBlanks("N")
+		if v.Reason == loop.ReasonAccountBusy {
+			more = loop.PawlCommand("agent set", who).WithFlag("account-max-runs", "N").WithBlanks("N")
+		}
 		return loop.Advise("{1} when one of them has ended, or let more act at once: {2}", again, more)
 	case v.Reason == loop.ReasonAgentEscalated && v.Snapshot == "", v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonStepEscalated:
 		return loop.Advise("decide what the reason asks; then {1}", decided("what you decided"))
