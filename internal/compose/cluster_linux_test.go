@@ -223,7 +223,9 @@ type netLine struct {
 func newNetLine(t *testing.T, i int, database string) *netLine {
 	t.Helper()
 	l := &netLine{netns: fmt.Sprintf("pawl%d-%d", os.Getpid()%10000, i), host: fmt.Sprintf("pw%d-%d", os.Getpid()%10000, i)}
-	ours, theirs := fmt.Sprintf("10.251.%d.1", i), fmt.Sprintf("10.251.%d.2", i)
+	// Two of these tests at once have different processes, and so different addresses.
+	wire := fmt.Sprintf("10.%d.%d.", 64+os.Getpid()%128, os.Getpid()/128%64*4+i)
+	ours, theirs := wire+"1", wire+"2"
 	inside := l.host + "n"
 	ip := func(args ...string) error {
 		out, err := exec.CommandContext(context.WithoutCancel(t.Context()), "ip", args...).CombinedOutput()

@@ -174,7 +174,7 @@ func TestARepositoryWhoseConfigurationActsOrHasChangedIsRefused(t *testing.T) {
 	}
 	gittest.Run(t, r.root, "config", "core.fsmonitor", "/bin/true")
 	refused(r, target, "changed since it was registered: ")
-	if err := r.exec(`UPDATE workspaces SET git_hazards = '{'`); err == nil {
+	if err := r.exec(`UPDATE git_configs SET hazards = '{'`); err == nil {
 		if run := r.run(target, engine.Firing{}); run.Outcome != loop.OutcomeFailed || !strings.Contains(run.Detail, "read what was recorded of the git configuration") {
 			t.Errorf("run = %s %s %q", run.Outcome, run.Reason, run.Detail)
 		}

@@ -237,7 +237,7 @@ func TestOneWatcherServesAllRunsAndEndsWithTheLast(t *testing.T) {
 		}
 		stopSecond.stop()
 		if effect.Err() != nil || recovery.Err() != nil {
-			t.Error("a request to stop ended an effect or a recovery")
+			t.Errorf("a request to stop ended an effect or a recovery: %v, %v", context.Cause(effect), context.Cause(recovery))
 		}
 		if err := w.store.Update(t.Context(), func(tx *store.Tx) error { return tx.Pause(t.Context(), w.run.LoopID, true) }); err != nil {
 			t.Fatal(err)
@@ -250,6 +250,9 @@ func TestOneWatcherServesAllRunsAndEndsWithTheLast(t *testing.T) {
 		stopRecovery.stop()
 		if works() || len(e.watching.runs) > 0 {
 			t.Error("the watcher works without a run")
+		}
+		if err := w.store.Update(t.Context(), func(tx *store.Tx) error { return tx.Pause(t.Context(), w.run.LoopID, false) }); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

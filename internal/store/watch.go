@@ -135,7 +135,7 @@ func (s *Store) Extend(ctx context.Context, holders []*Holding, stopped []loop.R
 		runs = append(runs, h.run)
 	}
 	leases := map[*Holding]int64{}
-	began, attempt := s.Now(), newAttempts()
+	began, attempt := s.clock.elapsing(), newAttempts()
 	err := s.tryUpdate(ctx, attempt, func(tx *Tx) error {
 		err := tx.extendRuns(ctx, runs, func(id, cancel string, lease int64) {
 			tried[byID[id]], leases[byID[id]] = Extended{Cancel: cancel}, lease
