@@ -288,9 +288,10 @@ func TestAGuardThatWasKilledIsStartedAgainAndGuards(t *testing.T) {
 			t.Fatalf("guards: %v after %v was killed", guards(p.Process.Pid), first)
 		}
 	}
+	time.Sleep(time.Second) // The last guard has to hear of the run before pawl stands still.
 	p.stop(t)
 	if !waitUntil(long, func() bool { return len(sleepsWith(t, mark)) == 0 }) {
-		t.Errorf("left: %q", livingWith(t, mark))
+		t.Fatalf("left: %q", livingWith(t, mark)) // The run would go on for ever.
 	}
 	if got := p.resume(t)[r.tag]; got != "canceled told <nil>" {
 		t.Errorf("its run ended as %q", got)
