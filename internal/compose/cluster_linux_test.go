@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -45,8 +44,6 @@ type cluster struct {
 	dir    string
 	nodes  []*clusterNode
 	random *rand.Rand
-
-	mu     sync.Mutex
 	counts map[string]int // faults by kind
 }
 
@@ -112,7 +109,7 @@ func newCluster(t *testing.T, nodes int) *cluster {
 		}
 		// One clock is right, one five minutes behind, one five ahead.
 		n.setClock([]time.Duration{0, -5 * time.Minute, 5 * time.Minute}[i%3])
-		n.host, n.fixture.database = n.name, n.line.url
+		n.host, n.database = n.name, n.line.url
 		var err error
 		if n.log, err = os.Create(filepath.Join(c.dir, n.name+".log")); err != nil {
 			t.Fatal(err)
@@ -341,7 +338,7 @@ func TestNodesOfOneStoreKeepEveryPromiseWhateverHappensToThem(t *testing.T) {
 	time.Sleep(clusterLease + time.Second)
 	for range 2 { // What one node has freed, another has to finish.
 		for _, n := range c.nodes {
-			n.fixture.database = c.url
+			n.database = c.url
 			n.pawl("recover", leaseEnv+"="+clusterLease.String())
 		}
 	}

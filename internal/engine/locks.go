@@ -60,11 +60,11 @@ type claiming struct {
 	lives map[string]bool // ids of runs whose holder was looked at, and is alive
 }
 
-// unknownHolder means that a live run is in the way, and that nobody has looked yet
+// unknownHolderError means that a live run is in the way, and that nobody has looked yet
 // whether its holder is alive. That is not done in a transaction.
-type unknownHolder struct{ run string }
+type unknownHolderError struct{ run string }
 
-func (e *unknownHolder) Error() string {
+func (e *unknownHolderError) Error() string {
 	return "run " + e.run + " is in the way, and its holder may be dead"
 }
 
@@ -80,7 +80,7 @@ func (c claiming) rule(ctx context.Context, tx *store.Tx, t Target, l loop.Loop,
 	asks.LoopID, asks.Loop, asks.Deferrals = l.ID, l.Name, l.Deferrals
 	r = plan.Arbitrate(asks, others, foreground)
 	if r.Move != plan.LockTake && r.By.Live && !c.lives[r.By.Run] {
-		return r, &unknownHolder{r.By.Run}
+		return r, &unknownHolderError{r.By.Run}
 	}
 	if r.Move == plan.LockTake && l.Deferrals > 0 {
 		return r, tx.ClearDeferrals(ctx, l.ID)
@@ -94,7 +94,7 @@ func (e *Engine) claimBeside(ctx context.Context, claim func(claiming) error) er
 	c := claiming{lives: map[string]bool{}}
 	for {
 		err := claim(c)
-		unknown, ok := errors.AsType[*unknownHolder](err)
+		unknown, ok := errors.AsType[*unknownHolderError](err)
 		if !ok {
 			return err
 		}

@@ -71,7 +71,7 @@ func (h *heldRun) watchAs(ctx context.Context, kind watchKind) (context.Context,
 	if kind != watchEffect { // Beside it the run is guarded.
 		w.guard = h.guardPrograms(cancel)
 	}
-	h.Engine.addWatched(ctx, w)
+	h.addWatched(ctx, w)
 	w.own.Go(func() {
 		tick := time.NewTicker(h.WatchGap)
 		defer tick.Stop()
@@ -114,7 +114,7 @@ type watched struct {
 
 // stop ends the watching. It returns when nothing is written for the run any more.
 func (w *watched) stop() {
-	w.c.Engine.removeWatched(w)
+	w.c.removeWatched(w)
 	close(w.done)
 	w.own.Wait()
 	w.guard.release()

@@ -260,7 +260,7 @@ func TestOneWatcherServesAllRunsAndEndsWithTheLast(t *testing.T) {
 // A node is seen once in a third of a lease, whatever its runs do.
 func TestTheHeartOfTheNodeBeatsWithItsLeases(t *testing.T) {
 	w := newWatched(t)
-	w.c.Engine.Self = loop.Holder{PID: 1, Node: "n"}
+	w.c.Self = loop.Holder{PID: 1, Node: "n"}
 	if err := w.store.Update(t.Context(), func(tx *store.Tx) error { return tx.SaveNode(t.Context(), loop.Node{ID: "n", Name: "n"}) }); err != nil {
 		t.Fatal(err)
 	}

@@ -76,10 +76,8 @@ func Keep(home string, n loop.Node) error {
 
 // IsName reports whether a text can name a node, or be a label of one.
 func IsName(text string) bool {
-	odd := func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(".-_", r))
-	}
-	return text != "" && len(text) <= 63 && strings.IndexFunc(text, odd) < 0 && !strings.ContainsRune(".-_", rune(text[0]))
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	return text != "" && len(text) <= 63 && strings.Trim(text, letters+".-_") == "" && strings.Contains(letters, text[:1])
 }
 
 // writeOnce makes a file with JSON unless it exists.

@@ -36,6 +36,7 @@ type host struct {
 var ids atomic.Int64
 
 func newHost(t *testing.T, s *store.Store, name string) *host {
+	t.Helper()
 	return &host{t: t, s: s, home: t.TempDir(), name: name}
 }
 
@@ -80,6 +81,7 @@ func dirsOf(t *testing.T, dir string) gitdir.Dirs {
 }
 
 func onBoth(t *testing.T, fn func(*testing.T, *store.Store)) {
+	t.Helper()
 	for name, database := range map[string]func(testing.TB) string{"SQLite": storetest.SQLite, "PostgreSQL": storetest.PostgreSQL} {
 		t.Run(name, func(t *testing.T) { fn(t, openStore(t, database(t))) })
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -106,7 +107,7 @@ func TestASetUpIsInTheCopyAndOneThatFailsLeavesNone(t *testing.T) {
 
 func TestLayersAndSetUpsAreCollectedOnceADay(t *testing.T) {
 	s := newEnv(t, loop.Definition{}, map[string]string{"a.txt": "one\n"})
-	mark := filepath.Join(s.Home, "collected")
+	mark, now := filepath.Join(s.Home, "collected"), time.Now()
 	collect := func() bool {
 		t.Helper()
 		before, _ := os.Stat(mark)
@@ -125,7 +126,7 @@ func TestLayersAndSetUpsAreCollectedOnceADay(t *testing.T) {
 	if !collect() {
 		t.Error("nothing was collected")
 	}
-	if err := os.Chtimes(mark, now, now.Add(-betweenCollect+1)); err != nil {
+	if err := os.Chtimes(mark, now, now.Add(-betweenCollect+time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if collect() {

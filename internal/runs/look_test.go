@@ -175,7 +175,7 @@ func TestWhyTellsEveryDecisionAndEveryAttempt(t *testing.T) {
 		t.Errorf("next = %q, want %q", w.Next, want)
 	}
 	o := verbtest.JSONObject(t, w)
-	if got, want := verbtest.KeysOf(o), "actions attempts decisions detail exit id next outcome reason run schema"; got != want {
+	if got, want := verbtest.KeysOf(o), "actions attempts decisions detail exit id next outcome reason run schema state"; got != want {
 		t.Errorf("keys = %s, want %s", got, want)
 	}
 }

@@ -66,7 +66,7 @@ func TestAWrongClockDecidesNothing(t *testing.T) {
 					}
 				}
 				if got := standing(t, s, s.Now(), everything); len(got) != 1 || got[0].Reserved.Tokens != 60 {
-					if today == loop.WindowDay.Start(right.Now()) { // Not at midnight.
+					if today.Equal(loop.WindowDay.Start(right.Now())) { // Not at midnight.
 						t.Errorf("with a clock that is %s wrong, the day has %+v reserved, want 60", wrong, got)
 					}
 				}

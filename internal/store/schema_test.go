@@ -81,7 +81,11 @@ func (d tables) content() string {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	defer rows.Close()
+	defer func() {
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			d.t.Error(err)
+		}
+	}()
 	var all []string
 	for rows.Next() {
 		var name string
