@@ -69,6 +69,16 @@ var listedMutants = []mutant{
 		"compose.TestAttack055AGateThatItsScopeCanRewriteIsSaid",
 	},
 	{
+		"loops whose scopes overlap work at once", "internal/engine/locks.go",
+		[][2]string{{"plan.Arbitrate(asks, others, foreground)", "plan.Arbitrate(asks, others[:0], foreground)"}},
+		"engine.TestTheLowerLoopGivesWayAndTheHigherOneWaits",
+	},
+	{
+		"two claims in one repository do not follow each other", "internal/store/locks.go",
+		[][2]string{{"if t.native.postgres != nil {", "if t.native.postgres != nil && repository == \"\" {"}},
+		"store.TestTwoClaimsInOneRepositoryFollowEachOther",
+	},
+	{
 		"no ref holds a candidate", "internal/engine/tree.go",
 		[][2]string{{"d.Hold = wt.holdCandidate(len(wt.its))", "d.Hold = nil"}},
 		"compose.TestGarbageCollectedAfterACrashTakesNothingFromTheRun",

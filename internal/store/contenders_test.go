@@ -205,6 +205,7 @@ func TestTwoClaimsInOneRepositoryFollowEachOther(t *testing.T) {
 			reached <- true
 			select {
 			case list := <-second:
+				second <- list
 				t.Errorf("the second has looked before the first was done: %v", list)
 			case <-time.After(50 * time.Millisecond): // It can only fail to notice.
 			}
