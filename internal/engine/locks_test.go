@@ -237,6 +237,7 @@ func TestOthersGiveWayToAQueuedRunOnlyAsLongAsSomebodyTriesIt(t *testing.T) {
 func TestARunInTheForegroundWaitsIfItIsAskedTo(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, r *rig) {
+		t.Helper()
 		first, second := r.fixer("first", 10), r.fixer("second", 30)
 		type result struct {
 			run loop.Run
@@ -316,6 +317,7 @@ func TestAgentsReadWhatOthersTouch(t *testing.T) {
 func TestALandingWaitsForNoAgentAndNoAgentForIt(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, r *rig) {
+		t.Helper()
 		target, a := r.proposes("fix")
 		r.whileLive(r.fixer("other", 90), func() {
 			run, err := r.engine.Run(t.Context(), target, engine.Yes(a.ID, loop.Answer{By: "Ada", From: "test"}))
@@ -329,6 +331,7 @@ func TestALandingWaitsForNoAgentAndNoAgentForIt(t *testing.T) {
 func TestTheLockOfADeadRunIsFreeBeforeItIsRecovered(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, r *rig) {
+		t.Helper()
 		// A linked worktree is a workspace of its own: nobody who runs a loop here recovers its runs.
 		tree := filepath.Join(t.TempDir(), "tree")
 		gittest.Run(t, r.root, "worktree", "add", "-q", tree)

@@ -175,6 +175,7 @@ func unlessInTheWay(err error) error {
 func TestSixProcessesNeverTouchTheSameAndNoneWaitsForEver(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, r *rig) {
+		t.Helper()
 		var defs []loop.Definition
 		for _, l := range []struct {
 			name     string
