@@ -87,7 +87,7 @@ func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 		p.Field("", "refused", text)
 	}
 	if w.Paused != "" {
-		p.Field("", "paused", "every loop is, by "+w.Paused+": "+loops.ResumeCommand("", w.Paused).String())
+		p.Field("", "paused", "all loops, by "+w.Paused+" ("+loops.ResumeCommand("", w.Paused).String()+")")
 	}
 	p.Field("", "next", w.Next)
 	return p.Err()

@@ -7,13 +7,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/approvals"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
 )
@@ -230,4 +234,83 @@ func TestWhatAForgottenNodeOwesIsGivenUpAndItsCloneIsRefusedAfterwards(t *testin
 		t.Errorf("what was given up is finished: %q", back.Recovered)
 	}
 	n.wantLogs("after all", "", "")
+}
+
+// The kill switch of a workspace reaches the runs of it on every node, and whoever sets it
+// returns when they are at their end.
+func TestAKillOnOneNodeEndsTheRunsOfAnother(t *testing.T) {
+	t.Parallel()
+	for name, kill := range map[string]func(*compose.Parts, *compose.Verbs) (loops.Switched, error){
+		"of the workspace": func(_ *compose.Parts, v *compose.Verbs) (loops.Switched, error) {
+			return v.Loops.Kill(t.Context(), ann, loops.All, "drill")
+		},
+		"everywhere": func(d *compose.Parts, _ *compose.Verbs) (loops.Switched, error) {
+			return d.Everywhere().Pause(t.Context(), ann, "drill")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newTwoNodes(t)
+			n.join()
+			const worker, long = "agent_command: ", "607.0173"
+			text, _, _ := strings.Cut(fixConfig, worker)
+			config := text + worker + "'echo two > src/a.txt; exec sleep " + long + "'\nsandbox: none\n"
+			if err := os.WriteFile(filepath.Join(n.a.root, ".loops/fix/loop.config.yaml"), []byte(config), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			cmd := n.a.command("run")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = cmd.Process.Kill() })
+			sleeps := func(pid int) bool {
+				line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // It may have ended.
+				return string(line) == "sleep\x00"+long+"\x00"
+			}
+			agent := -1
+			for agent < 0 && t.Context().Err() == nil {
+				tree := descendants(t, cmd.Process.Pid)
+				if i := slices.IndexFunc(tree, sleeps); i >= 0 {
+					agent = tree[i]
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			n.withParts(n.b, func(d *compose.Parts) error {
+				v, err := d.Verbs(t.Context(), n.b.root)
+				if err != nil {
+					return err
+				}
+				sw, err := kill(d, v)
+				if len(sw.Stopped) != 1 || sw.Stopped[0] != "fix#1" || len(sw.Silent) > 0 {
+					t.Errorf("kill = %+v", sw)
+				}
+				return err
+			})
+			if sleeps(agent) {
+				t.Error("the agent lives on when the switch has returned")
+			}
+			v, stderr := n.a.told(cmd, cmd.Wait())
+			if stderr != "" || v.Run.Outcome != loop.OutcomePaused || !engine.StopsAll(v.Run.Detail) || v.Run.Snapshot == "" {
+				t.Fatalf("the run ended as %+v %s", v, stderr)
+			}
+			if _, stderr := n.a.try("run"); !strings.Contains(stderr, "fix is paused: the kill switch is set: `pawl pause --") || !strings.HasSuffix(strings.TrimSpace(stderr), ": drill") {
+				t.Errorf("the next run says %q", stderr)
+			}
+			n.wantLogs("after the kill", "", "")
+		})
+	}
+}
+
+// A node that does not answer is named; whoever kills does not wait for it for ever.
+func TestANodeThatDoesNotAnswerAKillIsNamed(t *testing.T) {
+	t.Parallel()
+	n := newTwoNodes(t)
+	n.join()
+	if v := n.a.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT=engine.act.after:1", leaseEnv+"=1s"); v != nil {
+		t.Fatalf("the run was not killed: %+v", v)
+	}
+	_, stderr := n.b.try("kill", leaseEnv+"=1s")
+	if !strings.Contains(stderr, "run fix#1 did not stop: process ") || !strings.Contains(stderr, "last heard of at 20") {
+		t.Errorf("kill = %q, want that it names the silent run", stderr)
+	}
 }

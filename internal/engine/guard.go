@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -11,13 +12,15 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// guardedRun tells the guard of this process until when the programs of a run may live. A
-// nil *guardedRun guards nothing.
+// guardedRun tells the guard of this process until when the programs of a run may live.
 type guardedRun struct {
 	guard *proc.Guard
 	tag   string
 	store *store.Holding
-	told  time.Duration // the age of the lease at the last look
+
+	mu   sync.Mutex
+	told time.Duration // the age of the lease at the last look
+	over bool          // it was released
 }
 
 // guardPrograms begins to guard the programs of the run. If they are killed, because this
@@ -35,7 +38,9 @@ func (h *heldRun) guardPrograms(cancel context.CancelCauseFunc) *guardedRun {
 // look tells the guard whether the lease was extended since the last look. Nobody takes
 // the run from a process that runs and only waits for the store.
 func (g *guardedRun) look(waiting bool) {
-	if g == nil {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.over {
 		return
 	}
 	age := g.store.Age()
@@ -57,11 +62,12 @@ func (g *guardedRun) extend(age time.Duration) {
 
 // overdue reports whether the lease has to be extended now, however young it seems: a
 // machine that was suspended does not count that time.
-func (g *guardedRun) overdue() bool { return g != nil && g.guard.Overdue(g.tag) }
+func (g *guardedRun) overdue() bool { return g.guard.Overdue(g.tag) }
 
 // release ends the guarding. The run's programs have ended.
 func (g *guardedRun) release() {
-	if g != nil {
-		g.guard.Release(g.tag)
-	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.over = true
+	g.guard.Release(g.tag)
 }

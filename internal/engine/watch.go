@@ -68,7 +68,7 @@ func (h *heldRun) watchLease(ctx context.Context) (context.Context, *watched) {
 func (h *heldRun) watchAs(ctx context.Context, kind watchKind) (context.Context, *watched) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &watched{c: h, kind: kind, cancel: cancel, flushed: h.Now(), done: make(chan struct{})}
-	if kind != watchEffect { // Beside it the run is guarded.
+	if kind != watchEffect {
 		w.guard = h.guardPrograms(cancel)
 	}
 	h.addWatched(ctx, w)
@@ -103,7 +103,7 @@ type watched struct {
 	c       *heldRun
 	kind    watchKind
 	cancel  context.CancelCauseFunc
-	guard   *guardedRun // nil if kind is watchEffect
+	guard   *guardedRun // used by extendLeases only; nil for an effect, which is guarded beside it
 	done    chan struct{}
 	own     sync.WaitGroup
 	flushed time.Time   // used by the own goroutine only
@@ -117,7 +117,9 @@ func (w *watched) stop() {
 	w.c.removeWatched(w)
 	close(w.done)
 	w.own.Wait()
-	w.guard.release()
+	if w.guard != nil {
+		w.guard.release()
+	}
 	w.cancel(nil)
 }
 
@@ -147,7 +149,6 @@ func (w *watched) lookHere(ctx context.Context) {
 // run: a store that does not answer counts as a stop once the lease could have lapsed.
 func (w *watched) see(asked store.Asked, err error) {
 	w.away.Store(err != nil)
-	w.guard.look(w.c.Engine.Store.Waiting(err))
 	switch {
 	case w.kind == watchEffect && err != nil: // The run is watched for that beside it.
 	case errors.Is(err, loop.ErrLeaseLost), errors.Is(err, loop.ErrStoreGone):

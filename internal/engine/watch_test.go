@@ -44,7 +44,7 @@ func newWatched(t *testing.T) *watchedRun {
 	e := &Engine{Deps: Deps{Store: w.store, Now: func() time.Time { return w.now }}}
 	c := e.newCycle(Target{}, Firing{}, loop.Definition{})
 	c.id, c.said, c.Store = w.run, e.newTranscript(w.run.ID), w.store.Holding(w.run, w.now, nil)
-	w.watched = &watched{c: c.heldRun, flushed: w.now}
+	w.watched = &watched{c: c.heldRun, guard: c.guardPrograms(func(error) {}), flushed: w.now}
 	e.watching.runs = map[*watched]bool{w.watched: true}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	t.Cleanup(func() { w.cancel(nil) })
@@ -221,21 +221,21 @@ func TestOneWatcherServesAllRunsAndEndsWithTheLast(t *testing.T) {
 		return e.watching.end != nil
 	}
 	for range 2 { // It begins anew with the next run.
-		first, stopFirst := w.c.watch(w.ctx)
-		second, stopSecond := w.c.watch(w.ctx)
-		effect, stopEffect := w.c.watchAs(w.ctx, watchEffect)
-		recovery, stopRecovery := w.c.watchLease(w.ctx)
+		first, watchedFirst := w.c.watch(w.ctx)
+		second, watchedSecond := w.c.watch(w.ctx)
+		effect, watchedEffect := w.c.watchAs(w.ctx, watchEffect)
+		recovery, watchedRecovery := w.c.watchLease(w.ctx)
 		err := w.store.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.Cancel(t.Context(), w.run.ID, "enough"); return err })
 		if err != nil {
 			t.Fatal(err)
 		}
 		<-first.Done()
-		stopFirst.stop()
+		watchedFirst.stop()
 		<-second.Done()
 		if !works() {
 			t.Error("the watcher ended before its last run")
 		}
-		stopSecond.stop()
+		watchedSecond.stop()
 		if effect.Err() != nil || recovery.Err() != nil {
 			t.Errorf("a request to stop ended an effect or a recovery: %v, %v", context.Cause(effect), context.Cause(recovery))
 		}
@@ -246,8 +246,8 @@ func TestOneWatcherServesAllRunsAndEndsWithTheLast(t *testing.T) {
 		if recovery.Err() != nil {
 			t.Error("a switch ended a recovery")
 		}
-		stopEffect.stop()
-		stopRecovery.stop()
+		watchedEffect.stop()
+		watchedRecovery.stop()
 		if works() || len(e.watching.runs) > 0 {
 			t.Error("the watcher works without a run")
 		}

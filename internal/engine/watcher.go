@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -16,8 +15,6 @@ type watching struct {
 	mu   sync.Mutex
 	runs map[*watched]bool
 	end  func() // ends the watcher and waits for it; nil: it does not work
-
-	skew atomic.Int64 // by how much the clock of this process is ahead of the database's
 
 	extending sync.Mutex // held by extendLeases
 	beat      time.Time  // when the store was last told that this node is there; zero: not by this engine
@@ -105,9 +102,6 @@ func (e *Engine) lookAtRuns(ctx context.Context) {
 	if ctx.Err() != nil { // Nobody is watched any more.
 		return
 	}
-	if err == nil {
-		e.watching.skew.Store(int64(e.Now().Sub(seen.Now)))
-	}
 	for _, w := range list {
 		asked, wrong := seen.Of(w.c.id)
 		if err != nil {
@@ -132,12 +126,19 @@ func (e *Engine) answerTime(list []*watched) time.Duration {
 
 // extendLeases extends the leases of which a third is over, in one transaction. Those of
 // which a sixth is over come along, so that they become due together. It also says
-// that this node is there, and of which runs no program is left.
+// that this node is there, and of which runs no program is left, and tells the guard
+// what came of it.
 func (e *Engine) extendLeases(ctx context.Context) {
 	e.watching.extending.Lock()
 	defer e.watching.extending.Unlock()
 	lease := e.Store.Lease()
-	var list, stopped []*watched
+	var all, list, stopped []*watched
+	waits := map[*watched]bool{} // for the store, of which nobody takes a run
+	defer func() {
+		for _, w := range all {
+			w.guard.look(waits[w])
+		}
+	}()
 	var holders []*store.Holding
 	if e.watching.beat.IsZero() { // Whoever registered the node has just said so.
 		e.watching.beat = e.Now()
@@ -148,9 +149,9 @@ func (e *Engine) extendLeases(ctx context.Context) {
 		if w.kind == watchEffect {
 			continue
 		}
-		age := w.c.Store.Age()
-		overdue := w.guard.overdue()
-		if due = due || age >= lease/3 || overdue; age >= lease/6 || overdue {
+		all = append(all, w)
+		age, overdue := w.c.Store.Age(), w.guard.overdue()
+		if due = due || overdue || age >= lease/3; overdue || age >= lease/6 {
 			list, holders = append(list, w), append(holders, w.c.Store)
 		}
 		if w.stopped.Load() && !w.noted.Load() {
@@ -171,7 +172,7 @@ func (e *Engine) extendLeases(ctx context.Context) {
 		if !heart {
 			return nil
 		}
-		return tx.SeeNode(ctx, e.Self.Node, time.Duration(e.watching.skew.Load()))
+		return tx.SeeNode(ctx, e.Self.Node, e.Store.Skew())
 	})
 	if err == nil {
 		for _, w := range stopped {
@@ -184,6 +185,7 @@ func (e *Engine) extendLeases(ctx context.Context) {
 	for _, w := range list {
 		if extended, ok := tried[w.c.Store]; ok {
 			w.see(store.Asked{Cancel: extended.Cancel}, extended.Err)
+			waits[w] = e.Store.Waiting(extended.Err)
 		}
 	}
 }

@@ -26,9 +26,9 @@ const All = ""
 type Switched struct {
 	Schema  string           `json:"schema"`
 	Loop    string           `json:"loop,omitempty"` // empty: all loops
-	Scope   loop.SwitchScope `json:"scope"`
 	Paused  bool             `json:"paused"`
 	Switch  string           `json:"switch"`
+	Scope   loop.SwitchScope `json:"scope"`
 	Why     string           `json:"why,omitempty"`
 	Was     bool             `json:"was"` // it had this state before
 	Stopped []string         `json:"stopped,omitempty"`

@@ -15,9 +15,9 @@ import (
 const (
 	// haltGap is the time between two looks at runs that are to stop.
 	haltGap = 20 * time.Millisecond
-	// keepGrace is how long runs are waited for of which no program is left, and which
-	// still keep their work.
-	keepGrace = time.Second
+	// keepWait is how long runs are waited for of which no program is left, and which still
+	// keep their work, unless Deps say another time.
+	keepWait = time.Second
 )
 
 // Halted is what became of the runs that a kill switch stops.
@@ -37,6 +37,7 @@ type Halting struct {
 
 	Now  func() time.Time
 	Wait time.Duration // 0: 10 s
+	Keep time.Duration // of it for runs of which no program is left, and which still keep their work; 0: 1 s
 }
 
 // Run blocks until each holder has answered: its run has ended, or it has said that no
@@ -55,7 +56,7 @@ func (h Halting) Run(ctx context.Context) (Halted, error) {
 		if err != nil && look.Err() == nil {
 			return Halted{}, err
 		}
-		if err == nil && len(at.open) == 0 && (at.keeping == 0 || h.Now().Sub(began) >= keepGrace) {
+		if err == nil && len(at.open) == 0 && (at.keeping == 0 || h.Now().Sub(began) >= cmp.Or(h.Keep, keepWait)) {
 			return at.halted(), nil
 		}
 		select {
@@ -116,8 +117,12 @@ func (at standing) halted() Halted {
 
 // WaitHalted waits for the runs of loops, or of the whole workspace if no id is given, that
 // a kill switch stops. A holder of this host that died, or is stopped, is dealt with as
-// by WaitEnded.
+// by WaitEnded. Those of a loop are waited for until their work is kept.
 func (s *Service) WaitHalted(ctx context.Context, loopIDs ...string) (Halted, error) {
+	keep := s.KeepWait
+	if len(loopIDs) > 0 {
+		keep = cmp.Or(s.StopWait, stopWait)
+	}
 	return Halting{
 		Held: func(ctx context.Context) (list []loop.HeldRun, err error) {
 			if len(loopIDs) == 0 {
@@ -134,7 +139,7 @@ func (s *Service) WaitHalted(ctx context.Context, loopIDs ...string) (Halted, er
 		},
 		HolderState: s.ws.HolderState,
 		Conclude:    s.ConcludeHeld,
-		Now:         s.ws.Now, Wait: s.StopWait,
+		Now:         s.ws.Now, Wait: s.StopWait, Keep: keep,
 	}.Run(ctx)
 }
 

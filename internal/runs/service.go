@@ -25,6 +25,9 @@ type Deps struct {
 	EndHolder func(context.Context, loop.Holder) error
 	// StopWait is how long Stop and WaitEnded wait for a run to end; 0: 10 s.
 	StopWait time.Duration
+	// KeepWait is how long WaitHalted waits for all runs of a workspace to keep their work,
+	// once no program of them is left; 0: 1 s.
+	KeepWait time.Duration
 	// Plain runs small trusted programs.
 	Plain proc.Runner
 }

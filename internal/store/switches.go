@@ -9,16 +9,16 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// lockReach makes the switch wait for claims and effects that have begun without it,
+// holdLoops makes the switch wait for claims and effects that have begun without it,
 // so that nothing begins after the switch was set.
-const lockReach = `SELECT id FROM loops WHERE $1 IN ('', workspace_id) ORDER BY id{for_update}`
+const holdLoops = `SELECT id FROM loops WHERE $1 IN ('', workspace_id) ORDER BY id{for_update}`
 
 const insertSwitch = `INSERT INTO switches (id, actor, why, set_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
 
 // SetSwitch sets the kill switch of a workspace, or of the whole store if the id is
 // empty. It reports false if it was set before, and then leaves it as it is.
 func (t *Tx) SetSwitch(ctx context.Context, by loop.Actor, workspace, why string) (bool, error) {
-	_, err := collect(ctx, &t.Reader, lockReach, scanID, workspace)
+	_, err := collect(ctx, &t.Reader, holdLoops, scanID, workspace)
 	var n int64
 	if err == nil {
 		n, err = t.exec(ctx, insertSwitch, workspace, encode(by), why, millis(t.now))

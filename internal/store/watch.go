@@ -48,8 +48,6 @@ func goneRun(d dialect) error {
 
 // Watched is what a process sees of the runs that it holds, at one moment.
 type Watched struct {
-	Now time.Time // of the database
-
 	runs map[string]Asked
 	sql  dialect
 }
@@ -72,23 +70,25 @@ SELECT r.id, r.cancel, r.fence,` + stopScope + `, r.lease_until_ms, {now}
 FROM   {each}($1{json}) w JOIN runs r ON r.id = w.value ->> 0 JOIN loops l ON l.id = r.loop_id`
 
 // Watch reads what the holders of runs watch, in one statement that is a transaction of
-// its own. It tries once, like Holding.TryView.
+// its own, and learns the time of the database from it. It tries once, like
+// Holding.TryView.
 func (s *Store) Watch(ctx context.Context, runs []loop.Run) (Watched, error) {
 	defer s.announceWait(ctx)()
 	w := Watched{runs: make(map[string]Asked, len(runs)), sql: s.sql}
 	err := s.checkFile()
 	if err == nil {
+		var now int64
 		began := s.clock.startSample()
 		_, err = collect(ctx, &Reader{s.r, s.sql, s.clock}, watchRuns, func(row interface{ Scan(...any) error }) (none struct{}, err error) {
 			var id string
 			var a Asked
-			var lease, now int64
+			var lease int64
 			err = row.Scan(&id, &a.Cancel, &a.Fence, &a.Switch, &lease, &now)
 			a.Lease = time.Duration(lease-now) * time.Millisecond
-			w.runs[id], w.Now = a, fromMillis(now)
+			w.runs[id] = a
 			return none, err
 		}, encode(fences(runs)))
-		began.learn(millis(w.Now))
+		began.learn(now)
 	}
 	return w, s.explainGone(s.explain("", s.frozen.checkUnchanged(err)))
 }

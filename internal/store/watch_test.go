@@ -36,8 +36,8 @@ func TestOneQuerySaysOfEachRunWhatItsHolderIsToKnow(t *testing.T) {
 		})
 		runs[4].ID = "nobody's"
 		seen, err := s.Watch(t.Context(), runs)
-		if err != nil || time.Since(seen.Now).Abs() > time.Minute {
-			t.Fatalf("at %s: %v", seen.Now, err)
+		if err != nil {
+			t.Fatal(err)
 		}
 		for i, want := range []struct {
 			cancel string
@@ -49,8 +49,8 @@ func TestOneQuerySaysOfEachRunWhatItsHolderIsToKnow(t *testing.T) {
 				t.Errorf("%s: %+v, %v, want %+v", runs[i].ID, a, err, want)
 			}
 		}
-		if seen, err := s.Watch(t.Context(), nil); err != nil || !seen.Now.IsZero() {
-			t.Errorf("of no run: %+v, %v", seen, err)
+		if _, err := s.Watch(t.Context(), nil); err != nil {
+			t.Errorf("of no run: %v", err)
 		}
 	})
 }
@@ -156,7 +156,14 @@ func TestACommitThatNobodyAcknowledgedIsFoundBesideExtensions(t *testing.T) {
 				if err := link(t.Context(), h, run); err != nil {
 					t.Fatal(err)
 				}
-				wantLinks(t, s, run, n)
+				var links []loop.Link
+				err := h.View(t.Context(), func(r *store.Reader) (err error) {
+					links, err = r.Chain(t.Context(), run.LoopID)
+					return err
+				})
+				if err != nil || len(links) != n {
+					t.Fatalf("%d links, %v; want %d", len(links), err, n)
+				}
 			}
 		})
 	}

@@ -144,7 +144,7 @@ func joinVerbs(t *testing.T, e *engine.Engine, home string, newID func(string) s
 	r := &Rig{T: t, Self: node.Self(d.Node.ID), Root: ws.Root, Home: home, Store: d.Store, Engine: e, NewID: newID, Workspace: ws}
 	r.Budgets, r.Snapshots, r.Audit = budgets.New(ws), runs.NewSnapshots(ws, e, home), audit.New(ws, e.Held)
 	r.Setup = setup.New(ws, e, r.Budgets.Show)
-	r.Runs = runs.New(ws, runs.Deps{Engine: e, Environ: os.Environ(), Home: home, Plain: proc.Plain{}})
+	r.Runs = runs.New(ws, runs.Deps{Engine: e, Environ: os.Environ(), Home: home, Plain: proc.Plain{}, KeepWait: time.Minute})
 	r.Approvals = approvals.New(ws, e, r.Runs, newID)
 	r.Loops = loops.New(ws, loops.Deps{Engine: e, Environ: os.Environ(), Budgets: r.Budgets.OfLoop, WaitHalted: r.Runs.WaitHalted})
 	return r
