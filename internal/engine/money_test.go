@@ -88,7 +88,7 @@ func fifty(t *testing.T, p *meteredRig) []loop.Run {
 	runs := make([]loop.Run, 50)
 	var together sync.WaitGroup
 	for i := range runs {
-		target := p.calls(fmt.Sprint("l", i), func(d *loop.Definition) { d.Scope = []string{fmt.Sprintf("src/l%d/**", i)} })
+		target := apart(p.calls(fmt.Sprint("l", i), nil))
 		together.Go(func() {
 			run, err := engines[i%len(engines)].Run(t.Context(), target, engine.Firing{Trigger: "manual"})
 			if err != nil {

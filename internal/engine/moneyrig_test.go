@@ -202,7 +202,7 @@ func (p *meteredRig) spends(times, most int) func(context.Context, agent.Request
 				return ended(&loop.Failure{Class: loop.FailureAuth, Status: status, Text: text})
 			}
 		}
-		gittest.WriteFile(p.t, r.Dir+"/src/a.txt", "spent\n")
+		gittest.WriteFile(p.t, r.Dir+"/src/"+variable(r, "PAWL_LOOP")+".txt", "spent\n")
 		return ended(nil)
 	}
 }
