@@ -153,10 +153,7 @@ func (d *Parts) openStore(ctx context.Context, o Options, now func() time.Time) 
 	if o.NoStore {
 		return nil
 	}
-	self, err := node.Read(o.Settings.Home)
-	if err != nil {
-		return err
-	}
+	self, _ := node.Read(o.Settings.Home) // findNode says what is wrong with a home that can be used otherwise.
 	self.Version = o.Version
 	s, err := store.Open(ctx, store.Options{Database: o.Settings.Database, ReadOnly: o.ReadOnly, Now: now, Node: self, Lease: o.Lease})
 	if o.ReadOnly && errors.Is(err, loop.ErrNotFound) {
