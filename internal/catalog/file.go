@@ -136,7 +136,7 @@ type cache struct {
 // reading is what was read of a file.
 type reading struct {
 	info     fs.FileInfo
-	source   string // digest of the file and of the pawl that judges it; empty: there is no file
+	source   string // digest of the file and of the pawl that judges it; empty if the file is missing
 	parsed   bool   // the others are set
 	def      loop.Definition
 	warnings []string

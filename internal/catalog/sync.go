@@ -177,7 +177,7 @@ func (c *Catalog) Registration(e Entry) func(context.Context, *store.Tx, loop.Lo
 func (e Entry) saveRegistration(ctx context.Context, tx *store.Tx, root string, l loop.Loop) error {
 	before, reg := l.Registered, loop.Registration{Source: e.source}
 	switch {
-	case e.source == "": // There is no file.
+	case e.source == "": // The file is gone: so is what it said.
 	case e.Problem != nil:
 		// It keeps what is planned: mended in time, it fires then.
 		reg.Good, reg.Due = before.Good, before.Due

@@ -90,7 +90,7 @@ func checkDefinitions(ctx context.Context, a *app, found []loops.Found, o checkO
 }
 
 // pausedNow names the kill switch that stops all loops of the workspace. A definition can
-// be checked without a repository and without a store: then there is none.
+// be checked without a repository and without a store: nothing is paused then.
 func (a *app) pausedNow(ctx context.Context) (sw string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 )
 
 // Everywhere is the kill switch of the whole store: of every loop of every workspace,
-// on all nodes. There is no file for it.
+// on all nodes. Unlike the other switches it has no file.
 type Everywhere struct {
 	Store *store.Store
 	// WaitHalted blocks until the holders of all runs have answered the switch.

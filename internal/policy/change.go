@@ -40,7 +40,7 @@ const (
 
 // File is one side of a change. The zero File does not exist.
 type File struct {
-	Mode uint32 // as git writes it; 0: there is no file
+	Mode uint32 // as git writes it; 0 if the file does not exist
 	Size int64  // of the content, in bytes
 	Text string // all of the content, or empty if the caller has not read it
 }

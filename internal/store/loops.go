@@ -63,8 +63,8 @@ RETURNING ` + loopColumns
 // Number gives the loop's next run its number, LastN of the row that it
 // returns, and locks the row: numbers have no gaps, because a firing that fails
 // gives its number back with the transaction. A loop that was forgotten is known
-// again. One that does not exist, or of which nobody has looked up yet where its
-// numbers go on, is ErrNotFound.
+// again. It returns ErrNotFound for a loop without a row, and for one whose last
+// number has not been looked up in its files yet.
 func (t *Tx) Number(ctx context.Context, workspace, protocol, name string) (loop.Loop, error) {
 	return oneLoop(name, t.queryRow(ctx, numberRun, workspace, protocol, name))
 }

@@ -244,7 +244,7 @@ func (m *seatModel) pick(rt *rapid.T, which func(*acting) bool) *acting {
 		}
 	}
 	if len(some) == 0 {
-		rt.Skip("there is none")
+		rt.Skip("no run is in that state")
 	}
 	return rapid.SampledFrom(some).Draw(rt, "run")
 }
