@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/test/pgtest"
 )
 
 // starts measures the start and the end of a program that does nothing, in each
@@ -73,23 +74,38 @@ func starts(b *testing.B) []row {
 }
 
 // killSwitch measures how long the processes of each of many runs live on, and
-// when the last run is concluded.
+// when the last run is concluded: on one node by a file, on two by a row.
 func killSwitch(b *testing.B) []row {
 	b.Helper()
-	const loops = 100
-	s := newFixture(b, 5, "", nil)
-	long := fmt.Sprintf("6%d", os.Getpid())
-	name := func(i int) string { return fmt.Sprintf("sleeps-%s-%d", long, i) }
-	for i := range loops {
-		// At L1 they do not exclude each other.
-		s.loop(name(i), "L1", "agent: command\nagent_command: 'sleep "+long+"'")
+	one := newFixture(b, 5, "", nil)
+	database := pgtest.URL(b)
+	here, there := newFixture(b, 5, database, nil), newFixture(b, 5, database, nil)
+	return []row{
+		killed(b, "kill switch to zero processes, 100 sandboxes", "p99 < 1 s", func() { one.write(".loops/PAUSED", "") }, one),
+		killed(b, "the same by `pause --everywhere`, 50 sandboxes on each of two nodes", "p99 < 2 s", func() {
+			sw, err := here.d.Everywhere().Pause(b.Context(), loop.Actor{Who: "bench", Role: loop.RoleHuman}, "")
+			if err == nil && len(sw.Silent) > 0 {
+				err = fmt.Errorf("silent: %v", sw.Silent)
+			}
+			here.must(err)
+		}, here, there),
 	}
+}
+
+func killed(b *testing.B, name, target string, pull func(), nodes ...*fixture) row {
+	b.Helper()
+	const loops = 100
+	long := fmt.Sprintf("6%d", os.Getpid())
+	loopName := func(i int) string { return fmt.Sprintf("sleeps-%s-%d", long, i) }
 	var all sync.WaitGroup
 	ended := make([]time.Duration, loops)
 	var pulled time.Time
 	for i := range loops {
+		// At L1 they do not exclude each other.
+		node := nodes[i%len(nodes)]
+		node.loop(loopName(i), "L1", "agent: command\nagent_command: 'sleep "+long+"'")
 		all.Go(func() {
-			s.run(b.Context(), name(i), loop.OutcomePaused)
+			node.run(b.Context(), loopName(i), loop.OutcomePaused)
 			ended[i] = time.Since(pulled)
 		})
 	}
@@ -98,10 +114,14 @@ func killSwitch(b *testing.B) []row {
 	}
 	living := make([][]string, loops)
 	for i := range loops {
-		living[i] = withWord("environ", "PAWL_LOOP="+name(i)+"\x00")
+		living[i] = withWord("environ", "PAWL_LOOP="+loopName(i)+"\x00")
 	}
 	pulled = time.Now()
-	s.write(".loops/PAUSED", "")
+	var answered time.Duration
+	all.Go(func() {
+		pull()
+		answered = time.Since(pulled)
+	})
 	gone := untilGone(living)
 	all.Wait()
 	if left := withWord("environ", "PAWL_LOOP=sleeps-"+long); len(left) > 0 {
@@ -109,11 +129,10 @@ func killSwitch(b *testing.B) []row {
 	}
 	slices.Sort(gone)
 	slices.Sort(ended)
-	p99 := gone[loops*99/100-1]
-	return []row{{
-		fmt.Sprintf("kill switch to zero processes, %d sandboxes, p50 / p99", loops), millis(gone[loops/2]) + " / " + millis(p99), "p99 < 1 s",
-		"last run concluded " + millis(ended[loops-1]), "",
-	}}
+	return row{
+		name + ", p50 / p99", millis(gone[loops/2]) + " / " + millis(gone[loops*99/100-1]), target,
+		"switch returned after " + millis(answered) + ", last run concluded " + millis(ended[loops-1]), "",
+	}
 }
 
 // withWord lists the processes of the host that have a word in a file of theirs.
