@@ -180,7 +180,7 @@ func (e Entry) saveRegistration(ctx context.Context, tx *store.Tx, root string, 
 	case e.source == "": // The file is gone: so is what it said.
 	case e.Problem != nil:
 		// It keeps what is planned: mended in time, it fires then.
-		reg.Good, reg.Due = before.Good, before.Due
+		reg.Good, reg.Planned, reg.Due = before.Good, before.Planned, before.Due
 		reg.Broken = describeProblem(root, e.Problem)
 	default:
 		d := e.Definition.WithDefaults()
@@ -192,11 +192,17 @@ func (e Entry) saveRegistration(ctx context.Context, tx *store.Tx, root string, 
 		if err != nil {
 			return err
 		}
-		if reg.Due = before.Due; !same {
-			if reg.Due, err = schedule.Due(d, l.Created, tx.Now()); err != nil {
+		next := schedule.Firing{Planned: before.Planned, Due: before.Due}
+		if !same {
+			after := tx.Now()
+			if after.Before(l.Ticked) { // The clock was set back: no planned time comes twice.
+				after = l.Ticked
+			}
+			if next, err = schedule.Next(d, l.Created, after); err != nil {
 				return err
 			}
 		}
+		reg.Planned, reg.Due = next.Planned, next.Due
 	}
 	return tx.SaveRegistration(ctx, l.ID, reg)
 }

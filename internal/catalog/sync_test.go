@@ -326,18 +326,19 @@ func TestRowsSayWhatFilesSay(t *testing.T) {
 						rt.Fatalf("%s: source %q after %q", name, now.Source, was.Source)
 					}
 					if err != nil {
-						now.Good, now.Due = was.Good, was.Due
+						now.Good, now.Planned, now.Due = was.Good, was.Planned, was.Due
 						now.Broken = strings.ReplaceAll(strings.Split(err.Error(), "\n")[0], r.ws.Root+"/", "")
 						want[name] = now
 						continue
 					}
 					now.Good = d.WithDefaults().Digest()
-					now.Due = was.Due
+					now.Planned, now.Due = was.Planned, was.Due
 					if was.Due.IsZero() || seen[was.Good].Cadence != d.Cadence {
-						earliest, err1 := schedule.Due(d, after[name].Created, from.Add(-time.Second))
-						latest, err2 := schedule.Due(d, after[name].Created, to.Add(time.Second))
-						if now.Due = after[name].Registered.Due; errors.Join(err1, err2) != nil || now.Due.Before(earliest) || now.Due.After(latest) {
-							rt.Fatalf("%s is due at %s, want between %s and %s", name, now.Due, earliest, latest)
+						earliest, err1 := schedule.Next(d, after[name].Created, from.Add(-time.Second))
+						latest, err2 := schedule.Next(d, after[name].Created, to.Add(time.Second))
+						now.Planned = after[name].Registered.Planned
+						if now.Due = after[name].Registered.Due; !now.Due.Equal(now.Planned) || errors.Join(err1, err2) != nil || now.Due.Before(earliest.Due) || now.Due.After(latest.Due) {
+							rt.Fatalf("%s is due at %s, want between %s and %s", name, now.Due, earliest.Due, latest.Due)
 						}
 					}
 					seen[now.Good] = d

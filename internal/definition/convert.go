@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/schedule"
 )
 
 // Values that keys may have.
@@ -15,6 +16,7 @@ var (
 	permissionModes = valuesOf("permission_mode")
 	blockedPolicies = valuesOf("on_blocked")
 	failurePolicies = valuesOf("on_failure")
+	catchUps        = valuesOf("catch_up")
 	sandboxTiers    = valuesOf("sandbox")
 	protocols       = valuesOf("protocol")
 )
@@ -154,10 +156,26 @@ func (c *converter) convertLimits() {
 	c.def.MaxDisk = parseOptional(c, "max_disk", parseSize)
 	c.def.GiveUpAfter = c.readCount("give_up_after")
 	c.def.RetryBlockedAfter = c.readCount("retry_blocked_after")
+	c.convertTimes()
 	c.def.Priority = c.readCount("priority")
 	c.def.DeferBound = c.readCount("defer_bound")
 	c.def.OnBlocked = c.oneOf("on_blocked", blockedPolicies)
 	c.def.OnFailure = c.oneOf("on_failure", failurePolicies)
+}
+
+func (c *converter) convertTimes() {
+	c.def.Timezone = parseOptional(c, "timezone", func(name string) (string, error) {
+		_, err := schedule.Zone(name)
+		return name, err
+	})
+	c.def.CatchUp = loop.CatchUp(c.oneOf("catch_up", catchUps))
+	c.def.StartDeadline = c.readDuration("start_deadline")
+	c.def.Jitter = parseOptional(c, "jitter", func(text string) (time.Duration, error) {
+		if text == "0" {
+			return 0, nil
+		}
+		return parseDuration(text)
+	})
 }
 
 // convertBudget refuses a budget that is not a valid number.

@@ -58,6 +58,7 @@ func TestCompleteDefinitionsConvertWithoutFindings(t *testing.T) {
 	own := wantB
 	own.Agent, own.AgentCommand, own.Model, own.Protocol = "fixer", "./agent.sh --fast", "m1", "spine"
 	own.Sense, own.Base, own.Protect, own.Env = "git status -s", "main", []string{"docs/**", "**/*.sql"}, []string{"CI", "GOFLAGS"}
+	own.Timezone, own.CatchUp, own.StartDeadline, own.Jitter = "Europe/Berlin", loop.CatchUpSkip, 2*time.Hour, 90*time.Second
 	own.MaxIterations, own.MaxItems, own.GiveUpAfter, own.RetryBlockedAfter, own.Priority, own.DeferBound = 5, 2, 4, 6, 60, 2
 	own.MaxStepTimeout, own.MaxWallClock = 90*time.Second, 36*time.Hour
 	own.OnBlocked, own.OnFailure, own.Sandbox = "escalate", "retry_once", "landlock"
@@ -83,6 +84,10 @@ give_up_after: 4
 retry_blocked_after: 6
 priority: 60
 defer_bound: 2
+timezone: Europe/Berlin
+catch_up: skip
+start_deadline: 2h
+jitter: 90s
 max_step_timeout: 90s
 max_wall_clock: 1d12h
 on_blocked: escalate
@@ -150,6 +155,12 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		"a placeholder for a cadence":       {configA, "cadence", " <fill: cadence>", []string{"warning cadence"}, "missing or placeholder"},
 		"an impossible cadence":             {configA, "cadence", " 0 0 31 2 *", []string{"error cadence"}, "never fires"},
 		"a cadence of words":                {configA, "cadence", " sometimes", []string{"error cadence"}, "interval sometimes"},
+		"a zone that nobody knows":          {configA, "timezone", " Mars/Olympus", []string{"error timezone"}, "unknown time zone Mars/Olympus"},
+		"the zone of one host":              {configA, "timezone", " Local", []string{"error timezone"}, "unknown time zone Local"},
+		"a zone that is a path":             {configA, "timezone", " ../../etc/passwd", []string{"error timezone"}, "timezone: '../../etc/passwd'"},
+		"another way to catch up":           {configA, "catch_up", " twice", []string{"error catch_up"}, "write one of skip, one, all"},
+		"no jitter":                         {configA, "jitter", " 0", nil, ""},
+		"a negative jitter":                 {configA, "jitter", " -5m", []string{"error jitter"}, "-5m"},
 		"a cron cadence":                    {configA, "cadence", ` "H 9 * * 1-5"`, nil, ""},
 		"no budget":                         {configA, "budget_tokens", "", []string{"warning budget_tokens"}, "missing"},
 		"a budget with underscores":         {configA, "budget_tokens", " 200_000", []string{"error budget_tokens"}, "missing or non-numeric ('200_000')"},
@@ -272,7 +283,7 @@ func TestARepeatedKeyIsAnErrorUnlessItSaysTheSame(t *testing.T) {
 func TestKeysThatAreNotHonouredAreNeverIgnored(t *testing.T) {
 	refused := strings.Fields("invariants reviewer stop_lines include_dirty " +
 		"commit_state human_gate")
-	mentioned := strings.Fields("timezone catch_up jitter on reviewer_agent reviewer_model")
+	mentioned := strings.Fields("on reviewer_agent reviewer_model")
 	if len(refused)+len(mentioned) != len(NotYet) {
 		t.Errorf("%d keys are tested, NotYet has %d", len(refused)+len(mentioned), len(NotYet))
 	}

@@ -31,16 +31,16 @@ Example:
 		"catch_up": `catch_up
   needed   no
   kind     one of the values
-  values   one, or another
+  values   skip, one, all
   default  one
-  now      without effect in this version
 
 How many runs make up for those that were missed.
 
-one coalesces all missed runs into a single one.
+Runs are missed while no pawl up is at work. one makes up for all of them with a single run; all
+makes up for each, for at most 100; skip waits for the next planned time.
 
 Example:
-  catch_up: one
+  catch_up: skip
 `,
 		"commit_state": `commit_state
   needed   no

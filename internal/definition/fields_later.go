@@ -59,22 +59,4 @@ var laterFields = []Field{
 		More:    "A run starts from the tip of base; commit what it should see.",
 		Example: "true",
 	},
-	{
-		Name: "timezone", Kind: KindText, Default: "UTC", NotYet: NoEffect,
-		Meaning: "The zone in which a cron cadence is read.",
-		More:    "A name of the time zone database. Intervals do not depend on it.",
-		Example: "Europe/Berlin",
-	},
-	{
-		Name: "catch_up", Kind: KindEnum, Values: []string{"one"}, Open: true, Default: "one", NotYet: NoEffect,
-		Meaning: "How many runs make up for those that were missed.",
-		More:    "one coalesces all missed runs into a single one.",
-		Example: "one",
-	},
-	{
-		Name: "jitter", Kind: KindDuration, Default: "0", NotYet: NoEffect,
-		Meaning: "By how much a start may be put off, so that loops spread.",
-		More:    "Written like max_step_timeout. The cron field H spreads loops without it.",
-		Example: "2m",
-	},
 }

@@ -268,6 +268,33 @@ var ownFields = []Field{
 		Example: "2",
 	},
 	{
+		Name: "timezone", Kind: KindText, Default: "UTC",
+		Meaning: "The zone in which a cron cadence is read.",
+		More: "A name of the time zone database. Where the clocks go forward, a fixed time that they leave out fires right after the gap; where they go " +
+			"back, a fixed time fires once. `pawl next` shows both. Intervals do not depend on it.",
+		Example: "Europe/Berlin",
+	},
+	{
+		Name: "catch_up", Kind: KindEnum, Values: []string{string(loop.CatchUpSkip), string(loop.CatchUpOne), string(loop.CatchUpAll)}, Default: string(loop.CatchUpOne),
+		Meaning: "How many runs make up for those that were missed.",
+		More: "Runs are missed while no pawl up is at work. one makes up for all of them with a single run; all makes up for each, for at most 100; " +
+			"skip waits for the next planned time.",
+		Example: "skip",
+	},
+	{
+		Name: "start_deadline", Kind: KindDuration, Absent: "none",
+		Meaning: "After how long a run is not worth starting any more.",
+		More:    "A planned time that could not be kept for so long is skipped, whatever catch_up says.",
+		Example: "2h",
+	},
+	{
+		Name: "jitter", Kind: KindDuration, Default: "0",
+		Meaning: "By how much a start may be put off, so that loops spread.",
+		More: "By how much is the same each time for one loop and one planned time, and never beyond the next one. The cron field H spreads loops " +
+			"without it.",
+		Example: "2m",
+	},
+	{
 		Name: "priority", Kind: KindCount, Absent: "the pattern's",
 		Meaning: "Which loop goes first where scopes overlap; higher is sooner.",
 		More: "Loops of one repository whose scopes overlap never run at once. One that fires while another of the same or a higher priority " +

@@ -59,6 +59,11 @@ type Definition struct {
 	OnFailure         string `json:"on_failure,omitempty"`
 	RetryBlockedAfter int    `json:"retry_blocked_after,omitempty"` // runs of the loop
 
+	Timezone      string        `json:"timezone,omitempty"`       // of a cron cadence; empty: UTC, also after WithDefaults
+	CatchUp       CatchUp       `json:"catch_up,omitempty"`       // empty: CatchUpOne, also after WithDefaults
+	StartDeadline time.Duration `json:"start_deadline,omitempty"` // a firing that is later than this is skipped; 0: none is too late
+	Jitter        time.Duration `json:"jitter,omitempty"`         // a firing is put off by less than this, whole seconds
+
 	Priority   int    `json:"priority,omitempty"`    // among loops that may touch the same; the higher one goes first; 0: the pattern's
 	DeferBound int    `json:"defer_bound,omitempty"` // after so many deferrals in a row the loop goes first; 0: DefaultDeferBound, also after WithDefaults
 	Group      string `json:"group,omitempty"`       // loops of one group do not exclude each other; set by protocols whose loops share their work
@@ -121,6 +126,12 @@ func (d Definition) WithDefaults() Definition {
 	}
 	if d.DeferBound == DefaultDeferBound {
 		d.DeferBound = 0 // The same.
+	}
+	if d.Timezone == "UTC" {
+		d.Timezone = ""
+	}
+	if d.CatchUp == CatchUpOne {
+		d.CatchUp = ""
 	}
 	d.GiveUpAfter = orDefault(d.GiveUpAfter, DefaultGiveUpAfter)
 	d.RetryBlockedAfter = orDefault(d.RetryBlockedAfter, DefaultRetryBlockedAfter)

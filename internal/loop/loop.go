@@ -33,6 +33,7 @@ type Loop struct {
 	Deferrals   int       `json:"deferrals,omitempty"` // runs in a row that gave way to another loop
 
 	Registered Registration `json:"registered"`
+	Ticked     time.Time    `json:"ticked,omitzero"` // the newest planned time of which it is known what became; zero: none
 }
 
 // Registration is what the file of a loop says since pawl last looked at it. It is the
@@ -41,7 +42,9 @@ type Registration struct {
 	Source string    `json:"source"` // digest of the file; it changes with the pawl that reads it, too
 	Good   string    `json:"good"`   // digest of the newest definition in the file that can run; empty: there was none
 	Broken string    `json:"broken"` // why the file cannot run as it is now; empty: it can
-	Due    time.Time `json:"due"`    // when the next run is planned for; zero: never by time. A broken loop keeps it and does not fire
+	Due    time.Time `json:"due"`    // when the loop fires next; zero: never by time. A broken loop keeps it and does not fire
+
+	Planned time.Time `json:"planned"` // what the cadence says of Due, which a jitter puts off
 }
 
 // Protocol names, as written in definitions, rows and on the command line.

@@ -1,24 +1,118 @@
 package schedule
 
 import (
+	"fmt"
+	"hash/fnv"
 	"time"
+	_ "time/tzdata" // A zone means the same on every host.
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Due returns when a loop with the definition fires next, after after. Its intervals are
-// counted from anchor: a loop that is registered at 10:07 and fires every hour is due at
-// 11:07. The zero time means never: the definition has no cadence.
-func Due(d loop.Definition, anchor, after time.Time) (time.Time, error) {
+// Firing is one time at which a loop fires.
+type Firing struct {
+	Planned time.Time // what the cadence says; the zero time means never
+	Due     time.Time // Planned, and what the jitter adds
+}
+
+// Zone finds a time zone by its name in the time zone database; empty is UTC.
+func Zone(name string) (*time.Location, error) {
+	if name == "Local" { // It would mean another zone on each node.
+		return nil, fmt.Errorf("unknown time zone %s", name)
+	}
+	return time.LoadLocation(name)
+}
+
+// Next returns the first firing of a loop with the definition that is planned after
+// after. Its intervals are counted from anchor: a loop that is registered at 10:07 and
+// fires every hour is due at 11:07. The zero Firing means never: the definition has no
+// cadence.
+func Next(d loop.Definition, anchor, after time.Time) (Firing, error) {
+	c, zone, err := plannedBy(d, anchor)
+	if err != nil || c == (Cadence{}) {
+		return Firing{}, err
+	}
+	return firingAt(d, c, zone, c.Next(after, zone)), nil
+}
+
+func plannedBy(d loop.Definition, anchor time.Time) (Cadence, *time.Location, error) {
 	if d.Cadence == "" {
-		return time.Time{}, nil
+		return Cadence{}, nil, nil
+	}
+	zone, err := Zone(d.Timezone)
+	if err != nil {
+		return Cadence{}, nil, err
 	}
 	c, err := ParseFor(d.Cadence, d.Name)
-	if err != nil {
-		return time.Time{}, err
+	return c.Anchored(anchor), zone, err
+}
+
+// firingAt is the firing of a loop that is planned for a time. A jitter never puts it off
+// until the one after it.
+func firingAt(d loop.Definition, c Cadence, zone *time.Location, planned time.Time) Firing {
+	f := Firing{planned, planned}
+	if d.Jitter == 0 || planned.IsZero() {
+		return f
 	}
-	return c.Anchored(anchor).Next(after, time.UTC), nil
+	most := d.Jitter
+	if next := c.Next(planned, zone); !next.IsZero() {
+		most = min(most, next.Sub(planned)-time.Second)
+	}
+	hash := fnv.New64a()
+	fmt.Fprintf(hash, "%s\x00%d", d.Name, planned.Unix())
+	f.Due = planned.Add(time.Duration(hash.Sum64()%uint64(most/time.Second+1)) * time.Second)
+	return f
 }
 
 // SameDue reports whether two definitions of a loop fire at the same times.
-func SameDue(a, b loop.Definition) bool { return a.Cadence == b.Cadence && a.Name == b.Name }
+func SameDue(a, b loop.Definition) bool {
+	return a.Cadence == b.Cadence && a.Name == b.Name && a.Timezone == b.Timezone && a.Jitter == b.Jitter
+}
+
+// Bounds of what Ticks decides.
+const (
+	MaxCatchUp = 100         // that many missed runs are made up for, at most
+	lateAfter  = time.Minute // a firing is missed that could not start for so long
+)
+
+// Ticks decides what becomes of the planned times from f, which is due at now, until now,
+// and when the loop fires next. The last tick fires a run, unless all were skipped;
+// with catch_up: all each of at most MaxCatchUp does. Others are skipped, or the run
+// after them makes up for them.
+func Ticks(d loop.Definition, anchor time.Time, f Firing, now time.Time) (ticks []loop.Tick, next Firing, err error) {
+	c, zone, err := plannedBy(d, anchor)
+	if err != nil || c == (Cadence{}) {
+		return nil, Firing{}, err
+	}
+	var fires []time.Time
+	add := func(at time.Time, v loop.TickVerdict, reason string) {
+		if n := len(ticks); n > 0 && ticks[n-1].Verdict == v && ticks[n-1].Reason == reason && v != loop.TickRan {
+			ticks[n-1].Last, ticks[n-1].N = at, ticks[n-1].N+1
+			return
+		}
+		ticks = append(ticks, loop.Tick{First: at, Last: at, N: 1, Verdict: v, Reason: reason})
+	}
+	for next = f; !next.Planned.IsZero() && !next.Due.After(now); next = firingAt(d, c, zone, c.Next(next.Planned, zone)) {
+		late := now.Sub(next.Due)
+		switch {
+		case d.StartDeadline > 0 && late > d.StartDeadline:
+			add(next.Planned, loop.TickSkipped, loop.TickLate)
+		case d.CatchUp == loop.CatchUpSkip && d.StartDeadline == 0 && late > lateAfter:
+			add(next.Planned, loop.TickSkipped, loop.TickMissed)
+		default:
+			fires = append(fires, next.Planned)
+		}
+	}
+	most := 1
+	if d.CatchUp == loop.CatchUpAll {
+		most = MaxCatchUp
+	}
+	for i, at := range fires {
+		if i < len(fires)-most {
+			add(at, loop.TickCoalesced, "")
+			continue
+		}
+		add(at, loop.TickRan, "")
+	}
+	return ticks, next, nil
+}

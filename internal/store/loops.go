@@ -13,17 +13,17 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-const loopColumns = `id, workspace_id, name, protocol, definition, paused, forgotten, last_n, created_ms, deferrals, source, good, broken, due_ms`
+const loopColumns = `id, workspace_id, name, protocol, definition, paused, forgotten, last_n, created_ms, deferrals, source, good, broken, planned_ms, due_ms, ticked_ms`
 
 func scanLoop(row interface{ Scan(...any) error }) (loop.Loop, error) {
 	var l loop.Loop
-	var created, due int64
+	var created, planned, due, ticked int64
 	reg := &l.Registered
 	err := row.Scan(
 		&l.ID, &l.WorkspaceID, &l.Name, &l.Protocol, &l.Definition, &l.Paused, &l.Forgotten, &l.LastN, &created, &l.Deferrals,
-		&reg.Source, &reg.Good, &reg.Broken, &due,
+		&reg.Source, &reg.Good, &reg.Broken, &planned, &due, &ticked,
 	)
-	l.Created, reg.Due = fromMillis(created), fromMillis(due)
+	l.Created, reg.Planned, reg.Due, l.Ticked = fromMillis(created), fromMillis(planned), fromMillis(due), fromMillis(ticked)
 	return l, err
 }
 

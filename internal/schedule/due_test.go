@@ -1,0 +1,145 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+func at(t interface {
+	Fatal(...any)
+}, text string) time.Time {
+	parsed, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+func TestWhatBecomesOfPlannedTimes(t *testing.T) {
+	hourly := loop.Definition{Name: "l", Cadence: "1h"}
+	with := func(change func(*loop.Definition)) loop.Definition {
+		d := hourly
+		change(&d)
+		return d
+	}
+	for name, c := range map[string]struct {
+		d    loop.Definition
+		now  string // on the day for whose 10:00 in UTC the first firing is planned
+		want string
+		next string
+	}{
+		"it comes in time":                     {hourly, "10:00:03", "10:00 ran", "11:00"},
+		"it is not due yet":                    {hourly, "09:59:59", "", "10:00"},
+		"one makes up for all":                 {hourly, "13:30:00", "10:00-12:00 3 coalesced, 13:00 ran", "14:00"},
+		"each is made up for":                  {with(func(d *loop.Definition) { d.CatchUp = loop.CatchUpAll }), "12:30:00", "10:00 ran, 11:00 ran, 12:00 ran", "13:00"},
+		"none is made up for":                  {with(func(d *loop.Definition) { d.CatchUp = loop.CatchUpSkip }), "12:30:00", "10:00-12:00 3 skipped missed", "13:00"},
+		"what comes in time is not missed":     {with(func(d *loop.Definition) { d.CatchUp = loop.CatchUpSkip }), "12:00:30", "10:00-11:00 2 skipped missed, 12:00 ran", "13:00"},
+		"too late for all but the last":        {with(func(d *loop.Definition) { d.StartDeadline = 20 * time.Minute }), "12:10:00", "10:00-11:00 2 skipped start_deadline, 12:00 ran", "13:00"},
+		"too late for all":                     {with(func(d *loop.Definition) { d.StartDeadline = 20 * time.Minute }), "12:30:00", "10:00-12:00 3 skipped start_deadline", "13:00"},
+		"a deadline is also a bound for skip":  {with(func(d *loop.Definition) { d.StartDeadline, d.CatchUp = 20*time.Minute, loop.CatchUpSkip }), "12:10:00", "10:00-11:00 2 skipped start_deadline, 12:00 ran", "13:00"},
+		"a deadline makes up for fewer of all": {with(func(d *loop.Definition) { d.StartDeadline, d.CatchUp = 90*time.Minute, loop.CatchUpAll }), "12:10:00", "10:00 skipped start_deadline, 11:00 ran, 12:00 ran", "13:00"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const day, layout = "2026-01-05T", "15:04"
+			first, now := at(t, day+"10:00:00Z"), at(t, day+c.now+"Z")
+			ticks, next, err := Ticks(c.d, first, Firing{first, first}, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, k := range ticks {
+				text := k.First.UTC().Format(layout)
+				if k.N > 1 {
+					text += fmt.Sprintf("-%s %d", k.Last.UTC().Format(layout), k.N)
+				}
+				got = append(got, strings.TrimSpace(fmt.Sprint(text, " ", k.Verdict, " ", k.Reason)))
+			}
+			if text := strings.Join(got, ", "); text != c.want || next.Planned.UTC().Format(layout) != c.next {
+				t.Errorf("%s, next %s; want %s, next %s", text, next.Planned.UTC().Format(layout), c.want, c.next)
+			}
+		})
+	}
+}
+
+// However late somebody comes, each planned time gets one verdict, and the next firing is
+// the first that is still to come.
+func TestEachPlannedTimeHasOneVerdict(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		d := loop.Definition{
+			Name:          rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "name"),
+			Cadence:       rapid.SampledFrom([]string{"10m", "1h", "7h", "*/20 * * * *", "30 2 * * *", "H H * * 1-5"}).Draw(rt, "cadence"),
+			Timezone:      rapid.SampledFrom([]string{"", "America/New_York", "Australia/Lord_Howe"}).Draw(rt, "zone"),
+			CatchUp:       rapid.SampledFrom([]loop.CatchUp{"", loop.CatchUpSkip, loop.CatchUpOne, loop.CatchUpAll}).Draw(rt, "catch up"),
+			StartDeadline: rapid.SampledFrom([]time.Duration{0, time.Minute, 3 * time.Hour}).Draw(rt, "deadline"),
+			Jitter:        rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour}).Draw(rt, "jitter"),
+		}
+		anchor := at(rt, "2026-03-01T00:07:00Z").Add(time.Duration(rapid.IntRange(0, 60*24*60).Draw(rt, "minutes")) * time.Minute)
+		f, err := Next(d, anchor, anchor)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if again, _ := Next(d, anchor, anchor); !again.Planned.Equal(f.Planned) || !again.Due.Equal(f.Due) {
+			rt.Fatalf("the next firing is %v and then %v", f, again)
+		}
+		now := f.Due.Add(time.Duration(rapid.IntRange(-30, 4*24*60).Draw(rt, "late")) * time.Minute)
+		ticks, next, err := Ticks(d, anchor, f, now)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		c, zone, _ := plannedBy(d, anchor)
+		planned, ran := f.Planned, 0
+		for _, k := range ticks {
+			if !k.First.Equal(planned) {
+				rt.Fatalf("a tick begins at %s, want %s: %+v", k.First, planned, ticks)
+			}
+			last := planned
+			for range k.N {
+				last, planned = planned, c.Next(planned, zone)
+			}
+			if !k.Last.Equal(last) {
+				rt.Fatalf("%+v ends at %s", k, last)
+			}
+			if k.Verdict == loop.TickRan {
+				ran++
+			}
+			if (k.Verdict == loop.TickSkipped) != (k.Reason != "") || k.Verdict == loop.TickRan && k.N != 1 {
+				rt.Fatalf("tick %+v", k)
+			}
+		}
+		if !next.Planned.Equal(planned) || !next.Due.After(now) || next.Due.Before(next.Planned) || !next.Due.Before(c.Next(planned, zone)) {
+			rt.Fatalf("next %v at %s, want planned for %s", next, now, planned)
+		}
+		if next.Due.Sub(next.Planned) > d.Jitter {
+			rt.Fatalf("%v is put off by more than %s", next, d.Jitter)
+		}
+		if most := map[bool]int{true: MaxCatchUp, false: 1}[d.CatchUp == loop.CatchUpAll]; ran > most {
+			rt.Fatalf("%d runs make up for what was missed", ran)
+		}
+	})
+}
+
+func TestAJitterSpreadsAndIsTheSameEachTime(t *testing.T) {
+	anchor := at(t, "2026-01-05T10:00:00Z")
+	seen := map[time.Duration]bool{}
+	for i := range 200 {
+		d := loop.Definition{Name: fmt.Sprint("l", i), Cadence: "1h", Jitter: 10 * time.Minute}
+		f, err := Next(d, anchor, anchor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		off := f.Due.Sub(f.Planned)
+		if off < 0 || off > d.Jitter {
+			t.Fatalf("%s is put off by %s", d.Name, off)
+		}
+		seen[off/time.Minute] = true
+	}
+	if len(seen) < 9 {
+		t.Errorf("200 loops start in %d different minutes, want all of 10", len(seen))
+	}
+}

@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// placedHere selects the loops and runs of workspaces that lie on a node.
+const placedHere = `workspace_id IN (SELECT workspace_id FROM placements WHERE node_id = $1)`
+
+const dueLoops = `
+SELECT ` + loopColumns + ` FROM loops
+WHERE  ` + placedHere + ` AND due_ms > 0 AND due_ms <= $2 AND broken = '' ORDER BY due_ms, id LIMIT $3`
+
+// DueLoops lists loops of workspaces that lie on a node and that fire by now, those that
+// have been due for longest first.
+func (r *Reader) DueLoops(ctx context.Context, node string, now time.Time, limit int) ([]loop.Loop, error) {
+	return collect(ctx, r, dueLoops, scanLoop, node, millis(now), limit)
+}
+
+const nextDue = `SELECT due_ms FROM loops WHERE ` + placedHere + ` AND due_ms > $2 AND broken = '' ORDER BY due_ms LIMIT 1`
+
+// NextDue returns when the next loop of a workspace on the node fires after now. The zero
+// time means never.
+func (r *Reader) NextDue(ctx context.Context, node string, now time.Time) (time.Time, error) {
+	var due int64
+	err := r.queryRow(ctx, nextDue, node, millis(now)).Scan(&due)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return fromMillis(due), err
+}
+
+const planNext = `UPDATE loops SET planned_ms = $1, due_ms = $2, ticked_ms = $3 WHERE id = $4`
+
+// PlanNext says when a locked loop fires next, and up to which planned time the ledger
+// has verdicts.
+func (t *Tx) PlanNext(ctx context.Context, loopID string, planned, due, ticked time.Time) error {
+	if _, err := t.exec(ctx, planNext, millis(planned), millis(due), millis(ticked), loopID); err != nil {
+		return fmt.Errorf("plan loop %s: %w", loopID, err)
+	}
+	return nil
+}
+
+const insertTicks = `INSERT INTO ticks (loop_id, first_ms, last_ms, n, verdict, reason, run_id, at_ms) VALUES {rows}`
+
+// AddTicks adds to the ledger of planned times. A time that is there already is an error.
+func (t *Tx) AddTicks(ctx context.Context, list []loop.Tick) error {
+	rows := make([][]any, len(list))
+	for i, k := range list {
+		rows[i] = []any{k.LoopID, millis(k.First), millis(k.Last), k.N, k.Verdict, k.Reason, k.RunID, millis(t.now)}
+	}
+	if err := t.insertRows(ctx, insertTicks, rows); err != nil {
+		return fmt.Errorf("add to the ledger of planned times: %w", err)
+	}
+	return nil
+}
+
+const ticksOf = `
+SELECT loop_id, first_ms, last_ms, n, verdict, reason, run_id, at_ms FROM ticks WHERE loop_id = $1 AND first_ms < $2 ORDER BY first_ms DESC LIMIT $3`
+
+// Ticks lists what became of the planned times of a loop, the newest first: those that
+// begin before a time, all if it is zero.
+func (r *Reader) Ticks(ctx context.Context, loopID string, before time.Time, limit int) ([]loop.Tick, error) {
+	if before.IsZero() {
+		before = time.UnixMilli(1<<62 - 1)
+	}
+	return collect(ctx, r, ticksOf, scanTick, loopID, before.UnixMilli(), limit)
+}
+
+func scanTick(row interface{ Scan(...any) error }) (k loop.Tick, err error) {
+	var first, last, at int64
+	err = row.Scan(&k.LoopID, &first, &last, &k.N, &k.Verdict, &k.Reason, &k.RunID, &at)
+	k.First, k.Last, k.At = fromMillis(first), fromMillis(last), fromMillis(at)
+	return k, err
+}
+
+const queuedRuns = `SELECT ` + runColumns + ` FROM runs WHERE state = 'queued' AND ` + placedHere + ` ORDER BY seq LIMIT $2`
+
+// QueuedRuns lists runs of workspaces on the node that nobody has claimed yet, in the
+// order in which they were fired.
+func (r *Reader) QueuedRuns(ctx context.Context, node string, limit int) ([]loop.Run, error) {
+	return collect(ctx, r, queuedRuns, scanRun, node, limit)
+}
+
+const plannedRuns = `
+SELECT ` + runColumns + ` FROM runs WHERE loop_id IN ({list}) AND state = 'queued' AND planned_ms IS NOT NULL ORDER BY seq`
+
+// PlannedRuns lists those runs of the loops that were planned and that nobody has
+// claimed yet, in the order in which they were fired.
+func (r *Reader) PlannedRuns(ctx context.Context, loops ...string) ([]loop.Run, error) {
+	return collectInParts(ctx, r, plannedRuns, scanRun, loops)
+}
+
+const lapsedWorkspaces = `
+SELECT DISTINCT workspace_id FROM runs WHERE state IN ('running', 'settling') AND lease_until_ms < {now} AND ` + placedHere
+
+// LapsedWorkspaces lists the workspaces on the node with a run whose lease is over.
+func (r *Reader) LapsedWorkspaces(ctx context.Context, node string) ([]string, error) {
+	return collect(ctx, r, lapsedWorkspaces, scanID, node)
+}
