@@ -1,0 +1,301 @@
+// Package trigger fires loops whose time has come, and keeps the ledger that says of
+// each planned time what became of it.
+//
+// Any number of nodes may do so for one store: a time is decided by the transaction
+// that moves the loop on to the next one. It never runs anything; the runs that it
+// fires are queued.
+package trigger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/schedule"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+var (
+	beforeTick = fault.New("trigger.tick.commit.before")
+	afterTick  = fault.New("trigger.tick.commit.after")
+)
+
+// Name is the trigger of runs that were planned.
+const Name = "schedule"
+
+// actor is who fires them: the person who wrote the cadence said so before.
+var actor = loop.Actor{Who: Name, Role: loop.RoleTrigger, From: "daemon"}
+
+const (
+	batchSize = 100             // loops that one transaction fires at most
+	restTime  = 1 * time.Minute // until a loop that could not be fired is tried again
+)
+
+// Engine fires runs; see engine.Engine.
+type Engine interface {
+	Fire(ctx context.Context, tx *store.Tx, t engine.Target, f engine.Firing) (loop.Run, error)
+	Introduce(ctx context.Context, t engine.Target) (engine.Target, error)
+}
+
+// Trigger fires the loops of workspaces that lie on one node. Its methods are for one
+// goroutine at a time.
+type Trigger struct {
+	Store  *store.Store
+	Node   string // id
+	Engine Engine
+	// Target returns what a run of a loop with the definition works on, and which kill
+	// switch stops it now: the path of a file; empty: none.
+	Target func(ctx context.Context, l loop.Loop, d loop.Definition) (t engine.Target, sw string, err error)
+	Log    *slog.Logger
+
+	rests map[string]time.Time // loops that could not be fired, and until when
+}
+
+// due is a loop that is to fire.
+type due struct {
+	loop.Loop
+
+	def    loop.Definition
+	target engine.Target
+	sw     string // kill switch that stops it
+}
+
+// Tick fires the loops that are due, and returns their runs and when the next loop is
+// due. The zero time means never. A loop that cannot be fired keeps no other from it.
+func (t *Trigger) Tick(ctx context.Context) (fired []loop.Run, next time.Time, err error) {
+	for {
+		list, next, err := t.read(ctx)
+		if err != nil || len(list) == 0 {
+			return fired, next, err
+		}
+		runs, err := t.fire(ctx, list)
+		fired = append(fired, runs...)
+		if err != nil {
+			return fired, next, err
+		}
+	}
+}
+
+// read returns loops that are due, with all that firing them needs.
+func (t *Trigger) read(ctx context.Context) (list []due, next time.Time, err error) {
+	now := t.Store.Now()
+	for id, until := range t.rests {
+		if !now.Before(until) {
+			delete(t.rests, id)
+		}
+	}
+	var loops []loop.Loop
+	var defs map[string]loop.Definition
+	err = t.Store.View(ctx, func(r *store.Reader) error {
+		// Those that rest are among those that have been due for longest.
+		if loops, err = r.DueLoops(ctx, t.Node, now, batchSize+len(t.rests)); err != nil {
+			return err
+		}
+		if next, err = r.NextDue(ctx, t.Node, now); err != nil || len(loops) == 0 {
+			return err
+		}
+		var digests []string
+		for _, l := range loops {
+			digests = append(digests, l.Registered.Good)
+		}
+		slices.Sort(digests)
+		defs, err = r.Definitions(ctx, slices.Compact(digests)...)
+		return err
+	})
+	if err != nil {
+		return nil, next, err
+	}
+	for _, until := range t.rests {
+		if next.IsZero() || until.Before(next) {
+			next = until
+		}
+	}
+	for _, l := range loops {
+		if _, rests := t.rests[l.ID]; rests {
+			continue
+		}
+		d := due{Loop: l}
+		var known bool
+		if d.def, known = defs[l.Registered.Good]; !known {
+			err = fmt.Errorf("its definition %s is not in the store", l.Registered.Good)
+		} else {
+			d.target, d.sw, err = t.Target(ctx, l, d.def)
+		}
+		if err != nil {
+			t.rest(ctx, l, err)
+			continue
+		}
+		list = append(list, d)
+	}
+	return list, next, ctx.Err()
+}
+
+// rest keeps a loop that cannot be fired from being tried all the time.
+func (t *Trigger) rest(ctx context.Context, l loop.Loop, why error) {
+	if t.rests == nil {
+		t.rests = map[string]time.Time{}
+	}
+	t.rests[l.ID] = t.Store.Now().Add(restTime)
+	t.Log.ErrorContext(ctx, "a loop is due and cannot be fired", slog.String("loop", l.Name), slog.String("error", why.Error()))
+}
+
+// fire decides in one transaction what becomes of the planned times of the loops.
+func (t *Trigger) fire(ctx context.Context, list []due) ([]loop.Run, error) {
+	for len(list) > 0 {
+		if err := beforeTick.Hit(ctx); err != nil {
+			return nil, err
+		}
+		var runs []loop.Run
+		bad, unknown := -1, []int(nil)
+		err := t.Store.Update(ctx, func(tx *store.Tx) (err error) {
+			runs, bad, unknown = nil, -1, nil
+			locked, err := t.lock(ctx, tx, list)
+			if err != nil {
+				return err
+			}
+			for i, d := range list {
+				l, ok := locked.loops[d.ID]
+				if !ok || l.Registered != d.Registered {
+					continue // Somebody else was faster, or its file has changed.
+				}
+				d.Loop = l
+				run, err := t.decide(ctx, tx, d, locked)
+				switch {
+				case errors.Is(err, engine.ErrNewLoop):
+					unknown = append(unknown, i)
+				case err != nil:
+					bad = i
+					return err
+				case run.ID != "":
+					runs = append(runs, run)
+				}
+			}
+			return nil
+		})
+		switch {
+		case bad >= 0 && ctx.Err() == nil:
+			t.rest(ctx, list[bad].Loop, err)
+			list = slices.Delete(list, bad, bad+1)
+			continue
+		case err != nil:
+			return nil, err
+		}
+		for _, i := range unknown {
+			d := &list[i]
+			if d.target, err = t.Engine.Introduce(ctx, d.target); err != nil {
+				t.rest(ctx, d.Loop, err)
+			}
+		}
+		if err := afterTick.Hit(ctx); err != nil {
+			return runs, err
+		}
+		if len(unknown) == 0 {
+			return runs, nil
+		}
+		var again []due
+		for _, i := range unknown {
+			if _, rests := t.rests[list[i].ID]; !rests {
+				again = append(again, list[i])
+			}
+		}
+		more, err := t.fire(ctx, again)
+		return append(runs, more...), err
+	}
+	return nil, nil
+}
+
+// locked is what a transaction that fires loops has read and locked.
+type locked struct {
+	loops    map[string]loop.Loop
+	waiting  map[string][]loop.Run // by loop: planned runs that nobody has claimed yet
+	switches map[string]string     // by workspace: the switch in the store that stops it
+}
+
+func (t *Trigger) lock(ctx context.Context, tx *store.Tx, list []due) (l locked, err error) {
+	l = locked{map[string]loop.Loop{}, map[string][]loop.Run{}, map[string]string{}}
+	var ids []string
+	for _, d := range list {
+		ids = append(ids, d.ID)
+		if _, asked := l.switches[d.WorkspaceID]; asked {
+			continue
+		}
+		set, err := tx.Switches(ctx, d.WorkspaceID)
+		if err != nil {
+			return l, err
+		}
+		l.switches[d.WorkspaceID] = ""
+		if len(set) > 0 {
+			l.switches[d.WorkspaceID] = set[0].Scope.Command()
+		}
+	}
+	slices.Sort(ids)
+	rows, err := tx.LockLoops(ctx, ids...)
+	if err != nil {
+		return l, err
+	}
+	for _, row := range rows {
+		l.loops[row.ID] = row
+	}
+	runs, err := tx.PlannedRuns(ctx, ids...)
+	for _, r := range runs {
+		l.waiting[r.LoopID] = append(l.waiting[r.LoopID], r)
+	}
+	return l, err
+}
+
+// decide says what becomes of the planned times of one loop, and fires its runs. It
+// returns the last one; the zero Run if none was fired.
+func (t *Trigger) decide(ctx context.Context, tx *store.Tx, d due, locked locked) (run loop.Run, err error) {
+	reg := d.Registered
+	ticks, next, err := schedule.Ticks(d.def, d.Created, schedule.Firing{Planned: reg.Planned, Due: reg.Due}, tx.Now())
+	if err != nil {
+		return run, err
+	}
+	if len(ticks) == 0 { // The database's clock was set back since it was read.
+		return run, tx.PlanNext(ctx, d.ID, next.Planned, next.Due, d.Ticked)
+	}
+	stopped := d.Paused || d.sw != "" || locked.switches[d.WorkspaceID] != ""
+	waiting := locked.waiting[d.ID]
+	ahead := -1 // index of the first tick that does not know its run yet
+	for i := range ticks {
+		k := &ticks[i]
+		k.LoopID = d.ID
+		switch {
+		case k.Verdict == loop.TickSkipped:
+			continue
+		case stopped:
+			k.Verdict, k.Reason = loop.TickSkipped, loop.TickPaused
+			continue
+		case k.Verdict == loop.TickRan && len(waiting) > 0 && (d.def.CatchUp != loop.CatchUpAll || len(waiting) >= schedule.MaxCatchUp):
+			k.Verdict, k.RunID = loop.TickCoalesced, waiting[len(waiting)-1].ID
+		case k.Verdict == loop.TickRan:
+			run, err = t.Engine.Fire(ctx, tx, d.target, engine.Firing{
+				Trigger: Name, Planned: k.First, By: actor, Key: fmt.Sprintf("%s@%d", d.ID, k.First.UnixMilli()),
+			})
+			if err != nil {
+				return run, err
+			}
+			k.RunID = run.ID
+			waiting = append(waiting, run)
+		}
+		switch {
+		case k.RunID == "" && ahead < 0:
+			ahead = i
+		case k.RunID != "" && ahead >= 0:
+			for j := ahead; j < i; j++ {
+				ticks[j].RunID = k.RunID
+			}
+			ahead = -1
+		}
+	}
+	if err := tx.AddTicks(ctx, ticks); err != nil {
+		return run, err
+	}
+	return run, tx.PlanNext(ctx, d.ID, next.Planned, next.Due, ticks[len(ticks)-1].Last)
+}
