@@ -151,7 +151,7 @@ var table = []row{
 	{level: 5, name: "catalog", what: "the loops of a workspace, by name and listed", may: []string{"protocol/spine"}},
 	{level: 5, name: "lookup", what: "loops, runs and open approvals of a workspace, found by what people call them", may: []string{"catalog", "protocol/spine"}},
 	{level: 5, name: "trigger", what: "due loops fire, once"},
-	{level: 5, name: "queue", what: "River"},
+	{level: 5, name: "queue", what: "queued runs are handed to those who execute them"},
 
 	{level: 6, name: "runs", what: "verbs: run, stop, list, explain; recovery, and work that is on no branch"},
 	{level: 6, name: "nodes", what: "verbs: the machines that share a store; name one, forget one"},
@@ -173,9 +173,9 @@ var table = []row{
 	{level: 8, name: "client", what: "socket or in-process"},
 	{level: 8, name: "web", what: "dashboard"},
 	{level: 8, name: "tui", what: "terminal"},
+	{level: 8, name: "daemon", what: "what is always on: New, Start, Stop"},
 
 	{level: 9, name: "compose", what: "the composition root: joins the parts", clock: composes},
-	{level: 9, name: "daemon", what: "what is always on: New, Start, Stop"},
 
 	{level: 10, name: "cli", what: "the command line", clock: composes},
 

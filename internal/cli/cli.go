@@ -177,10 +177,10 @@ See it work, without a key and without a network:  pawl demo`,
 			newDemoCommand(a), newInitCommand(a), newNewCommand(a), newConfigCommand(a), newCheckCommand(a), newDoctorCommand(a), newEstimateCommand(a),
 		}},
 		{"Run and stop", []*cobra.Command{
-			newRunCommand(a), newPauseCommand(a), newResumeCommand(a), newKillCommand(a), newStopCommand(a), newRmCommand(a),
+			newRunCommand(a), newUpCommand(a), newDownCommand(a), newReloadCommand(a), newPauseCommand(a), newResumeCommand(a), newKillCommand(a), newStopCommand(a), newRmCommand(a),
 		}},
 		{"Look", []*cobra.Command{
-			newLsCommand(a), newShowCommand(a), newRunsCommand(a), newTraceCommand(a), newLogsCommand(a), newDiffCommand(a), newWhyCommand(a),
+			newLsCommand(a), newNextCommand(a), newShowCommand(a), newRunsCommand(a), newTraceCommand(a), newLogsCommand(a), newDiffCommand(a), newWhyCommand(a),
 		}},
 		{"Answer and land", []*cobra.Command{newApprovalsCommand(a), newApproveCommand(a), newRejectCommand(a), newLandCommand(a)}},
 		{"Keep and prove", []*cobra.Command{newRecoverCommand(a), newAuditCommand(a), newNodesCommand(a), newStoreCommand(a)}},

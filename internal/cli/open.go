@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/waiting"
@@ -177,18 +178,23 @@ func (a *app) recoverDeadRuns(ctx context.Context, s *compose.Verbs) {
 	done()
 	p := a.printer()
 	for _, r := range found {
-		text := fmt.Sprintf("run %s#%d %s; concluded as %s", output.CleanLine(r.Loop), r.Run.N, output.CleanLine(r.How), r.Run.Outcome)
-		if r.Killed > 0 {
-			text += fmt.Sprintf("; %d processes that had survived it were ended", r.Killed)
-		}
-		if r.Run.Snapshot != "" {
-			text += fmt.Sprintf("; its work is kept in %s: git diff %s %s", r.Run.Snapshot, shortHash(r.Run.BaseCommit), r.Run.Snapshot)
-		}
-		p.Note("pawl: %s", joinNonEmpty("; ", text, output.CleanLine(r.Lost), output.CleanLine(r.Next.String())))
+		p.Note("pawl: %s", describeRecovered(r))
 	}
 	if err == nil || ctx.Err() != nil {
 		return
 	}
 	f := explainError(err)
 	p.Note("pawl: warning: %s", output.Indent(joinNonEmpty("\n", f.What, f.Why, f.Advice().String()), "  "))
+}
+
+// describeRecovered says in one line how a run ended that its process had left.
+func describeRecovered(r engine.Recovered) string {
+	text := fmt.Sprintf("run %s#%d %s; concluded as %s", output.CleanLine(r.Loop), r.Run.N, output.CleanLine(r.How), r.Run.Outcome)
+	if r.Killed > 0 {
+		text += fmt.Sprintf("; %d processes that had survived it were ended", r.Killed)
+	}
+	if r.Run.Snapshot != "" {
+		text += fmt.Sprintf("; its work is kept in %s: git diff %s %s", r.Run.Snapshot, shortHash(r.Run.BaseCommit), r.Run.Snapshot)
+	}
+	return joinNonEmpty("; ", text, output.CleanLine(r.Lost), output.CleanLine(r.Next.String()))
 }

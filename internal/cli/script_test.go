@@ -68,7 +68,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"repo": cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
 			"remember": cmdRemember, "schema": cmdSchema, "older": cmdOlder, "theirs": cmdTheirs, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
-			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC,
+			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC, "due": cmdDue, "ended": cmdEnded,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
@@ -367,6 +367,48 @@ func cmdExpire(ts *testscript.TestScript, _ bool, args []string) {
 	_, err = db.ExecContext(context.Background(), expire)
 	ts.Check(err)
 	ts.Check(db.Close())
+}
+
+// cmdDue makes a registered loop due since so long ago, once it is registered.
+func cmdDue(ts *testscript.TestScript, _ bool, args []string) {
+	ago, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	const query = `UPDATE loops SET planned_ms = $1, due_ms = $1 WHERE name = $2 AND due_ms > 0`
+	inStore(ts, "loop "+args[0]+" is not registered", func(ctx context.Context, db *sql.DB) (bool, error) {
+		res, err := db.ExecContext(ctx, query, time.Now().Add(-ago).UnixMilli(), args[0])
+		if err != nil {
+			return false, err
+		}
+		n, err := res.RowsAffected()
+		return n == 1, err
+	})
+}
+
+// cmdEnded waits until a run of a loop has ended.
+func cmdEnded(ts *testscript.TestScript, _ bool, args []string) {
+	const query = `SELECT count(*) FROM runs r JOIN loops l ON l.id = r.loop_id WHERE l.name = $1 AND r.n = $2 AND r.state = 'ended'`
+	inStore(ts, fmt.Sprintf("run %v has not ended", args), func(ctx context.Context, db *sql.DB) (bool, error) {
+		var n int
+		err := db.QueryRowContext(ctx, query, args[0], args[1]).Scan(&n)
+		return n == 1, err
+	})
+}
+
+// inStore does something with the store of the script until it is done.
+func inStore(ts *testscript.TestScript, undone string, fn func(context.Context, *sql.DB) (done bool, err error)) {
+	db, err := sql.Open("sqlite", filepath.Join(ts.Getenv("PAWL_HOME"), "pawl.db")+"?_pragma=busy_timeout(10000)")
+	ts.Check(err)
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		done, err := fn(context.Background(), db)
+		ts.Check(err)
+		if done {
+			ts.Check(db.Close())
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("%s after %s", undone, patience)
+		}
+	}
 }
 
 // cmdFlood writes a file with so many bytes of noise.

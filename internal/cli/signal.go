@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -72,4 +73,14 @@ func surviveClosedPipe() (stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGPIPE)
 	return func() { signal.Stop(signals) }
+}
+
+// listenForReloads returns a channel that gets something when this process is asked to
+// read the definitions again.
+func listenForReloads() (asked <-chan os.Signal, stop func()) {
+	signals := make(chan os.Signal, 1)
+	if list := daemon.ReloadSignals(); len(list) > 0 { // None would be all.
+		signal.Notify(signals, list...)
+	}
+	return signals, func() { signal.Stop(signals) }
 }

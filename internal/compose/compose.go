@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/config"
+	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/forge"
@@ -226,3 +227,20 @@ func Log(environ []string) *slog.Logger {
 	}
 	return slog.New(slog.DiscardHandler)
 }
+
+// Daemon returns the daemon of this node, which executes so many runs at once.
+func (d *Parts) Daemon(workers int, tell func(daemon.Happened)) *daemon.Daemon {
+	return daemon.New(daemon.Deps{
+		Store: d.lookup.Store, Engine: d.engine, Node: d.lookup.Node.ID, Now: d.lookup.Now, Log: d.engine.Log, Workers: workers, Tell: tell,
+		Open: func(ctx context.Context, path string) (*daemon.Place, error) {
+			v, err := d.Verbs(ctx, path)
+			if err != nil {
+				return nil, err
+			}
+			return &daemon.Place{Workspace: v.ws, Recover: v.Runs.Recover}, nil
+		},
+	})
+}
+
+// Self is this process as a holder of runs on this node.
+func (d *Parts) Self() loop.Holder { return node.Self(d.lookup.Node.ID) }

@@ -34,6 +34,8 @@ type Verbs struct {
 	Audit     *audit.Service
 	Budgets   *budgets.Service
 	Setup     *setup.Service
+
+	ws *lookup.Workspace
 }
 
 // Verbs returns the verbs for the repository that contains dir.
@@ -50,7 +52,7 @@ func (d *Parts) Verbs(ctx context.Context, dir string) (*Verbs, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Verbs{Root: ws.Root, Replaced: replaced, Budgets: budgets.New(ws), Snapshots: runs.NewSnapshots(ws, d.engine, d.home)}
+	v := &Verbs{ws: ws, Root: ws.Root, Replaced: replaced, Budgets: budgets.New(ws), Snapshots: runs.NewSnapshots(ws, d.engine, d.home)}
 	v.Setup = setup.New(ws, d.engine, v.Budgets.Show)
 	v.Audit = audit.New(ws, d.engine.Held)
 	v.Runs = runs.New(ws, runs.Deps{Engine: d.engine, Environ: d.environ, Home: d.home, EndHolder: node.EndHolder, Plain: proc.Plain{}})

@@ -84,18 +84,24 @@ func (p *Printer) Ago(at *time.Time) string {
 	if at == nil || at.IsZero() {
 		return "–"
 	}
-	switch d := p.Now().Sub(*at); {
-	case d < 0:
+	d := p.Now().Sub(*at)
+	if d < 0 {
 		return at.UTC().Format(time.RFC3339)
-	case d < time.Minute:
-		return fmt.Sprintf("%ds ago", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm ago", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh ago", int(d.Hours()))
-	default:
-		return fmt.Sprintf("%dd ago", int(d.Hours()/24))
 	}
+	return Span(d) + " ago"
+}
+
+// Span is a length of time in its largest unit: "5m".
+func Span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
 // Style decorates text. The zero Style leaves it as it is.

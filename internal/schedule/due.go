@@ -116,3 +116,27 @@ func Ticks(d loop.Definition, anchor time.Time, f Firing, now time.Time) (ticks 
 	}
 	return ticks, next, nil
 }
+
+// Note says what is odd about the clock at a planned time, compared to the firing before
+// it; empty if nothing is.
+func (f Firing) Note(d loop.Definition, before time.Time) (string, error) {
+	c, zone, err := plannedBy(d, before)
+	if err != nil || c == (Cadence{}) || before.IsZero() {
+		return "", err
+	}
+	_, was := before.In(zone).Zone()
+	local := f.Planned.In(zone)
+	name, is := local.Zone()
+	if was == is {
+		return "", nil
+	}
+	way, by := "forward", time.Duration(is-was)*time.Second
+	if by < 0 {
+		way, by = "back", -by
+	}
+	note := fmt.Sprintf("the clocks have gone %s by %s (now %s)", way, by, name)
+	if c.every == 0 && !c.cron.wildcard && c.cron.minute&(1<<local.Minute())*(c.cron.hour&(1<<local.Hour())) == 0 {
+		note += "; its time does not exist on this day, so it fires right after the gap"
+	}
+	return note, nil
+}

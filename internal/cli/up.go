@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/daemon"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
+)
+
+// drainTime is how long runs that have begun may go on after pawl up was asked to end.
+const drainTime = 30 * time.Second
+
+func newUpCommand(a *app) *cobra.Command {
+	workers := 8
+	cmd := &cobra.Command{
+		Use: "up", Short: "Fire loops when they are due, until it is ended", Args: exactArgs(0),
+		Long: `Fire the loops of all workspaces on this machine when they are due, and execute their runs, until it is ended.
+
+The repository that it is started in is registered first. What was missed while nobody was there is made up for as the
+key catch_up of each loop says. An interrupt, SIGTERM or pawl down ends it: runs that have begun get 30 seconds to end,
+then they are interrupted and keep their work; a second interrupt ends it at once. One pawl up works for a store on
+each machine.`,
+		Example: "  pawl up\n  pawl next\n  pawl down",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if workers < 1 {
+				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("--workers %d", workers), Why: "somebody has to execute the runs", Fix: "write 1 or more"}
+			}
+			return a.withParts(cmd.Context(), false, func(parts *compose.Parts) error { return runDaemon(cmd.Context(), a, parts, workers) })
+		},
+	}
+	cmd.Flags().IntVar(&workers, "workers", workers, "how many runs are executed at once, at most `N`")
+	return cmd
+}
+
+func runDaemon(ctx context.Context, a *app, parts *compose.Parts, workers int) error {
+	if _, err := parts.Verbs(ctx, a.workDir()); err != nil && compose.CheckRepository(ctx, a.workDir()) == nil {
+		return err
+	}
+	leave, err := a.claimSeat(parts)
+	if err != nil {
+		return err
+	}
+	p := a.printer()
+	var telling sync.Mutex
+	d := parts.Daemon(workers, func(h daemon.Happened) {
+		telling.Lock()
+		defer telling.Unlock()
+		printHappened(p, parts.Now(), h)
+	})
+	if err := d.Start(ctx); err != nil {
+		return errors.Join(err, leave())
+	}
+	telling.Lock()
+	printUp(p, d)
+	telling.Unlock()
+	reloads, stopReloads := listenForReloads()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-reloads:
+			d.Reload()
+		}
+	}
+	stopReloads()
+	if n := len(d.Working()); n > 0 {
+		p.Note("pawl: %s to end, for at most %s; a second interrupt ends it at once", waitForRuns(n), drainTime)
+	}
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	d.Stop(draining)
+	return leave()
+}
+
+func waitForRuns(n int) string { return "waiting for " + pluralize(n, "run") }
+
+func printUp(p *output.Printer, d *daemon.Daemon) {
+	workspaces, found := d.Loops()
+	broken := ""
+	if found.Broken > 0 {
+		broken = fmt.Sprintf(", of which %d cannot run (pawl check)", found.Broken)
+	}
+	p.Line("pawl is up: %s in %s%s; pawl next shows what comes", pluralize(found.Loops, "loop"), pluralize(workspaces, "workspace"), broken)
+}
+
+// printHappened prints a line about what the daemon did.
+func printHappened(p *output.Printer, now time.Time, h daemon.Happened) {
+	at := now.UTC().Format("15:04:05")
+	switch {
+	case h.Fired != nil:
+		p.Line("%s %s#%d fires", at, output.CleanLine(h.Loop), h.Fired.N)
+	case h.Ended != nil:
+		line := fmt.Sprintf("%s %s#%d %s", at, output.CleanLine(h.Loop), h.Ended.N, styleOutcome(p.Style, h.Ended.Outcome))
+		if h.Ended.Branch != "" {
+			line += " " + output.CleanLine(h.Ended.Branch)
+		}
+		if h.Ended.Approval != "" {
+			line += ": " + loop.PawlCommand("approve", h.Ended.Approval).String()
+		}
+		if detail, _, _ := strings.Cut(h.Ended.Detail, "\n"); detail != "" {
+			line += ": " + output.CleanLine(detail)
+		}
+		p.Line("%s", line)
+	case h.Recovered != nil:
+		p.Line("%s %s", at, describeRecovered(*h.Recovered))
+	default:
+		where := h.Loop
+		if where == "" {
+			where = h.Root
+		}
+		if where != "" {
+			where += ": "
+		}
+		p.Note("%s pawl: %s%s", at, output.CleanLine(where), output.CleanLine(h.Wrong.Error()))
+	}
+}
+
+func (a *app) claimSeat(parts *compose.Parts) (leave func() error, err error) {
+	seat, err := a.seat()
+	if err != nil {
+		return nil, err
+	}
+	return seat.Claim(daemon.Running{Holder: parts.Self(), Version: version, Since: parts.Now()})
+}
+
+func (a *app) seat() (daemon.Seat, error) {
+	o, err := a.composeOptions()
+	return daemon.SeatOf(o.Settings.Home, o.Settings.Database), err
+}
+
+func newDownCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "down", Short: "End pawl up on this machine, and wait for it", Args: exactArgs(0),
+		Long: `End pawl up on this machine, and wait until it has ended. Runs that have begun get 30 seconds to end, then they are
+interrupted and keep their work. Loops that are due meanwhile fire when it is started again.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			seat, running, err := a.findDaemon()
+			if err != nil {
+				return err
+			}
+			if running == nil {
+				a.printer().Line("pawl up is not at work on this machine")
+				return nil
+			}
+			if err := daemon.End(*running); err != nil {
+				return err
+			}
+			for {
+				if _, there, err := seat.Find(); err != nil || !there {
+					if err == nil {
+						a.printer().Line("pawl up has ended")
+					}
+					return err
+				}
+				select {
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				case <-time.After(50 * time.Millisecond):
+				}
+			}
+		},
+	}
+}
+
+func newReloadCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "reload", Short: "Make pawl up read all definitions again now", Args: exactArgs(0),
+		Long: `Make pawl up read the definitions of all loops again now, which it does every 30 seconds anyway. Live runs keep the
+definition that they began with.`,
+		RunE: func(*cobra.Command, []string) error {
+			_, running, err := a.findDaemon()
+			if err != nil {
+				return err
+			}
+			if running == nil {
+				return &loop.Fault{
+					Exit: loop.ExitHeld, What: "nobody is there to reload", Why: "pawl up is not at work on this machine",
+					Fix: "start it: {1}", Actions: []loop.Command{loop.PawlCommand("up")},
+				}
+			}
+			return daemon.Reload(*running)
+		},
+	}
+}
+
+// findDaemon returns the daemon of this machine and store; nil if none is at work.
+func (a *app) findDaemon() (daemon.Seat, *daemon.Running, error) {
+	seat, err := a.seat()
+	if err != nil {
+		return seat, nil, err
+	}
+	r, there, err := seat.Find()
+	if err != nil || !there {
+		return seat, nil, err
+	}
+	if host, _ := os.Hostname(); r.Holder.Host != host {
+		return seat, nil, &loop.Fault{
+			Exit: loop.ExitHeld, What: "pawl up is at work on another machine", Why: "on " + r.Holder.Host + ", which shares this home", Fix: "ask it there",
+		}
+	}
+	return seat, &r, nil
+}

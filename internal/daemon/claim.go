@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flock"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/node"
+)
+
+// Running is the daemon of a store that is at work on this node.
+type Running struct {
+	Holder  loop.Holder `json:"holder"`
+	Version string      `json:"version"`
+	Since   time.Time   `json:"since"`
+}
+
+// Seat is where the one daemon of a store says on a node that it is at work.
+type Seat struct {
+	home, database string
+}
+
+// SeatOf returns the seat of a store, for processes that share a home.
+func SeatOf(home, database string) Seat { return Seat{home, database} }
+
+// file returns the path of the file that a daemon locks and in which it says who it is. A
+// home has more than one if its processes use different databases.
+func (s Seat) file() string {
+	name := "daemon"
+	if s.database != filepath.Join(s.home, "pawl.db") {
+		sum := sha256.Sum256([]byte(s.database))
+		name += "-" + hex.EncodeToString(sum[:6])
+	}
+	return filepath.Join(s.home, name+".lock")
+}
+
+// Claim takes the seat, until leave is called or the process ends. The error is a
+// *loop.Fault if another daemon has it.
+func (s Seat) Claim(r Running) (leave func() error, err error) {
+	file, err := flock.Try(s.file())
+	if errors.Is(err, flock.ErrHeld) {
+		return nil, s.heldFault()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("claim the place of the daemon: %w", err)
+	}
+	body, err := json.Marshal(r)
+	if err == nil {
+		err = file.Truncate(0)
+	}
+	if err == nil {
+		_, err = file.Write(body)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("say that the daemon is at work: %w", err), file.Close())
+	}
+	return func() error { return errors.Join(os.Remove(s.file()), file.Close()) }, nil
+}
+
+func (s Seat) heldFault() error {
+	f := &loop.Fault{
+		Exit: loop.ExitHeld, What: "a daemon is at work already", Why: "one process fires the loops of a store on this node",
+		Fix: "end it: {1}", Actions: []loop.Command{loop.PawlCommand("down")},
+	}
+	if r, ok, err := s.Find(); err == nil && ok {
+		f.Why = fmt.Sprintf("process %d has done so since %s", r.Holder.PID, r.Since.UTC().Format(time.RFC3339))
+	}
+	return f
+}
+
+// Find returns the daemon that has the seat. It reports false if there is none.
+func (s Seat) Find() (r Running, ok bool, err error) {
+	body, err := os.ReadFile(s.file())
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, false, nil
+	}
+	if err != nil {
+		return r, false, fmt.Errorf("look for the daemon: %w", err)
+	}
+	if json.Unmarshal(body, &r) != nil {
+		return r, false, nil // It is about to start, or has died then.
+	}
+	return r, node.HolderState(r.Holder) != loop.HolderDead, nil
+}

@@ -1,0 +1,330 @@
+// Package daemon makes loops come back by themselves: on one node it fires those that
+// are due, executes the runs that are queued, and concludes those that were lost.
+//
+// It decides nothing: triggers, the queue and the engine do. Any number of daemons, one
+// for each node, share a store.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/lookup"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/queue"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/trigger"
+)
+
+// How often a daemon looks at what nothing tells it.
+const (
+	scanGap  = 30 * time.Second // at the definitions of all workspaces, and at what is due
+	sweepGap = 5 * time.Second  // for runs whose holder is gone
+	beatGap  = 15 * time.Second // says that the node is there
+)
+
+// How long a run waits that could not be executed, unless another one of its workspace
+// ends before.
+const (
+	heldWait   = 5 * time.Second  // another run of its loop is live
+	pausedWait = 15 * time.Second // a kill switch is set
+	lockedWait = time.Minute      // what it may touch is held by another loop
+	failedWait = time.Minute      // something else is wrong
+)
+
+// errDrained is the cause of the end of runs that did not end in time by themselves.
+var errDrained = errors.New("the daemon was asked to end")
+
+// Place is a workspace that lies on this node.
+type Place struct {
+	*lookup.Workspace
+
+	// Recover concludes what dead processes left in it.
+	Recover func(context.Context) ([]engine.Recovered, error)
+}
+
+// Deps are what a daemon is made of. All are required.
+type Deps struct {
+	Store  *store.Store
+	Engine *engine.Engine
+	Node   string // id of this node
+	Now    func() time.Time
+	Log    *slog.Logger
+	// Open opens the workspace that lies at a path on this node.
+	Open func(ctx context.Context, path string) (*Place, error)
+	// Workers is how many runs are executed at once.
+	Workers int
+	// Tell is called with what happens, by several goroutines.
+	Tell func(Happened)
+}
+
+// Happened is something that a person should see. Exactly one of Fired, Ended, Recovered
+// and Wrong is set.
+type Happened struct {
+	Loop      string // its name; empty if Wrong is about no loop
+	Root      string // of its workspace
+	Fired     *loop.Run
+	Ended     *loop.Run
+	Recovered *engine.Recovered
+	Wrong     error
+}
+
+// Daemon is the daemon of one node. Start it once, and stop it.
+type Daemon struct {
+	Deps
+
+	queue *queue.Local
+	fleet fleet
+	poke  chan struct{} // the definitions are to be read again; has room for one
+
+	working sync.WaitGroup // all goroutines but the workers
+	workers sync.WaitGroup
+	stop    context.CancelFunc      // ends working
+	abort   context.CancelCauseFunc // ends the runs
+}
+
+// New makes a daemon.
+func New(d Deps) *Daemon {
+	return &Daemon{
+		Deps: d, queue: queue.NewLocal(d.Store, d.Node, d.Now), poke: make(chan struct{}, 1),
+		fleet: fleet{store: d.Store, node: d.Node, open: d.Open, places: map[string]*Place{}},
+	}
+}
+
+// Start concludes what was lost and begins to work. Ending ctx does not end the daemon.
+func (d *Daemon) Start(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	if err := d.scan(ctx); err != nil {
+		return err
+	}
+	for _, p := range d.fleet.all() {
+		d.recover(ctx, p)
+	}
+	working, stop := context.WithCancel(ctx)
+	running, abort := context.WithCancelCause(ctx)
+	d.stop, d.abort = stop, abort
+	for _, keep := range []struct {
+		gap  time.Duration
+		work func(context.Context) error
+	}{{sweepGap, d.sweep}, {beatGap, d.beat}} {
+		d.working.Go(func() { d.repeat(working, keep.gap, keep.work) })
+	}
+	d.working.Go(func() { d.fireDue(working) })
+	for range d.Workers {
+		d.workers.Go(func() { d.executeQueued(working, running) })
+	}
+	return nil
+}
+
+// Reload reads the definitions of all workspaces again, soon. Live runs keep theirs.
+func (d *Daemon) Reload() {
+	select {
+	case d.poke <- struct{}{}:
+	default:
+	}
+}
+
+// Stop claims no more runs, and waits until those that it executes have ended. When
+// ctx ends they are interrupted, which keeps their work.
+func (d *Daemon) Stop(ctx context.Context) {
+	d.stop()
+	d.queue.Stop()
+	defer context.AfterFunc(ctx, func() { d.abort(errDrained) })()
+	d.workers.Wait()
+	d.working.Wait()
+	d.abort(nil)
+}
+
+// Working lists the ids of the runs that the daemon executes.
+func (d *Daemon) Working() []string { return d.queue.Taken() }
+
+// Loops returns how many workspaces lie on this node, and what their definitions say.
+func (d *Daemon) Loops() (workspaces int, found Found) { return d.fleet.counts() }
+
+func (d *Daemon) repeat(ctx context.Context, gap time.Duration, work func(context.Context) error) {
+	for {
+		if err := work(ctx); err != nil && ctx.Err() == nil {
+			d.Tell(Happened{Wrong: err})
+		}
+		if !sleep(ctx, gap) {
+			return
+		}
+	}
+}
+
+// sleep reports false if ctx has ended before the time was over.
+func sleep(ctx context.Context, gap time.Duration) bool {
+	t := time.NewTimer(gap)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// fireDue fires loops when they are due, and reads their definitions again.
+func (d *Daemon) fireDue(ctx context.Context) {
+	t := trigger.Trigger{Store: d.Store, Node: d.Node, Engine: d.Engine, Log: d.Log, Target: d.fleet.target}
+	scanned := d.Now()
+	for {
+		fired, next, err := t.Tick(ctx)
+		for _, run := range fired {
+			d.tell(ctx, run, Happened{Fired: &run})
+		}
+		if len(fired) > 0 {
+			d.queue.Wake()
+		}
+		if err != nil && ctx.Err() == nil {
+			d.Tell(Happened{Wrong: fmt.Errorf("fire what is due: %w", err)})
+			next = d.Now().Add(sweepGap)
+		}
+		scanAt := scanned.Add(scanGap)
+		if next.IsZero() || scanAt.Before(next) {
+			next = scanAt
+		}
+		timer := time.NewTimer(next.Sub(d.Now()))
+		poked := false
+		select {
+		case <-ctx.Done():
+		case <-d.poke:
+			poked = true
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+		if poked || !d.Now().Before(scanAt) {
+			if err := d.scan(ctx); err != nil && ctx.Err() == nil {
+				d.Tell(Happened{Wrong: err})
+			}
+			scanned = d.Now()
+		}
+	}
+}
+
+// scan makes the rows of all loops on this node say what their files say.
+func (d *Daemon) scan(ctx context.Context) error {
+	wrong, err := d.fleet.scan(ctx)
+	for root, err := range wrong {
+		d.Tell(Happened{Root: root, Wrong: err})
+	}
+	return err
+}
+
+// sweep concludes runs whose holder is gone, and approvals whose time has run out.
+func (d *Daemon) sweep(ctx context.Context) error {
+	var lapsed []string
+	var overdue bool
+	err := d.Store.View(ctx, func(r *store.Reader) (err error) {
+		if lapsed, err = r.LapsedWorkspaces(ctx, d.Node); err != nil {
+			return err
+		}
+		overdue, err = r.OverdueApprovals(ctx, d.Store.Now())
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("look for lost runs: %w", err)
+	}
+	for _, id := range lapsed {
+		p, err := d.fleet.place(ctx, id)
+		if err != nil {
+			return err
+		}
+		d.recover(ctx, p)
+	}
+	if !overdue {
+		return nil
+	}
+	return d.Store.Update(ctx, func(tx *store.Tx) error {
+		_, err := tx.ExpireApprovals(ctx)
+		return err
+	})
+}
+
+func (d *Daemon) recover(ctx context.Context, p *Place) {
+	found, err := p.Recover(ctx)
+	for _, rec := range found {
+		d.Tell(Happened{Root: p.Root, Recovered: &rec})
+	}
+	if err != nil && ctx.Err() == nil {
+		d.Tell(Happened{Root: p.Root, Wrong: err})
+	}
+	if len(found) > 0 {
+		d.queue.Wake()
+	}
+}
+
+// beat says that this node is there, which otherwise only live runs do.
+func (d *Daemon) beat(ctx context.Context) error {
+	return d.Store.Update(ctx, func(tx *store.Tx) error { return tx.SeeNode(ctx, d.Node, d.Store.Skew()) })
+}
+
+// executeQueued takes runs from the queue until it is stopped.
+func (d *Daemon) executeQueued(ctx, running context.Context) {
+	for {
+		run, err := d.queue.Take(ctx)
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, queue.ErrStopped) {
+				return
+			}
+			d.Tell(Happened{Wrong: fmt.Errorf("look for queued runs: %w", err)})
+			if !sleep(ctx, sweepGap) {
+				return
+			}
+			continue
+		}
+		workspace, again := d.execute(running, run)
+		d.queue.Finish(run, workspace, again)
+	}
+}
+
+// execute carries out a queued run. It returns after how long it is to be tried again;
+// zero if it is queued no more.
+func (d *Daemon) execute(ctx context.Context, run loop.Run) (workspace string, again time.Duration) {
+	l, t, err := d.fleet.targetOf(ctx, run)
+	workspace = l.WorkspaceID
+	if err == nil {
+		run, err = d.Engine.Execute(ctx, t, run.ID)
+	}
+	held, isHeld := errors.AsType[*loop.HeldError](err)
+	locked, isLocked := errors.AsType[*loop.LockedError](err)
+	fault, isFault := errors.AsType[*loop.Fault](err)
+	switch {
+	case err == nil:
+		d.Tell(Happened{Loop: l.Name, Root: t.Workspace.Root, Ended: &run})
+		return workspace, 0
+	case errors.Is(err, loop.ErrLeaseLost): // Somebody else has it.
+		return workspace, 0
+	case isHeld:
+		d.Log.DebugContext(ctx, "a run waits", slog.String("run", run.ID), slog.String("why", held.Error()))
+		return workspace, heldWait
+	case isLocked:
+		d.Log.DebugContext(ctx, "a run waits", slog.String("run", run.ID), slog.String("why", locked.Error()))
+		return workspace, lockedWait
+	case errors.Is(err, loop.ErrPaused), isFault && fault.Exit == loop.ExitPaused:
+		return workspace, pausedWait
+	case isFault && fault.Exit == loop.ExitHeld:
+		return workspace, heldWait
+	}
+	d.Tell(Happened{Loop: l.Name, Root: t.Workspace.Root, Wrong: err})
+	return workspace, failedWait
+}
+
+// tell says what happened with the name and place of the run's loop.
+func (d *Daemon) tell(ctx context.Context, run loop.Run, h Happened) {
+	l, p, err := d.fleet.loopOf(ctx, run.LoopID)
+	if err != nil {
+		h = Happened{Wrong: err}
+	} else {
+		h.Loop, h.Root = l.Name, p.Root
+	}
+	d.Tell(h)
+}

@@ -1,0 +1,196 @@
+// Package queue hands the runs that wait to be executed to those who execute them.
+//
+// It only wakes: the rows of the store are the truth, a run that it hands out twice
+// is claimed once, and one that it forgets is found again by the next look at the rows.
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// ErrStopped is the error of Take after Stop.
+var ErrStopped = errors.New("the queue was stopped")
+
+// Gap is the time between looks at the rows when nothing wakes the queue: runs that
+// others have queued, and work that was in the way of one, are seen after it.
+const Gap = 5 * time.Second
+
+// Local is a queue within one process, for the runs of workspaces that lie on its node.
+// Its methods may be called concurrently.
+type Local struct {
+	store *store.Store
+	node  string
+	now   func() time.Time
+	wake  chan struct{} // has room for one
+	turn  chan struct{} // has room for one, who waits for a run; others wait for the turn
+	stop  chan struct{}
+	once  sync.Once
+
+	mu    sync.Mutex
+	ready []loop.Run           // in the order in which they were fired
+	taken map[string]bool      // ids of runs that somebody executes
+	later map[string]postponed // by id
+	ended map[string]bool      // ids of runs that were executed since the look that goes on began
+}
+
+// postponed is a run that could not be executed yet.
+type postponed struct {
+	workspace string
+	until     time.Time
+}
+
+// NewLocal returns a queue of a node, whose waits are measured by now.
+func NewLocal(s *store.Store, node string, now func() time.Time) *Local {
+	return &Local{
+		store: s, node: node, now: now, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), stop: make(chan struct{}),
+		taken: map[string]bool{}, later: map[string]postponed{},
+	}
+}
+
+// Wake says that runs were queued.
+func (q *Local) Wake() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Take waits for a run that is to be executed, the oldest first. Whoever takes it calls
+// Finish. The error is ErrStopped after Stop, or that of ctx.
+func (q *Local) Take(ctx context.Context) (loop.Run, error) {
+	select {
+	case q.turn <- struct{}{}:
+		defer func() { <-q.turn }()
+	case <-q.stop:
+		return loop.Run{}, ErrStopped
+	case <-ctx.Done():
+		return loop.Run{}, context.Cause(ctx)
+	}
+	for {
+		if run, ok := q.next(); ok {
+			return run, nil
+		}
+		wait, err := q.look(ctx)
+		if err != nil {
+			return loop.Run{}, err
+		}
+		if run, ok := q.next(); ok {
+			return run, nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-q.wake:
+		case <-timer.C:
+		case <-q.stop:
+			err = ErrStopped
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		timer.Stop()
+		if err != nil {
+			return loop.Run{}, err
+		}
+	}
+}
+
+// next returns a run that the last look at the rows has found, unless the queue was
+// stopped.
+func (q *Local) next() (run loop.Run, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	select {
+	case <-q.stop:
+		return run, false
+	default:
+	}
+	if len(q.ready) == 0 {
+		return run, false
+	}
+	run, q.ready = q.ready[0], q.ready[1:]
+	q.taken[run.ID] = true
+	return run, true
+}
+
+// look reads which runs are queued. It returns how long to wait until the next look.
+func (q *Local) look(ctx context.Context) (time.Duration, error) {
+	q.mu.Lock()
+	busy := len(q.taken) + len(q.later)
+	q.ended = map[string]bool{}
+	q.mu.Unlock()
+	var rows []loop.Run
+	err := q.store.View(ctx, func(r *store.Reader) (err error) {
+		rows, err = r.QueuedRuns(ctx, q.node, busy+100) // Those that are busy come first.
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer func() { q.ended = nil }()
+	now, wait := q.now(), Gap
+	still := map[string]bool{}
+	q.ready = nil
+	for _, run := range rows {
+		still[run.ID] = true
+		p, waits := q.later[run.ID]
+		switch {
+		case q.taken[run.ID] || q.ended[run.ID]:
+		case waits && p.until.After(now):
+			wait = min(wait, p.until.Sub(now))
+		default:
+			q.ready = append(q.ready, run)
+		}
+	}
+	for id := range q.later {
+		if !still[id] {
+			delete(q.later, id)
+		}
+	}
+	return wait, nil
+}
+
+// Finish says that a run was executed, or that it could not be: then it is handed out
+// again after a while, and sooner if another run of its workspace ends. A zero again
+// means that it was executed.
+func (q *Local) Finish(run loop.Run, workspace string, again time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.taken, run.ID)
+	delete(q.later, run.ID)
+	if again > 0 {
+		q.later[run.ID] = postponed{workspace, q.now().Add(again)}
+		return
+	}
+	if q.ended != nil {
+		q.ended[run.ID] = true
+	}
+	for id, p := range q.later {
+		if p.workspace == workspace {
+			delete(q.later, id)
+		}
+	}
+	q.Wake()
+}
+
+// Stop ends all Takes, those that wait too. What was taken may be finished.
+func (q *Local) Stop() { q.once.Do(func() { close(q.stop) }) }
+
+// Taken lists the ids of the runs that are being executed, sorted.
+func (q *Local) Taken() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	ids := make([]string, 0, len(q.taken))
+	for id := range q.taken {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
