@@ -37,9 +37,6 @@ const (
 	failedWait = time.Minute      // something else is wrong
 )
 
-// errDrained is the cause of the end of runs that did not end in time by themselves.
-var errDrained = errors.New("the daemon was asked to end")
-
 // Place is a workspace that lies on this node.
 type Place struct {
 	*lookup.Workspace
@@ -84,8 +81,8 @@ type Daemon struct {
 
 	working sync.WaitGroup // all goroutines but the workers
 	workers sync.WaitGroup
-	stop    context.CancelFunc      // ends working
-	abort   context.CancelCauseFunc // ends the runs
+	stop    context.CancelFunc // ends working
+	abort   context.CancelFunc // interrupts the runs
 }
 
 // New makes a daemon.
@@ -106,7 +103,7 @@ func (d *Daemon) Start(ctx context.Context) error {
 		d.recover(ctx, p)
 	}
 	working, stop := context.WithCancel(ctx)
-	running, abort := context.WithCancelCause(ctx)
+	running, abort := context.WithCancel(ctx)
 	d.stop, d.abort = stop, abort
 	for _, keep := range []struct {
 		gap  time.Duration
@@ -134,10 +131,10 @@ func (d *Daemon) Reload() {
 func (d *Daemon) Stop(ctx context.Context) {
 	d.stop()
 	d.queue.Stop()
-	defer context.AfterFunc(ctx, func() { d.abort(errDrained) })()
+	defer context.AfterFunc(ctx, d.abort)()
 	d.workers.Wait()
 	d.working.Wait()
-	d.abort(nil)
+	d.abort()
 }
 
 // Working lists the ids of the runs that the daemon executes.
@@ -171,7 +168,12 @@ func sleep(ctx context.Context, gap time.Duration) bool {
 
 // fireDue fires loops when they are due, and reads their definitions again.
 func (d *Daemon) fireDue(ctx context.Context) {
-	t := trigger.Trigger{Store: d.Store, Node: d.Node, Engine: d.Engine, Log: d.Log, Target: d.fleet.target}
+	t := trigger.Trigger{
+		Store: d.Store, Node: d.Node, Engine: d.Engine, Target: d.fleet.target,
+		Tell: func(l loop.Loop, why error) {
+			d.Tell(Happened{Loop: l.Name, Wrong: fmt.Errorf("it is due and cannot be fired: %w", why)})
+		},
+	}
 	scanned := d.Now()
 	for {
 		fired, next, err := t.Tick(ctx)

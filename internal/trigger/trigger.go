@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -52,7 +51,9 @@ type Trigger struct {
 	// Target returns what a run of a loop with the definition works on, and which kill
 	// switch stops it now: the path of a file; empty: none.
 	Target func(ctx context.Context, l loop.Loop, d loop.Definition) (t engine.Target, sw string, err error)
-	Log    *slog.Logger
+	// Tell is called with a loop that is due and cannot be fired. It is tried again after
+	// a minute.
+	Tell func(l loop.Loop, why error)
 
 	rests map[string]time.Time // loops that could not be fired, and until when
 }
@@ -128,7 +129,7 @@ func (t *Trigger) read(ctx context.Context) (list []due, next time.Time, err err
 			d.target, d.sw, err = t.Target(ctx, l, d.def)
 		}
 		if err != nil {
-			t.rest(ctx, l, err)
+			t.rest(l, err)
 			continue
 		}
 		list = append(list, d)
@@ -137,12 +138,12 @@ func (t *Trigger) read(ctx context.Context) (list []due, next time.Time, err err
 }
 
 // rest keeps a loop that cannot be fired from being tried all the time.
-func (t *Trigger) rest(ctx context.Context, l loop.Loop, why error) {
+func (t *Trigger) rest(l loop.Loop, why error) {
 	if t.rests == nil {
 		t.rests = map[string]time.Time{}
 	}
 	t.rests[l.ID] = t.Store.Now().Add(restTime)
-	t.Log.ErrorContext(ctx, "a loop is due and cannot be fired", slog.String("loop", l.Name), slog.String("error", why.Error()))
+	t.Tell(l, why)
 }
 
 // fire decides in one transaction what becomes of the planned times of the loops.
@@ -180,7 +181,7 @@ func (t *Trigger) fire(ctx context.Context, list []due) ([]loop.Run, error) {
 		})
 		switch {
 		case bad >= 0 && ctx.Err() == nil:
-			t.rest(ctx, list[bad].Loop, err)
+			t.rest(list[bad].Loop, err)
 			list = slices.Delete(list, bad, bad+1)
 			continue
 		case err != nil:
@@ -189,7 +190,7 @@ func (t *Trigger) fire(ctx context.Context, list []due) ([]loop.Run, error) {
 		for _, i := range unknown {
 			d := &list[i]
 			if d.target, err = t.Engine.Introduce(ctx, d.target); err != nil {
-				t.rest(ctx, d.Loop, err)
+				t.rest(d.Loop, err)
 			}
 		}
 		if err := afterTick.Hit(ctx); err != nil {

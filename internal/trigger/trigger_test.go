@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -38,6 +37,7 @@ type rig struct {
 	millis atomic.Int64
 	sw     atomic.Pointer[string] // kill switch of all loops, by its file
 	broken sync.Map               // ids of loops whose target cannot be made
+	rested sync.Map               // ids of loops that could not be fired
 	ids    atomic.Int64
 }
 
@@ -72,7 +72,7 @@ func newRig(t testing.TB, database string) *rig {
 	})
 	for i := range r.nodes {
 		r.nodes[i] = &trigger.Trigger{
-			Store: s, Node: fmt.Sprint("node_", i), Engine: eng, Log: slog.New(slog.DiscardHandler),
+			Store: s, Node: fmt.Sprint("node_", i), Engine: eng, Tell: func(l loop.Loop, _ error) { r.rested.Store(l.ID, true) },
 			Target: func(_ context.Context, l loop.Loop, d loop.Definition) (t engine.Target, sw string, err error) {
 				if _, broken := r.broken.Load(l.ID); broken {
 					return t, "", errors.New("its repository is gone")
@@ -269,6 +269,9 @@ func TestALoopThatCannotBeFiredKeepsNoOtherFromIt(t *testing.T) {
 		if _, next := r.tick(0); next.After(r.now().Add(time.Minute)) || !next.After(r.now()) {
 			t.Errorf("it is tried again at %s, now is %s", next, r.now())
 		}
+		if _, told := r.rested.Load(bad); !told {
+			t.Error("nobody was told that it cannot be fired")
+		}
 		r.broken.Delete(bad)
 		r.moves(time.Minute)
 		r.tick(0)
@@ -320,6 +323,10 @@ func TestNoPlannedTimeIsLostOrFiresTwice(t *testing.T) {
 					r.ends(id, rapid.IntRange(0, 3).Draw(rt, "runs"))
 				}
 			}
+			r.rested.Range(func(id, _ any) bool {
+				rt.Fatalf("%v could not be fired", id)
+				return false
+			})
 			for id, l := range r.loops {
 				r.checks(rt, l, r.defs[id], latest)
 			}

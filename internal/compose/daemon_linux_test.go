@@ -1,0 +1,215 @@
+package compose_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/config"
+	"github.com/pawl-run/pawl/internal/daemon"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/pgtest"
+)
+
+// always is a daemon over the one loop of a fixture, in this process.
+type always struct {
+	*fixture
+
+	parts    *compose.Parts
+	daemon   *daemon.Daemon
+	happened chan daemon.Happened
+}
+
+// startDaemon starts a daemon whose loop runs a command as its agent, in no sandbox. The
+// loop is due.
+func startDaemon(t *testing.T, s *fixture, agent string) *always {
+	t.Helper()
+	const worker = "agent_command: "
+	text, _, _ := strings.Cut(fixConfig, worker)
+	text = strings.Replace(text, "verify: grep -q three src/a.txt", "verify: grep -q two src/a.txt", 1)
+	config := text + worker + "'" + agent + "'\nsandbox: none\n"
+	if err := os.WriteFile(filepath.Join(s.root, ".loops/fix/loop.config.yaml"), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d := &always{fixture: s, happened: make(chan daemon.Happened, 100)}
+	d.opens()
+	v, err := d.parts.Verbs(t.Context(), s.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Loops.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.makeDue()
+	return d
+}
+
+func (d *always) opens() {
+	d.t.Helper()
+	settings, err := config.Load(config.Settings{Home: d.home, Database: d.database}, nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.parts, err = compose.New(d.t.Context(), compose.Options{Settings: settings, Environ: os.Environ(), Log: compose.Log(nil)})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() {
+		if err := d.parts.Close(); err != nil {
+			d.t.Error(err)
+		}
+	})
+}
+
+// makeDue makes the loop due now.
+func (d *always) makeDue() {
+	d.t.Helper()
+	err := d.parts.Store().Update(d.t.Context(), func(tx *store.Tx) error {
+		ids, err := tx.WorkspaceIDs(d.t.Context())
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			l, err := tx.LoopNamed(d.t.Context(), id, loop.ProtocolSpine, "fix")
+			if err != nil {
+				return err
+			}
+			if err := tx.PlanNext(d.t.Context(), l.ID, tx.Now(), tx.Now(), l.Ticked); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *always) starts() {
+	d.t.Helper()
+	d.daemon = d.parts.Daemon(2, func(h daemon.Happened) { d.happened <- h })
+	if err := d.daemon.Start(d.t.Context()); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// next waits for what happens next, in words.
+func (d *always) next() string {
+	d.t.Helper()
+	// The time is that after which a hanging test is given up.
+	select {
+	case h := <-d.happened:
+		switch {
+		case h.Fired != nil:
+			return fmt.Sprintf("%s#%d fires", h.Loop, h.Fired.N)
+		case h.Ended != nil:
+			return fmt.Sprintf("%s#%d %s", h.Loop, h.Ended.N, h.Ended.Outcome)
+		case h.Recovered != nil:
+			return fmt.Sprintf("%s#%d recovered %s", h.Recovered.Loop, h.Recovered.Run.N, h.Recovered.Run.Outcome)
+		}
+		return "wrong: " + h.Wrong.Error()
+	case <-time.After(time.Minute):
+		return "nothing"
+	}
+}
+
+func (d *always) want(list ...string) {
+	d.t.Helper()
+	for _, want := range list {
+		if got := d.next(); got != want {
+			d.t.Fatalf("it happens that %s, want %s", got, want)
+		}
+	}
+}
+
+func waitForFile(t *testing.T, path string) {
+	t.Helper()
+	for t.Context().Err() == nil {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("no file %s", path)
+}
+
+func onBothDatabases(t *testing.T, test func(t *testing.T, s *fixture)) {
+	t.Helper()
+	t.Parallel()
+	for name, database := range map[string]func(testing.TB) string{
+		"sqlite": func(testing.TB) string { return "" }, "postgres": func(tb testing.TB) string { return pgtest.URL(tb) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newFixture(t, database(t)))
+		})
+	}
+}
+
+func TestADaemonThatEndsWaitsForItsRunsAndFiresNoMore(t *testing.T) {
+	onBothDatabases(t, func(t *testing.T, s *fixture) {
+		flags := t.TempDir()
+		d := startDaemon(t, s, fmt.Sprintf("touch %[1]s/begun; until test -f %[1]s/go; do sleep 0.02; done; echo two > src/a.txt", flags))
+		d.starts()
+		d.want("fix#1 fires")
+		waitForFile(t, flags+"/begun")
+		stopped := make(chan bool)
+		go func() {
+			d.daemon.Stop(context.Background())
+			close(stopped)
+		}()
+		d.makeDue()
+		select {
+		case <-stopped:
+			t.Fatal("it has ended before its run")
+		case <-time.After(100 * time.Millisecond):
+		}
+		if err := os.WriteFile(flags+"/go", nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		<-stopped
+		d.want("fix#1 proposed")
+		if n := len(d.happened); n > 0 {
+			t.Errorf("it also happens that %s", d.next())
+		}
+		// What was due meanwhile fires when the next one starts. The proposal has no answer.
+		d.starts()
+		d.want("fix#2 fires", "fix#2 quiet")
+		d.daemon.Stop(t.Context())
+	})
+}
+
+func TestADaemonThatCannotWaitInterruptsItsRunsAndTheirWorkIsKept(t *testing.T) {
+	onBothDatabases(t, func(t *testing.T, s *fixture) {
+		flags := t.TempDir()
+		d := startDaemon(t, s, fmt.Sprintf("echo two > src/a.txt; touch %s/begun; exec sleep 607.0231", flags))
+		d.starts()
+		d.want("fix#1 fires")
+		waitForFile(t, flags+"/begun")
+		now, cancel := context.WithCancel(t.Context())
+		cancel()
+		d.daemon.Stop(now)
+		h := <-d.happened
+		if h.Ended == nil || h.Ended.Outcome != loop.OutcomeInterrupted || h.Ended.Snapshot == "" || !strings.Contains(h.Ended.Detail, "pawl was asked to end") {
+			t.Errorf("it happens that %+v, run %+v", h, h.Ended)
+		}
+	})
+}
+
+func TestADaemonConcludesWhatWasLostBeforeItFires(t *testing.T) {
+	onBothDatabases(t, func(t *testing.T, s *fixture) {
+		if v := s.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT=engine.act.after:1"); v != nil {
+			t.Fatalf("the run was not killed: %+v", v)
+		}
+		d := startDaemon(t, s, "echo two > src/a.txt")
+		d.starts()
+		d.want("fix#1 recovered interrupted", "fix#2 fires", "fix#2 proposed")
+		d.daemon.Stop(t.Context())
+	})
+}
