@@ -178,7 +178,7 @@ func (d *Daemon) fireDue(ctx context.Context) {
 	for {
 		fired, next, err := t.Tick(ctx)
 		for _, run := range fired {
-			d.tell(ctx, run, Happened{Fired: &run})
+			d.tell(context.WithoutCancel(ctx), run, Happened{Fired: &run})
 		}
 		if len(fired) > 0 {
 			d.queue.Wake()

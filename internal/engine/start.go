@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
@@ -178,29 +179,63 @@ var ErrNewLoop = errors.New("new loop")
 // earlier store or program left for a loop that the store does not know, so that a
 // number never means two runs. A run of the target that it returns can be fired.
 func (e *Engine) Introduce(ctx context.Context, t Target) (Target, error) {
-	t.introduced = true
-	if p, ok := t.Protocol.(interface {
-		LastRun(files Files, name string) (int64, error)
-	}); ok {
-		n, err := p.LastRun(e.loopFiles(t), t.Loop.Name)
+	list := []Target{t}
+	err := e.IntroduceAll(ctx, list)
+	return list[0], err
+}
+
+// IntroduceAll is Introduce for many targets in place. It lists the refs of each
+// repository once.
+func (e *Engine) IntroduceAll(ctx context.Context, list []Target) error {
+	listed := map[*git.Repo]map[string]int64{}
+	for i := range list {
+		t := &list[i]
+		last, ok := listed[t.Repo]
+		if !ok {
+			below := "/"
+			if len(list) == 1 {
+				below += t.Loop.Name + "/"
+			}
+			var err error
+			if last, err = lastNumbers(ctx, t.Repo, below); err != nil {
+				return err
+			}
+			listed[t.Repo] = last
+		}
+		t.introduced, t.Loop.LastN = true, max(t.Loop.LastN, last[t.Loop.Name])
+		p, ok := t.Protocol.(interface {
+			LastRun(files Files, name string) (int64, error)
+		})
+		if !ok {
+			continue
+		}
+		n, err := p.LastRun(e.loopFiles(*t), t.Loop.Name)
 		if err != nil {
-			return t, err
+			return err
 		}
 		t.Loop.LastN = max(t.Loop.LastN, n)
 	}
-	for _, prefix := range []string{"refs/heads/" + branchOf(t.Loop.Name, ""), snapshotPrefix + t.Loop.Name + "/"} {
-		refs, err := t.Repo.Refs(ctx, prefix)
+	return nil
+}
+
+// lastNumbers returns the highest number of a run for which branches and snapshots are
+// there, by the name of the loop. Below limits them: to those of all loops, "/", or of one.
+func lastNumbers(ctx context.Context, repo *git.Repo, below string) (map[string]int64, error) {
+	last := map[string]int64{}
+	for _, root := range []string{"refs/heads/pawl", strings.TrimSuffix(snapshotPrefix, "/")} {
+		refs, err := repo.Refs(ctx, root+below)
 		if err != nil {
-			return t, err
+			return nil, err
 		}
 		for _, r := range refs {
-			digits, _, _ := strings.Cut(strings.TrimPrefix(r.Name, prefix), "-")
+			name, number, _ := strings.Cut(strings.TrimPrefix(r.Name, root+"/"), "/")
+			digits, _, _ := strings.Cut(number, "-")
 			if n, err := strconv.ParseInt(digits, 10, 32); err == nil {
-				t.Loop.LastN = max(t.Loop.LastN, n)
+				last[name] = max(last[name], n)
 			}
 		}
 	}
-	return t, nil
+	return last, nil
 }
 
 // prepareRun does all that precedes the insertion of a run with definition d. It returns

@@ -39,7 +39,7 @@ const (
 // Engine fires runs; see engine.Engine.
 type Engine interface {
 	Fire(ctx context.Context, tx *store.Tx, t engine.Target, f engine.Firing) (loop.Run, error)
-	Introduce(ctx context.Context, t engine.Target) (engine.Target, error)
+	IntroduceAll(ctx context.Context, list []engine.Target) error
 }
 
 // Trigger fires the loops of workspaces that lie on one node. Its methods are for one
@@ -180,18 +180,12 @@ func (t *Trigger) fire(ctx context.Context, list []due) ([]loop.Run, error) {
 			return nil
 		})
 		switch {
-		case bad >= 0 && ctx.Err() == nil:
+		case bad >= 0 && ctx.Err() == nil && !t.Store.Waiting(err):
 			t.rest(list[bad].Loop, err)
 			list = slices.Delete(list, bad, bad+1)
 			continue
 		case err != nil:
 			return nil, err
-		}
-		for _, i := range unknown {
-			d := &list[i]
-			if d.target, err = t.Engine.Introduce(ctx, d.target); err != nil {
-				t.rest(d.Loop, err)
-			}
 		}
 		if err := afterTick.Hit(ctx); err != nil {
 			return runs, err
@@ -199,16 +193,35 @@ func (t *Trigger) fire(ctx context.Context, list []due) ([]loop.Run, error) {
 		if len(unknown) == 0 {
 			return runs, nil
 		}
-		var again []due
-		for _, i := range unknown {
-			if _, rests := t.rests[list[i].ID]; !rests {
-				again = append(again, list[i])
-			}
-		}
+		again := t.introduce(ctx, list, unknown)
 		more, err := t.fire(ctx, again)
 		return append(runs, more...), err
 	}
 	return nil, nil
+}
+
+// introduce makes it possible to fire those loops of the list that never fired before. It
+// returns them without those of which something is wrong.
+func (t *Trigger) introduce(ctx context.Context, list []due, which []int) []due {
+	fresh, targets := make([]due, len(which)), make([]engine.Target, len(which))
+	for i, w := range which {
+		fresh[i], targets[i] = list[w], list[w].target
+	}
+	if err := t.Engine.IntroduceAll(ctx, targets); err == nil {
+		for i := range fresh {
+			fresh[i].target = targets[i]
+		}
+		return fresh
+	}
+	// Something is wrong with one of them.
+	return slices.DeleteFunc(fresh, func(d due) bool {
+		one := []engine.Target{d.target}
+		err := t.Engine.IntroduceAll(ctx, one)
+		if err != nil && ctx.Err() == nil {
+			t.rest(d.Loop, err)
+		}
+		return err != nil
+	})
 }
 
 // locked is what a transaction that fires loops has read and locked.
