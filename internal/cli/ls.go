@@ -76,8 +76,11 @@ func loopState(s output.Style, row loops.Row) string {
 	case "running":
 		return s.Green("● running")
 	}
-	if row.Rests != nil {
+	switch {
+	case row.Rests != nil:
 		return s.Yellow("◌ rests")
+	case row.Late != nil:
+		return s.Red("✗ late")
 	}
 	return row.State
 }
@@ -104,6 +107,9 @@ func printProblems(p *output.Printer, rows []loops.Row) {
 		if row.Rests != nil {
 			p.Line("%s rests %s (pawl resume %s ends that)", name, output.CleanLine(describeRest(row.Rests)), name)
 		}
+		if row.Late != nil {
+			p.Line("%s", describeLate(row))
+		}
 		if row.State == lookup.Lost {
 			p.Line("%s: %s holds run #%d and did not extend its lease (pawl recover ends it)", name, output.CleanLine(row.Held.String()), row.LastN)
 		}
@@ -120,4 +126,13 @@ func printProblems(p *output.Printer, rows []loops.Row) {
 			p.Line("%s: approval %s waits for you (pawl approvals %s shows it, pawl approve %s does it)", name, id, id, id)
 		}
 	}
+}
+
+// describeLate says that a loop has stopped coming.
+func describeLate(row loops.Row) string {
+	name := output.CleanLine(row.Name)
+	if row.State == lookup.Queued {
+		return name + ": run #" + strconv.FormatInt(row.LastN, 10) + " is queued since " + formatMinute(*row.Late) + " and nobody takes it up (pawl up does)"
+	}
+	return name + " is late: it should have come at " + formatMinute(*row.Late) + " (pawl up makes it come)"
 }

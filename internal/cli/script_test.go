@@ -68,7 +68,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"repo": cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
 			"remember": cmdRemember, "schema": cmdSchema, "older": cmdOlder, "theirs": cmdTheirs, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
-			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC, "due": cmdDue, "ended": cmdEnded,
+			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC, "due": cmdDue, "aged": cmdAged, "ended": cmdEnded,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
@@ -381,6 +381,22 @@ func cmdDue(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		n, err := res.RowsAffected()
 		return n == 1, err
+	})
+}
+
+// cmdAged makes it so that a loop was registered, and came last, so much longer ago.
+func cmdAged(ts *testscript.TestScript, _ bool, args []string) {
+	by, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	inStore(ts, "loop "+args[0]+" is not registered", func(ctx context.Context, db *sql.DB) (bool, error) {
+		const loops = `UPDATE loops SET created_ms = created_ms - $1, ticked_ms = 0 WHERE name = $2`
+		const runs = `UPDATE runs SET created_ms = created_ms - $1 WHERE loop_id IN (SELECT id FROM loops WHERE name = $2)`
+		for _, query := range []string{runs, loops} {
+			if _, err := db.ExecContext(ctx, query, by.Milliseconds(), args[0]); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
 	})
 }
 

@@ -55,6 +55,9 @@ func printLoop(p *output.Printer, row loops.Row) error {
 	if row.Next != nil {
 		p.Field("  ", "next", formatMinute(*row.Next))
 	}
+	if row.Late != nil {
+		p.Field("  ", "late", describeLate(row))
+	}
 	p.Field("  ", "scope", strings.Join(row.Scope, ", "))
 	p.Field("  ", "verify", row.Verify)
 	p.Field("  ", "guard", row.Guard)

@@ -77,6 +77,9 @@ func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 	if w.Broken != "" {
 		p.Field("", "broken", output.CleanLine(w.Broken)+" ("+describeLastGood(w.LastGood)+")")
 	}
+	if w.Late != nil {
+		p.Field("", "late", "it should have come at "+formatMinute(*w.Late)+" (pawl up makes it come)")
+	}
 	for _, text := range w.Careful {
 		p.Field("", "careful", text)
 	}

@@ -2,10 +2,12 @@ package lookup
 
 import (
 	"context"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -135,6 +137,37 @@ func (w *Workspace) PausedBy(l Loop) string {
 		return "pawl pause"
 	}
 	return sw
+}
+
+// queuedLong is after how long a run is late that nobody has taken up.
+const queuedLong = 5 * time.Minute
+
+// LateSince returns when a loop should have come that has stopped coming: two of its
+// planned times are over since its newest run, or nobody has taken up that run. It is nil
+// for one that comes, is paused, or cannot come.
+func (w *Workspace) LateSince(l Loop) *time.Time {
+	now, since := w.Now(), l.Row.Created
+	if since.IsZero() || l.Problem != nil || l.Row.Registered.Broken != "" || w.PausedBy(l) != "" {
+		return nil
+	}
+	if run := l.Last; run != nil {
+		switch state := w.Liveness(*run); {
+		case state == Queued && now.Sub(run.Created) > queuedLong:
+			return &run.Created
+		case state == Queued || state == Running:
+			return nil
+		case run.Created.After(since):
+			since = run.Created
+		}
+	}
+	if l.Row.Ticked.After(since) {
+		since = l.Row.Ticked
+	}
+	planned, late := schedule.Late(l.Usable(), l.Row.Created, since, now)
+	if !late {
+		return nil
+	}
+	return &planned
 }
 
 // Paused names a kill switch that stops all loops of the workspace: its file, or what

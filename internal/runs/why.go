@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -28,6 +30,7 @@ type Why struct {
 	Attempts  []Attempt    `json:"attempts"`
 	Broken    string       `json:"broken,omitempty"`     // of a loop: why its definition cannot run now, so that the loop does not fire
 	LastGood  string       `json:"last_good,omitempty"`  // digest of the newest definition that could run; only with Broken
+	Late      *time.Time   `json:"late,omitempty"`       // of a loop: when it should have come, if it has stopped coming
 	Careful   []string     `json:"careful,omitempty"`    // what makes the verdict of a gate worth less
 	Denied    []string     `json:"denied,omitempty"`     // requests of its programs that did not pass, the first of them
 	Refused   []string     `json:"refused,omitempty"`    // calls to a model that no budget pays for, each reason once
@@ -78,16 +81,24 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 		return Why{}, err
 	}
 	if !strings.HasPrefix(ref, "run_") && !strings.Contains(ref, "#") { // No loop has such a name.
-		err := s.ws.View(ctx, func(r *store.Reader) error {
-			l, err := r.LoopNamed(ctx, s.ws.ID, v.Protocol, v.Loop)
-			if w.Broken = l.Registered.Broken; w.Broken != "" {
-				w.LastGood = l.Registered.Good
+		l := lookup.Loop{Entry: catalog.Entry{Workspace: s.ws.ID, Name: v.Loop, Protocol: v.Protocol}, Last: &v.Run}
+		err := s.ws.View(ctx, func(r *store.Reader) (err error) {
+			if l.Row, err = r.LoopNamed(ctx, s.ws.ID, v.Protocol, v.Loop); err != nil {
+				return err
 			}
+			if l.Switches, err = r.Switches(ctx, s.ws.ID); err != nil || l.Row.Registered.Good == "" {
+				return err
+			}
+			l.Definition, err = r.Definition(ctx, l.Row.Registered.Good)
 			return err
 		})
 		if err != nil {
 			return w, err
 		}
+		if w.Broken = l.Row.Registered.Broken; w.Broken != "" {
+			w.LastGood = l.Row.Registered.Good
+		}
+		w.Late = s.ws.LateSince(l)
 	}
 	return w, s.addDecisions(ctx, v.ID, &w)
 }

@@ -140,3 +140,14 @@ func (f Firing) Note(d loop.Definition, before time.Time) (string, error) {
 	}
 	return note, nil
 }
+
+// Late reports whether a loop has stopped coming: two firings that were planned after
+// since, when it last came, are over. It returns when the first of them was planned.
+func Late(d loop.Definition, anchor, since, now time.Time) (planned time.Time, late bool) {
+	first, err := Next(d, anchor, since)
+	if err != nil || first.Planned.IsZero() {
+		return planned, false
+	}
+	second, err := Next(d, anchor, first.Planned)
+	return first.Planned, err == nil && !second.Planned.IsZero() && second.Due.Before(now)
+}

@@ -143,3 +143,30 @@ func TestAJitterSpreadsAndIsTheSameEachTime(t *testing.T) {
 		t.Errorf("200 loops start in %d different minutes, want all of 10", len(seen))
 	}
 }
+
+func TestALoopIsLateOnceTwoOfItsTimesAreOver(t *testing.T) {
+	anchor := at(t, "2026-01-05T10:00:00Z")
+	for name, c := range map[string]struct {
+		d    loop.Definition
+		now  string
+		want string
+	}{
+		"one is over":              {loop.Definition{Cadence: "1h"}, "2026-01-05T11:59:00Z", ""},
+		"the second comes now":     {loop.Definition{Cadence: "1h"}, "2026-01-05T12:00:00Z", ""},
+		"two are over":             {loop.Definition{Cadence: "1h"}, "2026-01-05T12:00:01Z", "2026-01-05T11:00:00Z"},
+		"a jitter is no delay":     {loop.Definition{Name: "l", Cadence: "1h", Jitter: 50 * time.Minute}, "2026-01-05T12:00:01Z", ""},
+		"a weekend is none":        {loop.Definition{Cadence: "0 9 * * 1-5"}, "2026-01-07T08:59:00Z", ""},
+		"without a cadence":        {loop.Definition{}, "2027-01-05T12:00:01Z", ""},
+		"with a cadence of nobody": {loop.Definition{Cadence: "sometimes"}, "2027-01-05T12:00:01Z", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if planned, late := Late(c.d, anchor, anchor, at(t, c.now)); late {
+				got = planned.UTC().Format(time.RFC3339)
+			}
+			if got != c.want {
+				t.Errorf("late since %q, want %q", got, c.want)
+			}
+		})
+	}
+}
