@@ -163,8 +163,12 @@ func (r *Reader) Nodes(ctx context.Context) ([]loop.Node, error) {
 
 const dropNode = `DELETE FROM nodes WHERE id = $1`
 
-// ForgetNode removes a node and its placements. Its runs stay.
+// ForgetNode removes a node, its placements, and the channels on which only it delivers
+// notices. Its runs stay.
 func (t *Tx) ForgetNode(ctx context.Context, id string) error {
+	if err := t.removeChannelsOf(ctx, id); err != nil {
+		return fmt.Errorf("forget the channels of node %s: %w", id, err)
+	}
 	if _, err := t.exec(ctx, `DELETE FROM placements WHERE node_id = $1`, id); err != nil {
 		return fmt.Errorf("forget the placements of node %s: %w", id, err)
 	}

@@ -28,7 +28,7 @@ import (
 var migrations embed.FS
 
 // SchemaVersion is the newest version of the tables that this binary knows.
-const SchemaVersion = 14
+const SchemaVersion = 15
 
 // Options says which database to open and how.
 type Options struct {

@@ -28,6 +28,13 @@ func TestListingsUseIndexes(t *testing.T) {
 		"stopped runs":        {stoppedRuns, "(id=?"},
 		"held runs":           {heldRuns, "runs_one_live"},
 		"overdue approvals":   {overdueApprovals, "approvals_expire"},
+		"due deliveries":      {dueDeliveries, "deliveries_due"},
+		"claimed deliveries":  {claimDeliveries, "deliveries_due"},
+		"newest delivery":     {newestOf, "deliveries_channel"},
+		"pending deliveries":  {pendingOf, "deliveries_channel"},
+		"a lasting notice":    {lastingNotice, "notices_last"},
+		"lasting notices":     {inList(lastingKeys), "notices_last"},
+		"a page of notices":   {noticesBefore, "INTEGER PRIMARY KEY"},
 		"open approvals":      {strings.ReplaceAll(approvalsIn, "{among}", " AND state IN ('open')"), "approvals_open"},
 	} {
 		var plan []string
