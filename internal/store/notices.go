@@ -80,6 +80,14 @@ func (r *Reader) LastingNotice(ctx context.Context, key string) (loop.Notice, er
 	return n, wrapNotice("read notice", key, err)
 }
 
+const lastingNotices = `SELECT ` + noticeColumns + ` FROM notices WHERE is_over = 0 AND ended_ms = 0 AND lasts = 1 ORDER BY seq`
+
+// LastingNotices lists the notices whose matter has an end and lasts, the oldest first:
+// at most a few for each loop and open approval.
+func (r *Reader) LastingNotices(ctx context.Context) ([]loop.Notice, error) {
+	return collect(ctx, r, lastingNotices, scanNotice)
+}
+
 // LastingKeys tells which of the keys have a notice whose matter lasts.
 func (r *Reader) LastingKeys(ctx context.Context, keys []string) (map[string]bool, error) {
 	list, err := collectInParts(ctx, r, lastingKeys, scanID, keys)

@@ -33,6 +33,7 @@ func TestListingsUseIndexes(t *testing.T) {
 		"newest delivery":     {newestOf, "deliveries_channel"},
 		"pending deliveries":  {pendingOf, "deliveries_channel"},
 		"a lasting notice":    {lastingNotice, "notices_last"},
+		"all that last":       {lastingNotices, "notices_lasting"},
 		"lasting notices":     {inList(lastingKeys), "notices_last"},
 		"a page of notices":   {noticesBefore, "INTEGER PRIMARY KEY"},
 		"open approvals":      {strings.ReplaceAll(approvalsIn, "{among}", " AND state IN ('open')"), "approvals_open"},

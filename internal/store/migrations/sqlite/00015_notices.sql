@@ -20,6 +20,7 @@ CREATE TABLE notices (
   at_ms    INTEGER NOT NULL,
   ended_ms INTEGER NOT NULL DEFAULT 0 -- when the matter was over; 0: it lasts
 ) STRICT;
+CREATE INDEX notices_lasting ON notices (seq) WHERE is_over = 0 AND ended_ms = 0 AND lasts = 1;
 CREATE UNIQUE INDEX notices_last ON notices (key) WHERE is_over = 0 AND ended_ms = 0;
 
 -- A notice on its way through a channel. A try moves due_ms into the future, so that nobody
