@@ -35,7 +35,7 @@ var groups = []struct {
 		"engine", "protocol/*", "gate", "gatecheck", "effect", "forge", "notify", "trigger", "queue",
 	}},
 	{"Surfaces", "What do people and programs ask for, and what do they see?", []string{
-		"shape", "lookup", "runs", "loops", "approvals", "audit", "budgets", "nodes", "roster", "setup", "demo", "compose", "daemon", "cli", "output", "api", "mcp", "client", "web", "tui", "cmd/pawl",
+		"shape", "lookup", "runs", "loops", "approvals", "audit", "budgets", "nodes", "notices", "roster", "setup", "demo", "compose", "daemon", "cli", "output", "api", "mcp", "client", "web", "tui", "cmd/pawl",
 	}},
 	{"Ground", "What does everything stand on: files that last, locks, the clock, secrets that stay hidden?", []string{
 		"clock", "fault", "lazyregexp", "dirglob", "durable", "waiting", "flock", "safeopen", "redact",

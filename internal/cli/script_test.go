@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +29,8 @@ import (
 	_ "modernc.org/sqlite" // bumps the version of a store
 
 	"github.com/pawl-run/pawl/internal/cli"
+	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
@@ -68,7 +72,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"repo": cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
 			"remember": cmdRemember, "schema": cmdSchema, "older": cmdOlder, "theirs": cmdTheirs, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
-			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC, "due": cmdDue, "aged": cmdAged, "ended": cmdEnded,
+			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC, "due": cmdDue, "aged": cmdAged, "ended": cmdEnded, "tell": cmdTell,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
@@ -423,6 +427,45 @@ func inStore(ts *testscript.TestScript, undone string, fn func(context.Context, 
 		}
 		if time.Now().After(end) {
 			ts.Fatalf("%s after %s", undone, patience)
+		}
+	}
+}
+
+// cmdTell tells people what has happened, as the daemon does, until so many notices are in
+// the store and each was tried.
+func cmdTell(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	environ := []string{"PAWL_HOME=" + ts.Getenv("PAWL_HOME"), "HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH")}
+	o, err := compose.LoadOptions("", environ)
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	parts, err := compose.New(ctx, o)
+	ts.Check(err)
+	defer func() { ts.Check(parts.Close()) }()
+	watcher, deliverer := parts.Notifying(slog.New(slog.DiscardHandler))
+	watcher.Gap, deliverer.Gap = time.Millisecond, time.Millisecond
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	all.Go(func() { _ = watcher.Run(ctx) })
+	all.Go(func() { _ = deliverer.Run(ctx) })
+	for told := false; !told; time.Sleep(time.Millisecond) {
+		log, err := parts.Notices().Log(ctx, 0, 100)
+		ts.Check(err)
+		told = len(log) >= want
+		for _, l := range log {
+			for _, d := range l.Deliveries {
+				told = told && (d.State != loop.DeliveryPending || d.Error != "")
+			}
+		}
+		err = parts.Store().View(ctx, func(r *store.Reader) error {
+			_, err := r.NoticeCursor(ctx)
+			return err
+		})
+		if told = told && err == nil; ctx.Err() != nil {
+			ts.Fatalf("%d notices, want %d: %v", len(log), want, err)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/notices"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/roster"
@@ -51,7 +52,19 @@ func tables(t *testing.T) map[string]func(p *output.Printer) error {
 	}
 	logins := []roster.Login{{KeptLogin: roster.KeptLogin{ID: "lg_06h0iqrr3vg8k6usjnpi7vrh00", Agent: "claude", From: longPath, At: at, Why: longPhrase}}}
 	agents := []loop.Agent{{Handle: longName, Driver: "command", Model: "claude-a-model-with-a-long-name", Role: longPhrase, Board: longName, ID: "ag_06h0iqrr3vg8k6usjnpi7vrh00"}}
+	channels := []notices.View{
+		{Channel: loop.Channel{Name: longName, Kind: loop.ChannelCommand, Target: longPath, Only: loop.NoticeNeedsYou}, NodeName: longName, Pending: 1 << 40, Last: loop.DeliveryGaveUp, Error: longPhrase, Ended: &at},
+		{Channel: loop.Channel{Name: "x", Kind: loop.ChannelNtfy, Target: "https://ntfy.sh/x"}},
+	}
+	told := []notices.Logged{{
+		Notice:     loop.Notice{Seq: 1234567, Kind: loop.NoticeNeedsYou, Title: longName + "#1234567 " + longPhrase, At: at},
+		Deliveries: []loop.NoticeDelivery{{Channel: longName, State: loop.DeliveryPending, Tries: 1 << 40, Error: longPhrase}, {Channel: "x", State: loop.DeliveryDelivered}},
+	}}
+	tried := []notices.Tried{{Channel: longName, Kind: loop.ChannelWebhook, Result: notices.Failed, Error: longPhrase}, {Channel: "x", Result: notices.Elsewhere, Node: longName}}
 	return map[string]func(p *output.Printer) error{
+		"notify list":  func(p *output.Printer) error { return printChannels(p, channels) },
+		"notify log":   func(p *output.Printer) error { return printNotices(p, told) },
+		"notify test":  func(p *output.Printer) error { return printTried(p, tried) },
 		"ls":           func(p *output.Printer) error { return printLoops(p, "/", listed) },
 		"runs":         func(p *output.Printer) error { return printRuns(p, ran) },
 		"approvals":    func(p *output.Printer) error { return printApprovals(p, asked, true) },
@@ -108,7 +121,7 @@ func TestNoTableBreaksAWordOnANarrowTerminal(t *testing.T) {
 
 func TestATableInAPipeIsOneLineARow(t *testing.T) {
 	t.Parallel()
-	for name, rows := range map[string]int{"ls": 3, "runs": 4, "approvals": 3, "budget show": 2, "recover": 3, "agent logins": 2, "agent list": 2} {
+	for name, rows := range map[string]int{"ls": 3, "runs": 4, "approvals": 3, "budget show": 2, "recover": 3, "agent logins": 2, "agent list": 2, "notify list": 3, "notify log": 2, "notify test": 3} {
 		if got := strings.Count(printed(t, tables(t)[name], 0), "\n"); got != rows {
 			t.Errorf("%s: %d lines, want %d", name, got, rows)
 		}

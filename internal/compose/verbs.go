@@ -2,11 +2,16 @@ package compose
 
 import (
 	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/approvals"
 	"github.com/pawl-run/pawl/internal/audit"
 	"github.com/pawl-run/pawl/internal/budgets"
+	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/lookup"
@@ -14,8 +19,11 @@ import (
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/nodes"
+	"github.com/pawl-run/pawl/internal/notices"
+	"github.com/pawl-run/pawl/internal/notify"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/roster"
+	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/setup"
 	"github.com/pawl-run/pawl/internal/store"
@@ -85,6 +93,27 @@ func (d *Parts) Logins() roster.Logins {
 // repository.
 func (d *Parts) Nodes() *nodes.Service {
 	return &nodes.Service{Store: d.lookup.Store, Registry: d.registry, Engine: d.engine, Here: d.lookup.Node.ID, Home: d.home}
+}
+
+// Notices returns the verbs for notices, which need no repository.
+func (d *Parts) Notices() *notices.Service {
+	return &notices.Service{Store: d.lookup.Store, Registry: d.registry, Sender: d.sender(), Here: d.lookup.Node.ID, Now: d.lookup.Now}
+}
+
+// Notifying returns what tells people what happens, as long as their Run is called: of a
+// composition that may write.
+func (d *Parts) Notifying(log *slog.Logger) (*notify.Watcher, *notify.Deliverer) {
+	sleep := clock.System{}.Sleep
+	return &notify.Watcher{Store: d.lookup.Store, Log: log, Sleep: sleep},
+		&notify.Deliverer{Store: d.lookup.Store, Sender: d.sender(), Node: d.lookup.Node.ID, Log: log, Sleep: sleep}
+}
+
+func (d *Parts) sender() *notify.Sender {
+	proxy := runenv.Host{Environ: d.environ}.Upstream()
+	return &notify.Sender{
+		Environ: d.environ, Dir: d.home, System: runtime.GOOS, Exec: proc.Tree{}, Now: d.lookup.Now,
+		Proxy: func(r *http.Request) (*url.URL, error) { return proxy(r.URL) },
+	}
 }
 
 // Everywhere returns the kill switch of all workspaces, which needs no repository.

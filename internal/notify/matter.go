@@ -136,7 +136,7 @@ func ofRun(run loop.Run, p place, newest bool) (t told) {
 	case loop.OutcomeGaveUp:
 		n.Event, n.Title, n.Answer = loop.NoticeGaveUp, n.Run+" gave up", loop.PawlCommand("trace", n.Run)
 	case loop.OutcomeLanded:
-		n.Event, n.Title, n.Answer = loop.NoticeLanded, n.Run+" landed", loop.PawlCommand("show", n.Run)
+		n.Event, n.Title, n.Answer = loop.NoticeLanded, strings.TrimSpace(n.Run+" landed "+run.Branch), loop.PawlCommand("show", n.Run)
 	case loop.OutcomeProposed:
 		if run.Approval != "" {
 			return t

@@ -88,8 +88,8 @@ it changed what the definition does not allow
 `},
 		"others have its agent": {run: ended(loop.OutcomeBlocked, loop.ReasonAgentBusy, nil)},
 		"somebody stopped it":   {run: ended(loop.OutcomeInterrupted, loop.ReasonStopped, nil)},
-		"landed": {run: ended(loop.OutcomeLanded, loop.ReasonGatesPass, nil), want: `information landed [run/run_1]
-ci#7 landed
+		"landed": {run: ended(loop.OutcomeLanded, loop.ReasonGatesPass, func(r *loop.Run) { r.Branch = "pawl/ci/6" }), want: `information landed [run/run_1]
+ci#7 landed pawl/ci/6
 all gates pass
 > pawl show ci#7 --workspace '/w/my repo'
 over [loop/lp/failing] ci#7 ended landed: all gates pass

@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
@@ -125,4 +126,12 @@ func text(n loop.Notice) string {
 		}
 	}
 	return strings.Join(parts, "\n\n")
+}
+
+// Trial is a notice with which somebody tries a channel.
+func Trial(channel string, now time.Time) loop.Notice {
+	return loop.Notice{
+		ID: newID(), Key: "test/" + channel, Event: loop.NoticeTest, Kind: loop.NoticeTest.Kind(), Title: "pawl reaches you",
+		Body: "Notices of your loops arrive here, by the channel " + channel + ".", Answer: loop.PawlCommand("notify list"), At: now,
+	}
 }

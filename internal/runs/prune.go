@@ -22,12 +22,13 @@ type Pruned struct {
 	Packed  bool          `json:"packed"`  // the refs that remain were packed
 	Mirrors []mirror.Info `json:"mirrors"` // of histories, of all repositories, that were removed; with DryRun: that would be
 	Feed    int64         `json:"feed"`    // entries of the store's feed that were removed
+	Notices int64         `json:"notices"` // that were removed, with what became of them
 }
 
 // Prune removes the refs of snapshots that were settled at least olderThan ago,
 // and packs the others. It also removes mirrors of histories that no run has used
-// since then, or whose repository is gone: a run that wants one makes it again, and
-// what the store's feed said before then. One that a step waits for, whose run or step is not
+// since then, or whose repository is gone: a run that wants one makes it again, what the
+// store's feed said before then, and notices of before then whose matter does not last. One that a step waits for, whose run or step is not
 // done, or that no run of this store made is never removed. Each removal is an
 // entry of the loop's audit chain before it is done, with the commit, so that
 // the work can be found for as long as git keeps it.
@@ -44,7 +45,10 @@ func (s *Snapshots) Prune(ctx context.Context, by loop.Actor, olderThan time.Dur
 		return p, err
 	}
 	err = s.ws.Store.Update(ctx, func(tx *store.Tx) (err error) {
-		p.Feed, err = tx.PruneFeed(ctx, s.ws.Now().Add(-olderThan))
+		if p.Feed, err = tx.PruneFeed(ctx, s.ws.Now().Add(-olderThan)); err != nil {
+			return err
+		}
+		p.Notices, err = tx.PruneNotices(ctx, s.ws.Now().Add(-olderThan))
 		return err
 	})
 	if err != nil {
