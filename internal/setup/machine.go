@@ -30,7 +30,7 @@ func (d Doctor) MachineRows(ctx context.Context) []DoctorRow {
 	d.checkClock(ctx, add)
 	d.checkDisk(add)
 	d.checkMirrors(add)
-	add(readiness.StateOK, "notify", "no notifier in this version", "{1} shows what waits for you", loop.PawlCommand("ls"))
+	d.checkNotices(ctx, add)
 	return rows
 }
 
@@ -83,11 +83,67 @@ func (d Doctor) checkStore(ctx context.Context, add adder) {
 	case info.Version > store.SchemaVersion:
 		add(readiness.StateBad, "store", fmt.Sprintf("%s %s, tables version %d, and this pawl knows up to %d: it only reads them", info.Driver, info.Location, info.Version, store.SchemaVersion),
 			"use the newer pawl that wrote it")
+	case info.Version < store.SchemaVersion && len(d.sharers(ctx)) > 0:
+		add(readiness.StateBad, "store", fmt.Sprintf("%s %s, tables version %d, and this pawl needs %d; other nodes share them: %s", info.Driver, info.Location, info.Version, store.SchemaVersion, strings.Join(d.sharers(ctx), ", ")),
+			"when every node has the pawl that it is to have: {1}", loop.PawlCommand("store migrate"))
 	case info.Version < store.SchemaVersion:
 		add(readiness.StateWarn, "store", fmt.Sprintf("%s %s, tables version %d, and this pawl needs %d", info.Driver, info.Location, info.Version, store.SchemaVersion),
-			"any command that writes brings them up to date; if several nodes share them: {1}", loop.PawlCommand("store migrate"))
+			"any command that writes brings them up to date")
 	default:
 		add(readiness.StateOK, "store", fmt.Sprintf("%s %s, tables version %d", info.Driver, info.Location, info.Version), "")
+	}
+}
+
+// sharers are the names of the other nodes that share the store, as far as they can be read.
+func (d Doctor) sharers(ctx context.Context) (names []string) {
+	_ = d.Service.ws.Store.View(ctx, func(r *store.Reader) error {
+		nodes, err := r.Nodes(ctx)
+		names = nil
+		for _, n := range nodes {
+			if n.ID != d.Service.ws.Node.ID {
+				names = append(names, n.Name)
+			}
+		}
+		return err
+	})
+	return names
+}
+
+// checkNotices says where notices are sent, and warns of a channel whose last delivery
+// failed.
+func (d Doctor) checkNotices(ctx context.Context, add adder) {
+	if d.Service == nil || d.Service.ws.Store == nil {
+		add(readiness.StateOK, "notify", "no channel yet", "{1} adds one", loop.PawlCommand("notify add"))
+		return
+	}
+	var names []string
+	failing := map[string]string{}
+	err := d.Service.ws.Store.View(ctx, func(r *store.Reader) error {
+		channels, err := r.Channels(ctx)
+		names = nil
+		for _, c := range channels {
+			h, err := r.ChannelHealth(ctx, c.Name)
+			if err != nil {
+				return err
+			}
+			if names = append(names, c.Name); h.Last.Error != "" && h.Last.State != loop.DeliveryDropped {
+				failing[c.Name] = h.Last.Error
+			}
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		add(readiness.StateWarn, "notify", "the channels cannot be read: "+err.Error(), "see that the store can be used")
+	case len(names) == 0:
+		add(readiness.StateOK, "notify", "no channel yet", "{1} adds one", loop.PawlCommand("notify add"))
+	case len(failing) == 0:
+		add(readiness.StateOK, "notify", "channels: "+strings.Join(names, ", "), "")
+	}
+	for _, name := range names {
+		if failing[name] != "" {
+			add(readiness.StateWarn, "notify", fmt.Sprintf("the channel %s does not deliver: %s", name, failing[name]), "see whether it works: {1}", loop.PawlCommand("notify test", name))
+		}
 	}
 }
 
