@@ -230,8 +230,10 @@ func Log(environ []string) *slog.Logger {
 
 // Daemon returns the daemon of this node, which executes so many runs at once.
 func (d *Parts) Daemon(workers int, tell func(daemon.Happened)) *daemon.Daemon {
+	watcher, deliverer := d.Notifying(d.engine.Log)
 	return daemon.New(daemon.Deps{
 		Store: d.lookup.Store, Engine: d.engine, Node: d.lookup.Node.ID, Now: d.lookup.Now, Log: d.engine.Log, Workers: workers, Tell: tell,
+		Beside: []func(context.Context) error{watcher.Run, deliverer.Run},
 		Open: func(ctx context.Context, path string) (*daemon.Place, error) {
 			v, err := d.Verbs(ctx, path)
 			if err != nil {

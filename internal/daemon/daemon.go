@@ -45,7 +45,7 @@ type Place struct {
 	Recover func(context.Context) ([]engine.Recovered, error)
 }
 
-// Deps are what a daemon is made of. All are required.
+// Deps are what a daemon is made of. All but Beside are required.
 type Deps struct {
 	Store  *store.Store
 	Engine *engine.Engine
@@ -58,6 +58,8 @@ type Deps struct {
 	Workers int
 	// Tell is called with what happens, by several goroutines.
 	Tell func(Happened)
+	// Beside runs beside all this until its context ends, which Stop does.
+	Beside []func(context.Context) error
 }
 
 // Happened is something that a person should see. Exactly one of Fired, Ended, Recovered
@@ -110,6 +112,9 @@ func (d *Daemon) Start(ctx context.Context) error {
 		work func(context.Context) error
 	}{{sweepGap, d.sweep}, {beatGap, d.beat}} {
 		d.working.Go(func() { d.repeat(working, keep.gap, keep.work) })
+	}
+	for _, work := range d.Beside {
+		d.working.Go(func() { _ = work(working) }) // It ends with its context only.
 	}
 	d.working.Go(func() { d.fireDue(working) })
 	for range d.Workers {
