@@ -68,7 +68,7 @@ The store keeps no secret: name the variable or the file that has it. Each node 
 				}
 				p := a.printer()
 				if p.JSON {
-					return p.WriteJSON(added)
+					return p.WriteJSON(addedChannel{"pawl.channel/v1", added})
 				}
 				p.Line("channel %s is added; try it: pawl notify test %s", added.Name, added.Name)
 				return p.Err()
@@ -81,6 +81,11 @@ The store keeps no secret: name the variable or the file that has it. Each node 
 	cmd.Flags().StringVar(&c.SecretFile, "secret-file", "", "`file` with it")
 	cmd.Flags().StringVar(&c.Click, "click", "", "`URL` that a tap on a message of ntfy opens")
 	return cmd
+}
+
+type addedChannel struct {
+	Schema string `json:"schema"`
+	loop.Channel
 }
 
 // checkChannelFlags refuses flags and arguments that a kind of channel does not have.
