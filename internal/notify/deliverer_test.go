@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,9 +39,9 @@ func (r *rig) log() (lines []string) {
 			return err
 		}
 		by, err := rd.Deliveries(r.t.Context(), notices)
-		for i := len(notices) - 1; i >= 0; i-- {
-			for _, d := range by[notices[i].ID] {
-				lines = append(lines, fmt.Sprintf("%s on %s: %s after %d", notices[i].Title, d.Channel, d.State, d.Tries))
+		for _, n := range slices.Backward(notices) {
+			for _, d := range by[n.ID] {
+				lines = append(lines, fmt.Sprintf("%s on %s: %s after %d", n.Title, d.Channel, d.State, d.Tries))
 			}
 		}
 		return err

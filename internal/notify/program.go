@@ -35,8 +35,16 @@ func variables(n loop.Notice) []string {
 	}
 	var list []string
 	for _, v := range [][2]string{
-		{"ID", n.ID}, {"KIND", string(n.Kind)}, {"EVENT", string(n.Event)}, {"OVER", over}, {"TITLE", n.Title}, {"BODY", n.Body},
-		{"LOOP", n.Loop}, {"RUN", n.Run}, {"WORKSPACE", n.Root}, {"COMMAND", describeAnswer(n)},
+		{"ID", n.ID},
+		{"KIND", string(n.Kind)},
+		{"EVENT", string(n.Event)},
+		{"OVER", over},
+		{"TITLE", n.Title},
+		{"BODY", n.Body},
+		{"LOOP", n.Loop},
+		{"RUN", n.Run},
+		{"WORKSPACE", n.Root},
+		{"COMMAND", describeAnswer(n)},
 	} {
 		list = append(list, "PAWL_NOTICE_"+v[0]+"="+strings.ReplaceAll(v[1], "\x00", ""))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -138,8 +139,8 @@ func (r *rig) titles() (titles []string) {
 	err := r.store.View(r.t.Context(), func(rd *store.Reader) error {
 		list, err := rd.Notices(r.t.Context(), 0, 1000)
 		titles = nil
-		for i := len(list) - 1; i >= 0; i-- {
-			titles = append(titles, list[i].Title)
+		for _, n := range slices.Backward(list) {
+			titles = append(titles, n.Title)
 		}
 		return err
 	})

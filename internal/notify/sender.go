@@ -167,7 +167,7 @@ func readSecret(c loop.Channel) (string, error) {
 // parseURL refuses what is not a URL of a web server, or holds a password.
 func parseURL(what, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
-	why := ""
+	var why string
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		why = "it is not an address that begins with https:// or http://"

@@ -227,7 +227,7 @@ func TestAWatcherWithoutCauseForANoticeCommitsNothing(t *testing.T) {
 		before := mine.Commits()
 		for range 5 {
 			r.end(loop.OutcomeReported, loop.ReasonReportedOnly, "a")
-			if err := w.step(r.t.Context(), ref(true)); err != nil {
+			if err := w.step(r.t.Context(), new(true)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -236,5 +236,3 @@ func TestAWatcherWithoutCauseForANoticeCommitsNothing(t *testing.T) {
 		}
 	})
 }
-
-func ref[T any](v T) *T { return &v }
