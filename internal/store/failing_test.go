@@ -131,12 +131,21 @@ func filledFor(t *testing.T, s *Store, of string) (have rows) {
 			tx.Place(ctx, loop.Placement{WorkspaceID: ws, NodeID: "node_" + run, Path: "/repo"}),
 			rt.SaveStep(ctx, have.step), rt.SaveIteration(ctx, loop.Iteration{RunID: run, N: 1, StepID: have.step.ID, Verdict: loop.VerdictPass}),
 			rt.SaveTurn(ctx, loop.Turn{RunID: run, N: 1}), rt.RequestEffect(ctx, have.effect), rt.SaveSession(ctx, "claude", loop.Session{ID: "s"}),
-			rt.AppendEvents(ctx, []loop.Event{{RunID: run, Seq: 1, Kind: "output", Text: "x"}}))
+			rt.AppendEvents(ctx, []loop.Event{{RunID: run, Seq: 1, Kind: "output", Text: "x"}}), fillNotices(ctx, tx, of))
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return have
+}
+
+// fillNotices adds a channel and a notice on its way in it, which was tried.
+func fillNotices(ctx context.Context, tx *Tx, of string) error {
+	_, added := tx.AddChannel(ctx, loop.Channel{Name: "ch" + of, Kind: loop.ChannelCommand, Node: "node_run" + of})
+	_, told := tx.AddNotice(ctx, loop.Notice{ID: "nt" + of, Key: "late" + of, Event: loop.NoticeLate})
+	_, tried := tx.exec(ctx, `UPDATE deliveries SET tries = 1`)
+	_, begun := tx.StartNoticeCursor(ctx, loop.Cursor{Seq: 1})
+	return errors.Join(added, told, tried, begun)
 }
 
 // A method that swallows the error of one of its statements would let a
@@ -154,6 +163,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 	ended.State = loop.RunEnded
 	second := loop.Run{ID: "second", LoopID: "lp", N: 2, Key: "ci-2", Trigger: "manual"}
 	seat := loop.SeatWish{Agent: "ada", Account: "claude:login", AgentRuns: 1, AccountRuns: 1}
+	delivery := loop.NoticeDelivery{NoticeID: "nt", Channel: "ch", Tries: 1}
 	methods := map[string]func(rt *RunTx) error{
 		"AddLoop": func(rt *RunTx) error {
 			return rt.AddLoop(ctx, loop.Workspace{ID: "w2", Root: "/r2"}, loop.Loop{ID: "l2", WorkspaceID: "w2", Name: "x", Protocol: "p"})
@@ -165,21 +175,52 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			}
 			return rt.AmendEffect(ctx, loop.Effect{RunID: "run", Seq: 1, Result: map[string]string{"state": "MERGED"}})
 		},
-		"AddWorkspace":   func(rt *RunTx) error { return rt.AddWorkspace(ctx, loop.Workspace{ID: "w2", Root: "/r2"}) },
-		"Agent":          func(rt *RunTx) error { _, err := rt.Agent(ctx, "ada"); return err },
-		"AgentToChange":  func(rt *RunTx) error { _, err := rt.AgentToChange(ctx, "ada"); return err },
-		"Agents":         func(rt *RunTx) error { _, err := rt.Agents(ctx); return err },
-		"AnswerApproval": func(rt *RunTx) error { return rt.AnswerApproval(ctx, "late", loop.Answer{Yes: true, By: "ann"}) },
-		"AppendEvents":   func(rt *RunTx) error { return rt.AppendEvents(ctx, []loop.Event{{Seq: 2, Kind: "output"}}) },
-		"Applied":        func(rt *RunTx) error { return rt.Applied(ctx, []loop.PendingChange{{RunID: "run", Seq: 1}}) },
-		"Approval":       func(rt *RunTx) error { _, err := rt.Approval(ctx, "ap"); return err },
-		"Approvals":      func(rt *RunTx) error { _, err := rt.Approvals(ctx, "lp"); return err },
-		"AskApproval":    func(rt *RunTx) error { a := have.approval; a.ID = "new"; return rt.AskApproval(ctx, a) },
-		"Asked":          func(rt *RunTx) error { _, err := rt.Asked(ctx, "run"); return err },
-		"Budgets":        func(rt *RunTx) error { _, err := rt.Budgets(ctx); return err },
-		"Cancel":         func(rt *RunTx) error { _, err := rt.Cancel(ctx, "run", "stop"); return err },
-		"Chain":          func(rt *RunTx) error { _, err := rt.Chain(ctx, "lp"); return err },
-		"ChainHead":      func(rt *RunTx) error { _, err := rt.ChainHead(ctx, "lp"); return err },
+		"AddChannel": func(rt *RunTx) error {
+			_, err := rt.AddChannel(ctx, loop.Channel{Name: "c2", Kind: loop.ChannelNtfy})
+			return err
+		},
+		"AddNotice":       func(rt *RunTx) error { _, err := rt.AddNotice(ctx, loop.Notice{ID: "n2", Key: "k2"}); return err },
+		"ChannelHealth":   func(rt *RunTx) error { _, err := rt.ChannelHealth(ctx, "ch"); return err },
+		"Channels":        func(rt *RunTx) error { _, err := rt.Channels(ctx); return err },
+		"ClaimDeliveries": func(rt *RunTx) error { _, err := rt.ClaimDeliveries(ctx, "node_run", 9, time.Minute); return err },
+		"Delivered":       func(rt *RunTx) error { _, err := rt.Delivered(ctx, delivery); return err },
+		"Deliveries":      func(rt *RunTx) error { _, err := rt.Deliveries(ctx, []loop.Notice{{ID: "nt"}}); return err },
+		"DueDeliveries":   func(rt *RunTx) error { _, err := rt.DueDeliveries(ctx, "node_run"); return err },
+		"EndNotice":       func(rt *RunTx) error { _, err := rt.EndNotice(ctx, loop.Notice{ID: "n2", Key: "late"}); return err },
+		"LastingKeys":     func(rt *RunTx) error { _, err := rt.LastingKeys(ctx, []string{"late"}); return err },
+		"LastingNotice":   func(rt *RunTx) error { _, err := rt.LastingNotice(ctx, "late"); return err },
+		"LastingNotices":  func(rt *RunTx) error { _, err := rt.LastingNotices(ctx); return err },
+		"MoveNoticeCursor": func(rt *RunTx) error {
+			_, err := rt.MoveNoticeCursor(ctx, loop.Cursor{Seq: 1}, loop.Cursor{Seq: 2})
+			return err
+		},
+		"NotDelivered": func(rt *RunTx) error {
+			state, err := rt.NotDelivered(ctx, delivery, "no route", time.Hour, time.Minute)
+			if err == nil && state != loop.DeliveryGaveUp {
+				err = fmt.Errorf("the delivery is %s", state)
+			}
+			return err
+		},
+		"NoticeCursor":      func(rt *RunTx) error { _, err := rt.NoticeCursor(ctx); return err },
+		"Notices":           func(rt *RunTx) error { _, err := rt.Notices(ctx, 0, 9); return err },
+		"PruneNotices":      func(rt *RunTx) error { _, err := rt.PruneNotices(ctx, time.Now()); return err },
+		"RemoveChannel":     func(rt *RunTx) error { _, err := rt.RemoveChannel(ctx, "ch"); return err },
+		"StartNoticeCursor": func(rt *RunTx) error { _, err := rt.StartNoticeCursor(ctx, loop.Cursor{Seq: 2}); return err },
+		"AddWorkspace":      func(rt *RunTx) error { return rt.AddWorkspace(ctx, loop.Workspace{ID: "w2", Root: "/r2"}) },
+		"Agent":             func(rt *RunTx) error { _, err := rt.Agent(ctx, "ada"); return err },
+		"AgentToChange":     func(rt *RunTx) error { _, err := rt.AgentToChange(ctx, "ada"); return err },
+		"Agents":            func(rt *RunTx) error { _, err := rt.Agents(ctx); return err },
+		"AnswerApproval":    func(rt *RunTx) error { return rt.AnswerApproval(ctx, "late", loop.Answer{Yes: true, By: "ann"}) },
+		"AppendEvents":      func(rt *RunTx) error { return rt.AppendEvents(ctx, []loop.Event{{Seq: 2, Kind: "output"}}) },
+		"Applied":           func(rt *RunTx) error { return rt.Applied(ctx, []loop.PendingChange{{RunID: "run", Seq: 1}}) },
+		"Approval":          func(rt *RunTx) error { _, err := rt.Approval(ctx, "ap"); return err },
+		"Approvals":         func(rt *RunTx) error { _, err := rt.Approvals(ctx, "lp"); return err },
+		"AskApproval":       func(rt *RunTx) error { a := have.approval; a.ID = "new"; return rt.AskApproval(ctx, a) },
+		"Asked":             func(rt *RunTx) error { _, err := rt.Asked(ctx, "run"); return err },
+		"Budgets":           func(rt *RunTx) error { _, err := rt.Budgets(ctx); return err },
+		"Cancel":            func(rt *RunTx) error { _, err := rt.Cancel(ctx, "run", "stop"); return err },
+		"Chain":             func(rt *RunTx) error { _, err := rt.Chain(ctx, "lp"); return err },
+		"ChainHead":         func(rt *RunTx) error { _, err := rt.ChainHead(ctx, "lp"); return err },
 		"Claim": func(rt *RunTx) error {
 			_, _, err := rt.Claim(ctx, "run", run.Fence, loop.Holder{PID: 2}, run.Holder)
 			return err
