@@ -85,8 +85,11 @@ func (s Seat) Find() (r Running, ok bool, err error) {
 	if err != nil {
 		return r, false, fmt.Errorf("look for the daemon: %w", err)
 	}
-	if json.Unmarshal(body, &r) != nil {
-		return r, false, nil // It is about to start, or has died then.
+	if !json.Valid(body) { // It is about to start, or has died then.
+		return r, false, nil
+	}
+	if err := json.Unmarshal(body, &r); err != nil {
+		return r, false, fmt.Errorf("look for the daemon: %s: %w", s.file(), err)
 	}
 	return r, node.HolderState(r.Holder) != loop.HolderDead, nil
 }

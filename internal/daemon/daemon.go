@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/notify"
 	"github.com/pawl-run/pawl/internal/queue"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/trigger"
@@ -26,6 +27,7 @@ const (
 	scanGap  = 30 * time.Second // at the definitions of all workspaces, and at what is due
 	sweepGap = 5 * time.Second  // for runs whose holder is gone
 	beatGap  = 15 * time.Second // says that the node is there
+	lateGap  = time.Minute      // for loops of all nodes that have stopped coming
 )
 
 // How long a run waits that could not be executed, unless another one of its workspace
@@ -110,7 +112,7 @@ func (d *Daemon) Start(ctx context.Context) error {
 	for _, keep := range []struct {
 		gap  time.Duration
 		work func(context.Context) error
-	}{{sweepGap, d.sweep}, {beatGap, d.beat}} {
+	}{{sweepGap, d.sweep}, {beatGap, d.beat}, {lateGap, d.tellLate}} {
 		d.working.Go(func() { d.repeat(working, keep.gap, keep.work) })
 	}
 	for _, work := range d.Beside {
@@ -272,6 +274,13 @@ func (d *Daemon) recover(ctx context.Context, p *Place) {
 // beat says that this node is there, which otherwise only live runs do.
 func (d *Daemon) beat(ctx context.Context) error {
 	return d.Store.Update(ctx, func(tx *store.Tx) error { return tx.SeeNode(ctx, d.Node, d.Store.Skew()) })
+}
+
+func (d *Daemon) tellLate(ctx context.Context) error {
+	if err := notify.TellLate(ctx, d.Store); err != nil {
+		return fmt.Errorf("look for loops that are late: %w", err)
+	}
+	return nil
 }
 
 // executeQueued takes runs from the queue until it is stopped.

@@ -44,6 +44,7 @@ func (t *Tx) PlanNext(ctx context.Context, loopID string, planned, due, ticked t
 	if _, err := t.exec(ctx, planNext, millis(planned), millis(due), millis(ticked), loopID); err != nil {
 		return fmt.Errorf("plan loop %s: %w", loopID, err)
 	}
+	t.announce(loop.FeedLoop, loopID, loopID, "")
 	return nil
 }
 
@@ -103,4 +104,21 @@ SELECT DISTINCT workspace_id FROM runs WHERE state IN ('running', 'settling') AN
 // LapsedWorkspaces lists the workspaces on the node with a run whose lease is over.
 func (r *Reader) LapsedWorkspaces(ctx context.Context, node string) ([]string, error) {
 	return collect(ctx, r, lapsedWorkspaces, scanID, node)
+}
+
+const overdueLoops = `SELECT ` + loopColumns + ` FROM loops WHERE due_ms > 0 AND due_ms <= $1 AND broken = '' AND paused = 0 ORDER BY due_ms LIMIT $2`
+
+// OverdueLoops lists loops of all nodes that should have fired by a time and are not
+// paused by their own switch, those first that have been due for longest.
+func (r *Reader) OverdueLoops(ctx context.Context, by time.Time, limit int) ([]loop.Loop, error) {
+	return collect(ctx, r, overdueLoops, scanLoop, millis(by), limit)
+}
+
+const forgottenRuns = `
+SELECT ` + runColumns + ` FROM runs WHERE state = 'queued' AND created_ms <= $1 AND contends_until_ms < {now} ORDER BY created_ms LIMIT $2`
+
+// ForgottenRuns lists runs of all nodes that were queued by a time, that nobody has taken
+// up, and that do not wait for another one.
+func (r *Reader) ForgottenRuns(ctx context.Context, by time.Time, limit int) ([]loop.Run, error) {
+	return collect(ctx, r, forgottenRuns, scanRun, millis(by), limit)
 }

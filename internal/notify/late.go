@@ -1,0 +1,127 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/schedule"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+const (
+	lateGrace  = 2 * time.Minute  // a loop is not looked at before
+	queueGrace = 15 * time.Minute // a queued run is not looked at before
+	mostLate   = 1000             // loops that one look finds
+)
+
+// TellLate tells people of the loops of the store, on whatever node, that have stopped
+// coming, and of those that come again. It writes nothing if nothing has changed.
+func TellLate(ctx context.Context, s *store.Store) error {
+	var late map[string]lateLoop
+	var over []string
+	err := s.View(ctx, func(r *store.Reader) (err error) {
+		if late, err = findLate(ctx, r, s.Now()); err != nil {
+			return err
+		}
+		lasting, err := r.LastingNotices(ctx)
+		over = nil
+		for _, n := range lasting {
+			if n.Event != loop.NoticeLate {
+				continue
+			}
+			if _, still := late[n.LoopID]; !still {
+				over = append(over, n.Key)
+			}
+			delete(late, n.LoopID)
+		}
+		return err
+	})
+	if err != nil || len(late)+len(over) == 0 {
+		return err
+	}
+	return s.Update(ctx, func(tx *store.Tx) error {
+		for _, l := range late {
+			if _, err := RaiseLate(ctx, tx, l.Loop, l.why); err != nil {
+				return err
+			}
+		}
+		for _, key := range over {
+			if _, err := Over(ctx, tx, key, "It comes again."); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// lateLoop is a loop that has stopped coming, and what one sees of that.
+type lateLoop struct {
+	loop.Loop
+
+	why string
+}
+
+func findLate(ctx context.Context, r *store.Reader, now time.Time) (map[string]lateLoop, error) {
+	loops, err := r.OverdueLoops(ctx, now.Add(-lateGrace), mostLate)
+	if err != nil {
+		return nil, err
+	}
+	queued, err := r.ForgottenRuns(ctx, now.Add(-queueGrace), mostLate)
+	if err != nil {
+		return nil, err
+	}
+	var ids, digests []string
+	for _, l := range loops {
+		ids, digests = append(ids, l.ID), append(digests, l.Registered.Good)
+	}
+	newest, err := r.NewestRuns(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(digests)
+	defs, err := r.Definitions(ctx, slices.Compact(digests)...)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]lateLoop{}
+	for _, l := range loops {
+		since := l.Created
+		if l.Ticked.After(since) {
+			since = l.Ticked
+		}
+		if i := slices.IndexFunc(newest, func(run loop.Run) bool { return run.LoopID == l.ID }); i >= 0 && newest[i].Created.After(since) {
+			since = newest[i].Created
+		}
+		if planned, late := schedule.Late(defs[l.Registered.Good], l.Created, since, now); late {
+			found[l.ID] = lateLoop{l, "It should have come at " + planned.UTC().Format(time.RFC3339) + " and did not: nobody fires it (pawl up does, on a node where it lies)."}
+		}
+	}
+	for _, run := range queued {
+		l, err := r.Loop(ctx, run.LoopID)
+		if err != nil {
+			return nil, err
+		}
+		if !l.Paused {
+			found[l.ID] = lateLoop{l, fmt.Sprintf("Its run #%d is queued since %s and nobody takes it up.", run.N, run.Created.UTC().Format(time.RFC3339))}
+		}
+	}
+	switched := map[string]bool{}
+	for id, l := range found {
+		set, asked := switched[l.WorkspaceID]
+		if !asked {
+			list, err := r.Switches(ctx, l.WorkspaceID)
+			if err != nil {
+				return nil, err
+			}
+			set = len(list) > 0
+			switched[l.WorkspaceID] = set
+		}
+		if set {
+			delete(found, id)
+		}
+	}
+	return found, nil
+}

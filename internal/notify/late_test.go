@@ -1,0 +1,60 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+func (r *rig) late(titles ...string) {
+	r.t.Helper()
+	for range 2 { // The second look finds nothing new.
+		if err := TellLate(r.t.Context(), r.store); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.want(titles...)
+}
+
+func TestALoopThatStopsComingIsToldOnceAndOnceThatItComesAgain(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(r *rig) {
+		d := loop.Definition{Name: "ci", Cadence: "1h"}.WithDefaults()
+		due := r.clock.now().Add(time.Hour)
+		r.update(func(ctx context.Context, tx *store.Tx) error {
+			return errors.Join(tx.AddDefinition(ctx, r.loop.ID, d), tx.SaveRegistration(ctx, r.loop.ID, loop.Registration{Source: "s", Good: d.Digest(), Planned: due, Due: due}))
+		})
+		r.clock.add(2 * time.Hour)
+		r.late()
+		r.clock.add(3 * time.Minute)
+		r.update(func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.SetSwitch(ctx, loop.Actor{Who: "ann"}, "", "")
+			return err
+		})
+		r.late() // It is paused.
+		r.update(func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.ClearSwitch(ctx, "")
+			return err
+		})
+		r.late("ci is late")
+		r.update(func(ctx context.Context, tx *store.Tx) error {
+			return tx.PlanNext(ctx, r.loop.ID, due.Add(2*time.Hour), due.Add(2*time.Hour), due.Add(time.Hour))
+		})
+		r.late("ci is late", "ci is back")
+		r.update(func(ctx context.Context, tx *store.Tx) error {
+			l, err := tx.Number(ctx, "ws", r.loop.Protocol, r.loop.Name)
+			if err != nil {
+				return err
+			}
+			_, err = tx.Fire(ctx, loop.Run{ID: "run_q", LoopID: l.ID, N: l.LastN, Key: "q", Trigger: "schedule", Definition: "d"})
+			return err
+		})
+		r.late("ci is late", "ci is back")
+		r.clock.add(16 * time.Minute) // Nobody takes up the run.
+		r.late("ci is late", "ci is back", "ci is late")
+	})
+}
