@@ -21,7 +21,7 @@ func data(t *testing.T, text string) []string {
 }
 
 func dataOf(in io.Reader) (all []string, err error) {
-	for e := NewEventReader(in); ; {
+	for e := NewEventReader(&unread{in, nil}); ; {
 		_, data, err := e.Next()
 		if len(data) > 0 {
 			all = append(all, string(data))
@@ -33,6 +33,20 @@ func dataOf(in io.Reader) (all []string, err error) {
 			return all, err
 		}
 	}
+}
+
+// unread holds that nobody reads on behind the end of a stream, which would never end.
+type unread struct {
+	io.Reader
+	err error
+}
+
+func (u *unread) Read(p []byte) (n int, err error) {
+	if u.err != nil {
+		panic("read again after " + u.err.Error())
+	}
+	n, u.err = u.Reader.Read(p)
+	return n, u.err
 }
 
 func TestEventsAreReadAsTheStandardSays(t *testing.T) {

@@ -21,13 +21,18 @@ type verdict struct {
 	Took    time.Duration // of all runs
 	Used    time.Duration // by their processors
 	Reason  string        // why it is equivalent
+	hangs   int           // how often tests were given up
 }
+
+// mostHangs is how often tests of a mutant may hang before it is given up. A test that
+// hangs catches nothing: whoever breaks the code sees no failure that says what is wrong.
+const mostHangs = 3
 
 // The states of a verdict.
 const (
 	caught     = "caught"
-	hung       = "caught (hung)"
-	unreached  = "not reached" // by no test in a way that makes a difference
+	hung       = "made tests hang" // and none that ended failed
+	unreached  = "not reached"     // by no test in a way that makes a difference
 	survived   = "survived"
 	cut        = "not caught in time"
 	equivalent = "equivalent"
@@ -35,7 +40,7 @@ const (
 
 // missed reports whether the mutant counts as not caught.
 func (v verdict) missed() bool {
-	return v.State == survived || v.State == unreached || v.State == cut
+	return v.State == survived || v.State == unreached || v.State == cut || v.State == hung
 }
 
 // hunter runs the tests that reach a mutant.
@@ -86,6 +91,9 @@ func (h *hunter) hunt(ctx context.Context, m bug) (verdict, error) {
 		return v, nil
 	}
 	for len(batches) > 0 {
+		if v.hangs == mostHangs {
+			break
+		}
 		if h.limit > 0 && v.Used > h.limit {
 			v.State = cut
 			return v, nil
@@ -100,6 +108,10 @@ func (h *hunter) hunt(ctx context.Context, m bug) (verdict, error) {
 		v.Ran += len(b.names)
 		if o.passed {
 			batches = batches[1:]
+			continue
+		}
+		if o.hung && !failed.MatchString(o.said) {
+			v.hangs, batches = v.hangs+1, batches[1:]
 			continue
 		}
 		// A test that fails without the mutant too says nothing about it.
@@ -117,12 +129,11 @@ func (h *hunter) hunt(ctx context.Context, m bug) (verdict, error) {
 			}
 		}
 		v.State, v.By = caught, b.suite.Name+"."+by
-		if o.hung {
-			v.State = hung
-		}
 		return v, nil
 	}
-	v.State = survived
+	if v.State = survived; v.hangs > 0 {
+		v.State = hung
+	}
 	return v, nil
 }
 

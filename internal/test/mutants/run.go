@@ -141,7 +141,7 @@ func (t *tail) Write(p []byte) (int, error) {
 }
 
 var (
-	failed  = regexp.MustCompile(`(?m)^--- FAIL: ([^\s/]+)`)
+	failed  = regexp.MustCompile(`(?m)^\s*--- FAIL: ([^\s/]+)`)
 	began   = regexp.MustCompile(`(?m)^=== RUN   ([^\s/]+)$`)
 	running = regexp.MustCompile(`(?m)^=== (?:RUN|CONT)\s+([^\s/]+)`)
 )

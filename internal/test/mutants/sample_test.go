@@ -221,7 +221,7 @@ func TestAPackageIsPoorBelowNinetyPercent(t *testing.T) {
 		"one that nothing reaches":     {append(slices.Clone(nine), survived, unreached), true},
 		"one that took too long":       {append(slices.Clone(nine), survived, cut), true},
 		"equivalent ones do not count": {append(slices.Clone(nine), survived, equivalent, equivalent), false},
-		"a hung one is caught":         {append(slices.Clone(nine), survived, hung), false},
+		"a hung one is not caught":     {append(slices.Clone(nine), survived, hung), true},
 	}
 	for name, c := range cases {
 		var out strings.Builder
