@@ -364,6 +364,9 @@ func TestTheAccountOfALoginIsItsOwners(t *testing.T) {
 	if got := account(claude, claudeFile, strings.Replace(lentLogin, "organizationUuid", "other", 1)); got != "claude:login" {
 		t.Errorf("the account of a login that does not name its owner = %s", got)
 	}
+	if got := account(claude, claudeFile, "a token in a form of its own"); got != "claude:login" {
+		t.Errorf("the account of a login in a form that is not known = %s", got)
+	}
 }
 
 // readableToken is a token with claims that anybody can read.

@@ -175,10 +175,7 @@ func tokenOwners(f form) map[string]map[string]string {
 // ownerOf names the account of a login: the same on every machine, and after every
 // renewal. It is "login" for one that does not say whose it is.
 func ownerOf(data []byte) string {
-	f, err := parseLogin(data)
-	if err != nil {
-		return "login"
-	}
+	f, _ := parseLogin(data) // What cannot be read names nobody.
 	owner := map[string]bool{}
 	for _, who := range tokenOwners(f) {
 		for claim, value := range who {
