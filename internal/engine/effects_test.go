@@ -172,6 +172,66 @@ func TestAnEffectThatWasBeingAppliedIsLookedAtFirst(t *testing.T) {
 	}
 }
 
+// Another node has ended the run meanwhile: what has begun to move is finished, nothing
+// else happens any more, and the rows say which.
+func TestWhatBecameOfTheEffectsOfARunThatAnotherNodeEndedIsFound(t *testing.T) {
+	yes, begun := effect.Found{Applied: true, Result: map[string]string{effect.ResultCommit: "found"}}, effect.Found{Begun: true}
+	for name, c := range map[string]struct {
+		at     string // where its node stops
+		look   func() (effect.Found, error)
+		state  loop.EffectState
+		commit string
+		detail string // of the effect
+		calls  string
+	}{
+		"it has happened":     {"engine.effect.apply.before", found(yes, nil), loop.EffectDone, "found", "", "look"},
+		"it has begun":        {"engine.effect.apply.before", found(begun, nil), loop.EffectDone, "applied", "", "look apply"},
+		"it has not":          {"engine.effect.apply.before", found(effect.Found{}, nil), loop.EffectFailed, "", "another node had ended the run", "look"},
+		"nobody has tried it": {"engine.effect.commit.before", found(yes, nil), loop.EffectRefused, "", "another node had ended the run", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, target, calls := scriptedRun(t, effect.KindPropose, scripted{apply: applied, look: c.look})
+			r.deps.Self.Node = "node_here"
+			if err := r.store.Update(t.Context(), func(tx *store.Tx) error {
+				return errors.Join(
+					tx.SaveNode(t.Context(), loop.Node{ID: "node_here", Name: "attic"}), tx.SaveNode(t.Context(), loop.Node{ID: "node_there", Name: "cellar"}),
+					tx.AddWorkspace(t.Context(), target.Workspace), tx.Place(t.Context(), loop.Placement{WorkspaceID: target.Workspace.ID, NodeID: "node_here", Path: r.root}))
+			}); err != nil {
+				t.Fatal(err)
+			}
+			r.lostAt(target, c.at, 1)
+			if err := r.exec(`UPDATE runs SET lease_until_ms = 1`); err != nil {
+				t.Fatal(err)
+			}
+			there := r.deps
+			there.Self.Node = "node_there"
+			if rec, err := engine.New(there).FreeLost(t.Context(), r.runs("lp_w")[0]); err != nil || rec == nil || rec.Run.Outcome != loop.OutcomeInterrupted {
+				t.Fatalf("the other node ends it: %+v, %v", rec, err)
+			}
+			if calls() != "" {
+				t.Fatalf("the other node calls %q", calls())
+			}
+			done, err := r.engine.FinishOwed(t.Context(), target)
+			if err != nil || len(done) != 1 || done[0].Run.Commit != c.commit || done[0].Run.Owed {
+				t.Fatalf("finished = %+v, %v, want one on %q", done, err, c.commit)
+			}
+			if e := r.effect(done[0].Run.ID); e.State != c.state || !strings.Contains(e.Error, c.detail) || (e.Error == "") != (c.detail == "") {
+				t.Errorf("the effect is %s %q, want %s %q", e.State, e.Error, c.state, c.detail)
+			}
+			if calls() != c.calls {
+				t.Errorf("calls = %q, want %q", calls(), c.calls)
+			}
+			if c.commit == "" && gittest.Run(t, r.root, "show", done[0].Run.Snapshot+":src/a.txt") != "two" {
+				t.Errorf("its work is kept in %q", done[0].Run.Snapshot)
+			}
+			if again, err := r.engine.FinishOwed(t.Context(), target); len(again) > 0 || err != nil {
+				t.Errorf("finished again: %+v, %v", again, err)
+			}
+		})
+	}
+}
+
 // A process may die between the effect that failed, or was done, and the end of its run.
 func TestAnEffectWhoseOutcomeIsKnownIsNotTouchedAgain(t *testing.T) {
 	for state, want := range map[loop.EffectState]loop.Outcome{

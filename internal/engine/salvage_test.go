@@ -21,7 +21,7 @@ import (
 // process dies.
 func (r *rig) lostAt(target engine.Target, point string, k int) {
 	r.t.Helper()
-	gone := loop.Holder{PID: 7, Start: 1, Host: r.deps.Self.Host}
+	gone := loop.Holder{PID: 7, Start: 1, Host: r.deps.Self.Host, Node: r.deps.Self.Node}
 	r.deps.HolderState = deadIf(gone)
 	r.engine = engine.New(r.deps)
 	dies := new(fault.Plan).Do(point, k, func(context.Context) error {
@@ -245,7 +245,7 @@ func TestAHomeWithoutCopiesThatAreKeptHasNone(t *testing.T) {
 // An item that passed before its process died is proposed, however late it is known.
 func TestWhatADeadRunAskedForIsReadOrTheRunIsNotConcluded(t *testing.T) {
 	r := one(t)
-	gone := loop.Holder{PID: 7, Start: 1, Host: r.deps.Self.Host}
+	gone := loop.Holder{PID: 7, Start: 1, Host: r.deps.Self.Host, Node: r.deps.Self.Node}
 	r.deps.HolderState = deadIf(gone)
 	r.engine = engine.New(r.deps)
 	target := r.target("w", boardLike{nil, []string{"first", "second"}}, loop.Definition{

@@ -79,6 +79,37 @@ func TestALoginIsOneSeatOfOneRunUntilThatHasEnded(t *testing.T) {
 	})
 }
 
+func TestTheOtherSeatsAreThoseOfTheAgentOrTheAccountInOtherLoops(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		for _, other := range []struct{ loop, agent, account string }{
+			{"own", "claude", "claude:login"},
+			{"agent", "claude", ""},
+			{"account", "codex", "claude:login"},
+			{"neither", "codex", "codex:login"},
+			{"nameless", "codex", ""},
+		} {
+			run := fire(t, s, seed(t, s, other.loop), "-1", alice)
+			if err := take(t.Context(), s, run, loop.SeatWish{Agent: other.agent, Account: other.account}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		others := func(w loop.SeatWish) (loops []string) {
+			t.Helper()
+			for _, seat := range look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Seat, error) { return r.OtherSeats(ctx, "lp_own", w) }) {
+				loops = append(loops, seat.Loop)
+			}
+			slices.Sort(loops)
+			return loops
+		}
+		if got := others(theLogin); !slices.Equal(got, []string{"account", "agent"}) {
+			t.Errorf("beside %+v sit the runs of %v", theLogin, got)
+		}
+		if got := others(loop.SeatWish{Agent: "claude"}); !slices.Equal(got, []string{"agent"}) {
+			t.Errorf("beside a run without an account sit those of %v", got)
+		}
+	})
+}
+
 func TestAStaleHolderTakesNoSeat(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		run := fire(t, s, seed(t, s, "ci"), "-1", alice)

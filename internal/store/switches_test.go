@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -45,6 +46,7 @@ func TestASwitchIsSetOnceAndSaysWhoSetItAndWhy(t *testing.T) {
 			}
 		}
 		want("ws")
+		start := feedHead(t, s)
 		pauseAll(t, s, "ws")
 		want("ws", loop.SwitchWorkspace)
 		want("other")
@@ -70,6 +72,14 @@ func TestASwitchIsSetOnceAndSaysWhoSetItAndWhy(t *testing.T) {
 			}
 		}
 		want("ws")
+		var told []string
+		for _, e := range feed(t, s, start) {
+			told = append(told, fmt.Sprintf("%s %s %q %s", e.Kind, e.ID, e.LoopID, e.State))
+		}
+		changes := []string{`switch ws "" paused`, `switch store "" paused`, `switch store "" resumed`, `switch ws "" resumed`}
+		if d := cmp.Diff(changes, told); d != "" {
+			t.Errorf("the feed (-want +got):\n%s", d)
+		}
 	})
 }
 
