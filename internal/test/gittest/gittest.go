@@ -8,11 +8,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/proc"
@@ -59,12 +62,45 @@ func Repo(tb testing.TB, files map[string]string, initArgs ...string) string {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		tb.Fatal(err)
 	}
+	key := fmt.Sprintf("%q %q %q %q", files, initArgs, os.Getenv("GIT_AUTHOR_DATE"), os.Getenv("GIT_COMMITTER_DATE"))
+	if made, ok := repos.Load(key); ok {
+		if err := os.CopyFS(dir, made.(fs.FS)); err != nil {
+			tb.Fatal(err)
+		}
+		Run(tb, dir, "update-index", "-q", "--refresh") // The index knows the files by their times too.
+		return dir
+	}
 	Run(tb, dir, append([]string{"init", "-q"}, initArgs...)...)
 	Write(tb, dir, files)
 	Run(tb, dir, "add", "-A")
 	Run(tb, dir, "commit", "-q", "--allow-empty", "-m", "first")
+	made := fstest.MapFS{}
+	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		file := &fstest.MapFile{Mode: info.Mode()}
+		if !e.IsDir() {
+			file.Data, err = os.ReadFile(name)
+		}
+		rel, relErr := filepath.Rel(dir, name)
+		made[filepath.ToSlash(rel)] = file
+		return errors.Join(err, relErr)
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	repos.Store(key, made)
 	return dir
 }
+
+// repos are the repositories that Repo has made, by what they were made of: git needs
+// ten times as long for one as it takes to write its files.
+var repos sync.Map
 
 // Write writes files below dir, with the folders that they need.
 func Write(tb testing.TB, dir string, files map[string]string) {
