@@ -29,19 +29,19 @@ build: ## bin/pawl as it is released: static, stripped, reproducible
 
 # make lint has vet. Many tests wait for a process, a lease or a server: one package more than there are cores keeps these busy.
 test: postgres ## every test, on SQLite and PostgreSQL (TESTFLAGS="-run X -v")
-	tools/testtmp.sh $(GO) test -p $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) -timeout 20m -vet=off -ldflags=-w $(TESTFLAGS) ./...
+	tools/testtmp.sh $(GO) test -p $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) -timeout 20m -vet=off -ldflags=-s $(TESTFLAGS) ./...
 
 # Each test of the sweep adds its table to the file; the tables are printed also
 # when something failed.
 test-all: postgres ## every test with all that it can try: faults at every point, a machine asleep for 60 s (half an hour and more)
 	@tables=$$(mktemp); trap 'cat "$$tables"; rm -f "$$tables"' EXIT; \
-	PAWL_TEST_ALL=$$tables tools/testtmp.sh $(GO) test -count=1 -timeout 3h -vet=off -ldflags=-w $(TESTFLAGS) $(PACKAGES)
+	PAWL_TEST_ALL=$$tables tools/testtmp.sh $(GO) test -count=1 -timeout 3h -vet=off -ldflags=-s $(TESTFLAGS) $(PACKAGES)
 
 # Nobody waits for what chance finds in others' work: states that are drawn are the same ones each time. Stopped
 # processes leave a processor idle until their lease is over.
 test-rest: ## what test-all has beyond test: each test that tries only a sample there, in full
 	@rest=$$($(GO) run ./internal/test/sampled); \
-	PAWL_TEST_SEED=1 $(MAKE) --no-print-directory test-all PACKAGES="$$(head -1 <<<"$$rest")" TESTFLAGS="-parallel $$(( $$(getconf _NPROCESSORS_ONLN) * 2 )) -run '$$(tail -1 <<<"$$rest" | sed 's/\$$/$$$$/g')' $(TESTFLAGS)"
+	PAWL_TEST_SEED=1 $(MAKE) --no-print-directory test-all PACKAGES="$$(head -1 <<<"$$rest")" TESTFLAGS="-parallel $$(( $$(getconf _NPROCESSORS_ONLN) * 3 )) -run '$$(tail -1 <<<"$$rest" | sed 's/\$$/$$$$/g')' $(TESTFLAGS)"
 
 test-agents: ## each real agent program through whole runs, no key (10 minutes on 2 busy cores; npm installs them into a cache; needs Linux)
 	@dir=$$(tools/agents.sh) && echo "PAWL_TEST_AGENTS=$$dir" && \

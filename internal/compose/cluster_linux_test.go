@@ -309,7 +309,7 @@ func (l *netLine) mend() {
 // shares nothing with the code that made it.
 func TestNodesOfOneStoreKeepEveryPromiseWhateverHappensToThem(t *testing.T) {
 	t.Parallel()
-	long := time.Duration(sample.Size(20, 120)) * time.Second
+	long := time.Duration(sample.Size(12, 120)) * time.Second
 	if text := os.Getenv(soakEnv); text != "" {
 		var err error
 		if long, err = time.ParseDuration(text); err != nil {

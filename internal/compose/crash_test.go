@@ -380,7 +380,7 @@ func TestKilledWhileItRecoversTheNextCommandPutsItRight(t *testing.T) {
 		if len(points) < 8 {
 			t.Fatalf("recovery after %s hits only %v", first, points)
 		}
-		for _, at := range spread(points, 4, 0) {
+		for _, at := range spread(points, 2, 0) {
 			t.Run(first+" then "+at, func(t *testing.T) {
 				s := newFixture(t, "")
 				s.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT="+first)

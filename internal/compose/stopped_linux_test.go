@@ -107,7 +107,7 @@ func stopped(verb string, sample int, always ...string) kind {
 // nothing when it is continued.
 func TestStoppedPastItsLeaseAtAnyPointNothingMovesUnrecorded(t *testing.T) {
 	sweep(t,
-		stopped("recover", 2, "engine.effect.confirm.after:1", "git.advance.ref.before:1"),
+		stopped("recover", 1, "engine.effect.confirm.after:1", "git.advance.ref.before:1"),
 		stopped("run", 1, "engine.effect.confirm.after:1"),
 		stopped("kill", 1, "engine.effect.confirm.after:1"),
 	)

@@ -68,7 +68,7 @@ var flows = []flow{
 
 var (
 	killed = kind{
-		name: "kill", action: "kill", dies: true, sample: 8,
+		name: "kill", action: "kill", dies: true, sample: 5,
 		check: func(s *fixture, v *told, stderr string) {
 			if v != nil || stderr != "" {
 				s.t.Fatalf("it was not killed: %+v %s", v, stderr)
@@ -76,7 +76,7 @@ var (
 		},
 	}
 	fullDisk = kind{
-		name: "full disk", action: "ENOSPC", sample: 4, always: []string{"git.advance.ref.after:1"},
+		name: "full disk", action: "ENOSPC", sample: 3, always: []string{"git.advance.ref.after:1"},
 		check: func(s *fixture, v *told, stderr string) {
 			const full = "no space left on device"
 			if v == nil && !strings.Contains(stderr, full) {
@@ -97,7 +97,7 @@ func TestADiskThatIsFullAtAnyWriteLosesNothing(t *testing.T) { sweep(t, fullDisk
 
 // sweep disturbs each flow on each database at each of its points, or at a
 // sample of them, and prints at how many. On PostgreSQL these are the points of the
-// engine, which lie beside its transactions.
+// engine, which lie beside its transactions. Points of one kind have a database.
 func sweep(t *testing.T, kinds ...kind) {
 	t.Helper()
 	t.Parallel()
@@ -119,14 +119,21 @@ func sweep(t *testing.T, kinds ...kind) {
 					if name == "postgres" {
 						k.sample = (k.sample + 1) / 2
 					}
-					for _, at := range k.chosen(points, i) {
-						t.Run(k.name+"/"+at, func(t *testing.T) {
-							// Here, because -run may leave points out.
-							defer func() { counts.add(f.name, k.name, name, !t.Failed()) }()
-							for k := k; !f.disturb(f.ready(t, shared), k, at); k.lease *= 2 {
-							}
-						})
-					}
+					t.Run(k.name, func(t *testing.T) {
+						t.Parallel()
+						shared := shared
+						if i > 0 { // The kinds strike side by side.
+							shared = database(t)
+						}
+						for _, at := range k.chosen(points, i) {
+							t.Run(at, func(t *testing.T) {
+								// Here, because -run may leave points out.
+								defer func() { counts.add(f.name, k.name, name, !t.Failed()) }()
+								for k := k; !f.disturb(f.ready(t, shared), k, at); k.lease *= 2 {
+								}
+							})
+						}
+					})
 				}
 			})
 		}

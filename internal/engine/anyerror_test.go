@@ -384,7 +384,7 @@ func (f flow) meetsTroubles(t *testing.T) {
 	}
 }
 
-// sampled chooses a sixth of the troubles, always the same ones. All of them are
+// sampled chooses a tenth of the troubles, always the same ones. All of them are
 // met in `make test-all`, and when bugs are planted.
 func sampled(name string) bool {
 	if sample.All() || os.Getenv("PAWL_TEST_TROUBLES") != "" {
@@ -392,7 +392,7 @@ func sampled(name string) bool {
 	}
 	h := fnv.New32a()
 	h.Write([]byte(name))
-	return h.Sum32()%6 == 0
+	return h.Sum32()%10 == 0
 }
 
 // comesToAGoodEnd recovers the loop and runs it once more: all runs have ended, what
