@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/proc/cgroup"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 func TestOutputBeyondTheLimitIsNotPassedOn(t *testing.T) {
@@ -170,13 +172,16 @@ func TestAForkBombEnds(t *testing.T) {
 }
 
 func TestASwarmEndsAlsoWithoutAControlGroup(t *testing.T) {
-	for _, m := range treeMethods() {
-		if m == CGroup {
-			continue // The method does not exist without control groups.
-		}
+	// The method CGroup does not exist without control groups.
+	methods := slices.DeleteFunc(treeMethods(), func(m Method) bool { return m == CGroup })
+	for i, m := range methods {
 		t.Run(string(m), func(t *testing.T) {
 			useGroupHome(t, cgroup.Home{})
-			for name, script := range swarms {
+			for j, name := range slices.Sorted(maps.Keys(swarms)) {
+				if !sample.All() && j%len(methods) != i { // A sample: each swarm, against one method.
+					continue
+				}
+				script := swarms[name]
 				t.Run(name, func(t *testing.T) {
 					if got := runMultiplying(t, m, script, long); got.Ended != Limited || got.Limit != ProcessesLimit {
 						t.Errorf("%+v, want it ended by the limit", got)

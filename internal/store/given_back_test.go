@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // A statement whose context has ended makes database/sql give the connection of the
@@ -21,7 +22,7 @@ func TestAConnectionThatWasGivenBackIsUsedNoMore(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			for range 150 {
+			for range sample.Size(50, 150) {
 				err := s.Update(t.Context(), func(tx *store.Tx) error {
 					ended, cancel := context.WithCancel(t.Context())
 					cancel()

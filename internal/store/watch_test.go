@@ -135,7 +135,7 @@ func TestACommitThatNobodyAcknowledgedIsFoundBesideExtensions(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var beside sync.WaitGroup
 			beside.Go(func() {
-				for ctx.Err() == nil {
+				for ; ctx.Err() == nil; time.Sleep(time.Millisecond) { // Many for each commit.
 					_, _ = s.Extend(ctx, []*store.Holding{h}, nil, nil)
 				}
 			})
