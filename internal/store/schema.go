@@ -48,6 +48,10 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 		return err
 	}
 	if len(others) > 0 {
+		// Another process may have made the tables, and its node, since the version was read.
+		if v, err = s.version(ctx); err != nil || v == SchemaVersion {
+			return err
+		}
 		s.announceNode(ctx, o.Node, v)
 		return &loop.Fault{
 			Exit: loop.ExitNotReady, What: "open the " + s.sql.name,
