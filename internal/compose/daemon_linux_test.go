@@ -143,11 +143,15 @@ func onBothDatabases(t *testing.T, test func(t *testing.T, s *fixture)) {
 	t.Helper()
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{
-		"sqlite": func(testing.TB) string { return "" }, "postgres": func(tb testing.TB) string { return pgtest.URL(tb) },
+		"sqlite": nil, "postgres": pgtest.URL,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, newFixture(t, database(t)))
+			url := ""
+			if database != nil {
+				url = database(t)
+			}
+			test(t, newFixture(t, url))
 		})
 	}
 }

@@ -76,14 +76,16 @@ func (s *Service) Next(ctx context.Context, name string, n int) (Plan, error) {
 	return p, err
 }
 
-func (s *Service) planOf(l lookup.Loop, n int) (p Plan, err error) {
+func (s *Service) planOf(l lookup.Loop, n int) (Plan, error) {
 	d := l.Usable()
-	p = Plan{
+	p := Plan{
 		Schema: "pawl.plan/v1", Loop: l.Name, Protocol: l.Protocol, Cadence: d.Cadence, Timezone: "UTC", CatchUp: loop.CatchUpOne,
 		Paused: s.ws.PausedBy(l), Next: []Firing{}, Ticks: []loop.Tick{},
 	}
 	if l.Problem != nil {
 		p.Problem, _, _ = strings.Cut(l.Problem.Error(), "\n")
+	}
+	if p.Problem != "" || d.Cadence == "" {
 		return p, nil
 	}
 	if d.Timezone != "" {
@@ -93,7 +95,7 @@ func (s *Service) planOf(l lookup.Loop, n int) (p Plan, err error) {
 		p.CatchUp = d.CatchUp
 	}
 	zone, err := schedule.Zone(d.Timezone)
-	if err != nil || d.Cadence == "" {
+	if err != nil {
 		return p, err
 	}
 	anchor, now := l.Row.Created, s.ws.Now()

@@ -11,9 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-func at(t interface {
-	Fatal(...any)
-}, text string) time.Time {
+func at(t interface{ Fatal(args ...any) }, text string) time.Time {
 	parsed, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,16 +47,16 @@ var start = time.Date(2026, 3, 7, 12, 0, 0, 0, time.UTC)
 func (r *rig) now() time.Time         { return time.UnixMilli(r.millis.Load()).UTC() }
 func (r *rig) moves(by time.Duration) { r.millis.Add(by.Milliseconds()) }
 
-func newRig(t testing.TB, database string) *rig {
-	t.Helper()
-	r := &rig{t: t, loops: map[string]loop.Loop{}, defs: map[string]loop.Definition{}}
+func newRig(tb testing.TB, database string) *rig {
+	tb.Helper()
+	r := &rig{t: tb, loops: map[string]loop.Loop{}, defs: map[string]loop.Definition{}}
 	r.millis.Store(start.UnixMilli())
 	s, err := store.Open(context.Background(), store.Options{Database: database, Now: time.Now, Virtual: r.now})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	r.store = s
-	t.Cleanup(func() { r.closes() })
+	tb.Cleanup(func() { r.closes() })
 	eng := engine.New(engine.Deps{Store: s, Now: r.now, NewID: func(prefix string) string { return fmt.Sprintf("%s_%06d", prefix, r.ids.Add(1)) }})
 	r.update(func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.AddWorkspace(ctx, loop.Workspace{ID: "ws", Root: "/repo"}); err != nil {
@@ -356,8 +357,7 @@ func (r *rig) checks(rt *rapid.T, l loop.Loop, d loop.Definition, latest time.Ti
 	cadence = cadence.Anchored(l.Created)
 	planned := cadence.Next(l.Created, zone)
 	ran := map[string]time.Time{}
-	for i := len(ticks) - 1; i >= 0; i-- {
-		k := ticks[i]
+	for _, k := range slices.Backward(ticks) {
 		for n := range k.N {
 			if n == 0 && !k.First.Equal(planned) || n == k.N-1 && !k.Last.Equal(planned) {
 				rt.Fatalf("%s: the ledger goes on with %+v, the calendar with %s", l.Name, k, planned)
