@@ -82,6 +82,7 @@ type Daemon struct {
 	queue *queue.Local
 	fleet fleet
 	poke  chan struct{} // the definitions are to be read again; has room for one
+	wrong sync.Map      // by what is done, or by the root of a workspace: what went wrong the last time
 
 	working sync.WaitGroup // all goroutines but the workers
 	workers sync.WaitGroup
@@ -110,10 +111,13 @@ func (d *Daemon) Start(ctx context.Context) error {
 	running, abort := context.WithCancel(ctx)
 	d.stop, d.abort = stop, abort
 	for _, keep := range []struct {
-		gap  time.Duration
-		work func(context.Context) error
-	}{{sweepGap, d.sweep}, {beatGap, d.beat}, {lateGap, d.tellLate}} {
-		d.working.Go(func() { d.repeat(working, keep.gap, keep.work) })
+		gap   time.Duration
+		work  func(context.Context) error
+		doing string
+	}{
+		{sweepGap, d.sweep, "look for lost runs"}, {beatGap, d.beat, "say that this node is there"}, {lateGap, func(ctx context.Context) error { return notify.TellLate(ctx, d.Store) }, "look for loops that are late"},
+	} {
+		d.working.Go(func() { d.repeat(working, keep.gap, keep.doing, keep.work) })
 	}
 	for _, work := range d.Beside {
 		d.working.Go(func() { _ = work(working) }) // It ends with its context only.
@@ -150,13 +154,29 @@ func (d *Daemon) Working() []string { return d.queue.Taken() }
 // Loops returns how many workspaces lie on this node, and what their definitions say.
 func (d *Daemon) Loops() (workspaces int, found Found) { return d.fleet.counts() }
 
-func (d *Daemon) repeat(ctx context.Context, gap time.Duration, work func(context.Context) error) {
+// repeat does some work again and again, until ctx ends.
+func (d *Daemon) repeat(ctx context.Context, gap time.Duration, doing string, work func(context.Context) error) {
 	for {
-		if err := work(ctx); err != nil && ctx.Err() == nil {
-			d.Tell(Happened{Wrong: err})
+		err := work(ctx)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", doing, err)
 		}
+		d.tellWrong(ctx, doing, "", err)
 		if !sleep(ctx, gap) {
 			return
+		}
+	}
+}
+
+// tellWrong tells what is wrong with something that is tried again and again, if that was
+// not told the last time. A nil error means that it works.
+func (d *Daemon) tellWrong(ctx context.Context, subject, root string, err error) {
+	switch {
+	case err == nil:
+		d.wrong.Delete(subject)
+	case ctx.Err() == nil:
+		if was, told := d.wrong.Swap(subject, err.Error()); !told || was != err.Error() {
+			d.Tell(Happened{Root: root, Wrong: err})
 		}
 	}
 }
@@ -190,10 +210,11 @@ func (d *Daemon) fireDue(ctx context.Context) {
 		if len(fired) > 0 {
 			d.queue.Wake()
 		}
-		if err != nil && ctx.Err() == nil {
-			d.Tell(Happened{Wrong: fmt.Errorf("fire what is due: %w", err)})
+		if err != nil {
+			err = fmt.Errorf("fire what is due: %w", err)
 			next = d.Now().Add(sweepGap)
 		}
+		d.tellWrong(ctx, "fire", "", err)
 		scanAt := scanned.Add(scanGap)
 		if next.IsZero() || scanAt.Before(next) {
 			next = scanAt
@@ -211,9 +232,7 @@ func (d *Daemon) fireDue(ctx context.Context) {
 			return
 		}
 		if poked || !d.Now().Before(scanAt) {
-			if err := d.scan(ctx); err != nil && ctx.Err() == nil {
-				d.Tell(Happened{Wrong: err})
-			}
+			d.tellWrong(ctx, "scan", "", d.scan(ctx))
 			scanned = d.Now()
 		}
 	}
@@ -221,9 +240,9 @@ func (d *Daemon) fireDue(ctx context.Context) {
 
 // scan makes the rows of all loops on this node say what their files say.
 func (d *Daemon) scan(ctx context.Context) error {
-	wrong, err := d.fleet.scan(ctx)
-	for root, err := range wrong {
-		d.Tell(Happened{Root: root, Wrong: err})
+	found, err := d.fleet.scan(ctx)
+	for root, err := range found {
+		d.tellWrong(ctx, root, root, err)
 	}
 	return err
 }
@@ -240,7 +259,7 @@ func (d *Daemon) sweep(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("look for lost runs: %w", err)
+		return err
 	}
 	for _, id := range lapsed {
 		p, err := d.fleet.place(ctx, id)
@@ -263,9 +282,7 @@ func (d *Daemon) recover(ctx context.Context, p *Place) {
 	for _, rec := range found {
 		d.Tell(Happened{Root: p.Root, Recovered: &rec})
 	}
-	if err != nil && ctx.Err() == nil {
-		d.Tell(Happened{Root: p.Root, Wrong: err})
-	}
+	d.tellWrong(ctx, "recover "+p.Root, p.Root, err)
 	if len(found) > 0 {
 		d.queue.Wake()
 	}
@@ -276,13 +293,6 @@ func (d *Daemon) beat(ctx context.Context) error {
 	return d.Store.Update(ctx, func(tx *store.Tx) error { return tx.SeeNode(ctx, d.Node, d.Store.Skew()) })
 }
 
-func (d *Daemon) tellLate(ctx context.Context) error {
-	if err := notify.TellLate(ctx, d.Store); err != nil {
-		return fmt.Errorf("look for loops that are late: %w", err)
-	}
-	return nil
-}
-
 // executeQueued takes runs from the queue until it is stopped.
 func (d *Daemon) executeQueued(ctx, running context.Context) {
 	for {
@@ -291,13 +301,14 @@ func (d *Daemon) executeQueued(ctx, running context.Context) {
 			if ctx.Err() != nil || errors.Is(err, queue.ErrStopped) {
 				return
 			}
-			d.Tell(Happened{Wrong: fmt.Errorf("look for queued runs: %w", err)})
+			d.tellWrong(ctx, "queue", "", fmt.Errorf("look for queued runs: %w", err))
 			if !sleep(ctx, sweepGap) {
 				return
 			}
 			continue
 		}
 		workspace, again := d.execute(running, run)
+		d.tellWrong(ctx, "queue", "", nil)
 		d.queue.Finish(run, workspace, again)
 	}
 }

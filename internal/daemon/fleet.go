@@ -28,8 +28,8 @@ type Found struct {
 	Broken int // of them cannot run
 }
 
-// scan reads the definitions of all workspaces on the node. Wrong has what is wrong with
-// single ones, by their path.
+// scan reads the definitions of all workspaces on the node. By their path it returns what
+// is wrong with each of them, nil for most.
 func (f *fleet) scan(ctx context.Context) (wrong map[string]error, err error) {
 	var list []loop.Placement
 	err = f.store.View(ctx, func(r *store.Reader) (err error) {
@@ -52,8 +52,7 @@ func (f *fleet) scan(ctx context.Context) (wrong map[string]error, err error) {
 		if err == nil {
 			synced, err = p.Loops.Sync(ctx)
 		}
-		if err != nil {
-			wrong[at.Path] = err
+		if wrong[at.Path] = err; err != nil {
 			continue
 		}
 		found.Loops += synced.Loops

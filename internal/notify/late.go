@@ -96,7 +96,7 @@ func findLate(ctx context.Context, r *store.Reader, now time.Time) (map[string]l
 			since = newest[i].Created
 		}
 		if planned, late := schedule.Late(defs[l.Registered.Good], l.Created, since, now); late {
-			found[l.ID] = lateLoop{l, "It should have come at " + planned.UTC().Format(time.RFC3339) + " and did not: nobody fires it (pawl up does, on a node where it lies)."}
+			found[l.ID] = lateLoop{l, "It should have come at " + planned.UTC().Format(time.RFC3339) + " and did not: no daemon of a node where it lies is at work."}
 		}
 	}
 	for _, run := range queued {
