@@ -2,6 +2,8 @@ package meter
 
 import (
 	"bufio"
+	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -228,5 +230,46 @@ func sameAs(t *testing.T, h head, theirs *http.Request) {
 	if h.method != theirs.Method || h.target != theirs.RequestURI || length != theirs.ContentLength {
 		t.Errorf("%s %s (%s) is %s %s (%s) to net/http", h.method, h.target, strconv.FormatInt(length, 10),
 			theirs.Method, theirs.RequestURI, strconv.FormatInt(theirs.ContentLength, 10))
+	}
+}
+
+func TestTheLengthOfABodyIsThatOfItsHead(t *testing.T) {
+	for name, c := range map[string]struct {
+		fields  string
+		length  int64
+		chunked bool
+		wrong   bool
+	}{
+		"none":                    {"", 0, false, false},
+		"a number":                {"Content-Length: 12\r\n", 12, false, false},
+		"chunks":                  {"Transfer-Encoding: chunked\r\n", 0, true, false},
+		"chunks in capitals":      {"Transfer-Encoding: Chunked\r\n", 0, true, false},
+		"another coding":          {"Transfer-Encoding: gzip\r\n", 0, false, true},
+		"an empty coding":         {"Transfer-Encoding: \r\n", 0, false, true},
+		"both":                    {"Content-Length: 12\r\nTransfer-Encoding: chunked\r\n", 0, false, true},
+		"two numbers":             {"Content-Length: 12\r\nContent-Length: 12\r\n", 0, false, true},
+		"a number that is no one": {"Content-Length: 0x12\r\n", 0, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, err := parse("POST http://a/ HTTP/1.1\r\nHost: a\r\n" + c.fields + "\r\n")
+			if (err != nil) != c.wrong {
+				t.Fatalf("error %v, want one: %v", err, c.wrong)
+			}
+			if !c.wrong && (h.length != c.length || h.chunked != c.chunked) {
+				t.Errorf("length %d, chunked %v", h.length, h.chunked)
+			}
+		})
+	}
+}
+
+func TestAHeadOfAClientThatHasGoneIsNoHead(t *testing.T) {
+	for _, text := range []string{"", "GET http://a/ HT", "GET http://a/ HTTP/1.1\r\nHost: a\r\n", "GET http://a/ HTTP/1.1\r\nHo"} {
+		if _, err := parse(text); !errors.Is(err, io.EOF) {
+			t.Errorf("%q: %v, want the end of the input", text, err)
+		}
+		left := 1 << 10
+		if _, err := readLine(bufio.NewReader(strings.NewReader("no end")), &left); !errors.Is(err, io.EOF) {
+			t.Errorf("a line without an end: %v", err)
+		}
 	}
 }

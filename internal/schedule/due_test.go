@@ -168,3 +168,39 @@ func TestALoopIsLateOnceTwoOfItsTimesAreOver(t *testing.T) {
 		})
 	}
 }
+
+func TestADefinitionWhoseTimesCannotBeReadIsAnError(t *testing.T) {
+	now := at(t, "2026-01-05T10:00:00Z")
+	for name, d := range map[string]loop.Definition{
+		"a cadence of words": {Cadence: "sometimes"}, "a zone of nobody": {Cadence: "0 9 * * *", Timezone: "Mars/Olympus"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if f, err := Next(d, now, now); err == nil {
+				t.Errorf("Next = %v", f)
+			}
+			if ticks, next, err := Ticks(d, now, Firing{now, now}, now); err == nil {
+				t.Errorf("Ticks = %v, %v", ticks, next)
+			}
+			if note, err := (Firing{now, now}).Note(d, now); err == nil {
+				t.Errorf("Note = %q", note)
+			}
+		})
+	}
+}
+
+func TestANoteSaysWhatTheClocksDid(t *testing.T) {
+	for name, c := range map[string]struct{ cadence, before, planned, want string }{
+		"nothing":            {"30 2 * * *", "2026-03-06T07:30:00Z", "2026-03-07T07:30:00Z", ""},
+		"forward, over it":   {"30 2 * * *", "2026-03-07T07:30:00Z", "2026-03-08T07:00:00Z", "the clocks have gone forward by 1h0m0s (now EDT); its time does not exist on this day, so it fires right after the gap"},
+		"forward, before it": {"0 9 * * *", "2026-03-07T14:00:00Z", "2026-03-08T13:00:00Z", "the clocks have gone forward by 1h0m0s (now EDT)"},
+		"back":               {"30 2 * * *", "2026-10-31T06:30:00Z", "2026-11-01T07:30:00Z", "the clocks have gone back by 1h0m0s (now EST)"},
+		"an interval":        {"1h", "2026-03-08T06:30:00Z", "2026-03-08T07:30:00Z", "the clocks have gone forward by 1h0m0s (now EDT)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := Firing{Planned: at(t, c.planned)}
+			if note, err := f.Note(loop.Definition{Cadence: c.cadence, Timezone: "America/New_York"}, at(t, c.before)); err != nil || note != c.want {
+				t.Errorf("the note is %q, %v; want %q", note, err, c.want)
+			}
+		})
+	}
+}

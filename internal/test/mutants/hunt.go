@@ -111,7 +111,10 @@ func (h *hunter) hunt(ctx context.Context, m bug) (verdict, error) {
 			continue
 		}
 		if o.hung && !failed.MatchString(o.said) {
-			v.hangs, batches = v.hangs+1, batches[1:]
+			v.hangs++
+			if batches[0].names = o.unfinished(b.names); len(batches[0].names) == 0 {
+				batches = batches[1:]
+			}
 			continue
 		}
 		// A test that fails without the mutant too says nothing about it.

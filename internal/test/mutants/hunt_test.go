@@ -40,3 +40,18 @@ func TestTheTestsThatGoWhereFewGoComeRightBehindTheQuickOnes(t *testing.T) {
 		t.Errorf("the order is %v, want %v", got, want)
 	}
 }
+
+func TestWhoHadNoTurnBeforeATestHungIsTriedWithoutIt(t *testing.T) {
+	said := `=== RUN   TestEnded
+--- PASS: TestEnded (0.00s)
+=== RUN   TestPaused
+=== PAUSE TestPaused
+=== RUN   TestHangs
+=== RUN   TestHangs/in_part
+panic: test timed out after 20s
+`
+	got := outcome{said: said}.unfinished([]string{"TestEnded", "TestPaused", "TestHangs", "TestLater"})
+	if want := []string{"TestPaused", "TestLater"}; !slices.Equal(got, want) {
+		t.Errorf("unfinished are %v, want %v", got, want)
+	}
+}

@@ -143,6 +143,7 @@ func (t *tail) Write(p []byte) (int, error) {
 var (
 	failed  = regexp.MustCompile(`(?m)^\s*--- FAIL: ([^\s/]+)`)
 	began   = regexp.MustCompile(`(?m)^=== RUN   ([^\s/]+)$`)
+	turns   = regexp.MustCompile(`(?m)^(?:=== |--- )(RUN|CONT|PAUSE|PASS|SKIP)(?::)?\s+([^\s/]+)(?: \(|$)`)
 	running = regexp.MustCompile(`(?m)^=== (?:RUN|CONT)\s+([^\s/]+)`)
 )
 
@@ -155,4 +156,19 @@ func (o outcome) culprit() string {
 		return all[len(all)-1][1]
 	}
 	return ""
+}
+
+// unfinished are those of the tests that had neither ended nor begun when the process was
+// ended, or that were paused: they have had no turn yet.
+func (o outcome) unfinished(names []string) (rest []string) {
+	state := map[string]string{}
+	for _, m := range turns.FindAllStringSubmatch(o.said, -1) {
+		state[m[2]] = m[1]
+	}
+	for _, name := range names {
+		if was := state[name]; was == "" || was == "PAUSE" {
+			rest = append(rest, name)
+		}
+	}
+	return rest
 }
