@@ -57,6 +57,9 @@ func (f Feed) Next(ctx context.Context, after loop.Cursor, patience time.Duratio
 			entries, err = r.Feed(ctx, after, maxEntries)
 			return err
 		})
+		if ctx.Err() != nil {
+			return nil, after, context.Cause(ctx)
+		}
 		if err != nil {
 			return nil, after, err
 		}
