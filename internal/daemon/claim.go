@@ -76,7 +76,7 @@ func (s Seat) heldFault() error {
 	return f
 }
 
-// Find returns the daemon that has the seat. It reports false if there is none.
+// Find returns the daemon that has the seat. It reports false if no daemon is at work.
 func (s Seat) Find() (r Running, ok bool, err error) {
 	body, err := os.ReadFile(s.file())
 	if errors.Is(err, fs.ErrNotExist) {

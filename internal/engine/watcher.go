@@ -133,7 +133,7 @@ func (e *Engine) extendLeases(ctx context.Context) {
 	defer e.watching.extending.Unlock()
 	lease := e.Store.Lease()
 	var all, list, stopped []*watched
-	waits := map[*watched]bool{} // for the store, of which nobody takes a run
+	waits := map[*watched]bool{} // the store is only busy: nobody takes these runs
 	defer func() {
 		for _, w := range all {
 			w.guard.look(waits[w])

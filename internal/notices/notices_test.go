@@ -70,8 +70,8 @@ func TestWhatIsRefusedChangesNothing(t *testing.T) {
 		channel loop.Channel
 		exit    int
 	}{
-		"a kind that is none": {loop.Channel{Kind: "pigeon"}, loop.ExitUsage},
-		"a bad name":          {loop.Channel{Kind: loop.ChannelCommand, Target: "true", Name: "-x"}, loop.ExitUsage},
+		"an unknown kind": {loop.Channel{Kind: "pigeon"}, loop.ExitUsage},
+		"a bad name":      {loop.Channel{Kind: loop.ChannelCommand, Target: "true", Name: "-x"}, loop.ExitUsage},
 	} {
 		_, err := v.Add(t.Context(), loop.Actor{}, c.channel)
 		if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Exit != c.exit || f.Fix == "" {

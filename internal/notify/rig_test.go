@@ -40,7 +40,7 @@ func (h *hand) add(d time.Duration) {
 	h.at = h.at.Add(d)
 }
 
-// rig is a store with the loop ci in the workspace ws, which lies at /work/repo.
+// rig is a store with the loop ci in the workspace ws, which lies at /home/you/repo.
 type rig struct {
 	t        *testing.T
 	database string
@@ -59,13 +59,13 @@ func onBoth(t *testing.T, test func(r *rig)) {
 			r.store = r.open()
 			r.loop = loop.Loop{ID: "lp_ci", WorkspaceID: "ws", Name: "ci", Protocol: loop.ProtocolSpine}
 			r.update(func(ctx context.Context, tx *store.Tx) error {
-				if err := tx.AddLoop(ctx, loop.Workspace{ID: "ws", Root: "/work/repo"}, r.loop); err != nil {
+				if err := tx.AddLoop(ctx, loop.Workspace{ID: "ws", Root: "/home/you/repo"}, r.loop); err != nil {
 					return err
 				}
 				if err := tx.SaveNode(ctx, loop.Node{ID: "node_1", Name: "one"}); err != nil {
 					return err
 				}
-				return tx.Place(ctx, loop.Placement{WorkspaceID: "ws", NodeID: "node_1", Path: "/work/repo"})
+				return tx.Place(ctx, loop.Placement{WorkspaceID: "ws", NodeID: "node_1", Path: "/home/you/repo"})
 			})
 			test(r)
 		})

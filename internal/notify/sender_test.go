@@ -309,10 +309,10 @@ func TestAChannelThatCannotWorkIsRefused(t *testing.T) {
 		"a topic":                  {channel: loop.Channel{Kind: loop.ChannelNtfy, Target: "https://ntfy.sh/topic"}},
 		"a command":                {channel: loop.Channel{Kind: loop.ChannelCommand, Target: "cat"}},
 		"no kind":                  {loop.Channel{Kind: "mail", Target: "x"}, 2, `"mail" is not a kind of channel`},
-		"a URL that is none":       {loop.Channel{Kind: loop.ChannelWebhook, Target: "example.org", SecretEnv: "HOOK"}, 2, "not an address that begins with https://"},
+		"not an address":           {loop.Channel{Kind: loop.ChannelWebhook, Target: "example.org", SecretEnv: "HOOK"}, 2, "not an address that begins with https://"},
 		"a file URL":               {loop.Channel{Kind: loop.ChannelNtfy, Target: "file:///etc/passwd"}, 2, "not an address"},
 		"a password in a URL":      {loop.Channel{Kind: loop.ChannelNtfy, Target: "https://me:hunter2@ntfy.sh/t"}, 2, "holds a name or a password"},
-		"a click that is none":     {loop.Channel{Kind: loop.ChannelNtfy, Target: "https://ntfy.sh/t", Click: "javascript:alert(1)"}, 2, "--click"},
+		"an unsafe click":          {loop.Channel{Kind: loop.ChannelNtfy, Target: "https://ntfy.sh/t", Click: "javascript:alert(1)"}, 2, "--click"},
 		"no topic":                 {loop.Channel{Kind: loop.ChannelNtfy, Target: "https://ntfy.sh/"}, 2, "has no topic"},
 		"a webhook without secret": {loop.Channel{Kind: loop.ChannelWebhook, Target: "https://example.org/in"}, 2, "a webhook needs a secret"},
 		"a variable that is not set": {

@@ -75,10 +75,9 @@ const (
 	lateAfter  = time.Minute // a firing is missed that could not start for so long
 )
 
-// Ticks decides what becomes of the planned times from f, which is due at now, until now,
-// and when the loop fires next. The last tick fires a run, unless all were skipped;
-// with catch_up: all each of at most MaxCatchUp does. Others are skipped, or the run
-// after them makes up for them.
+// Ticks gives each planned time from f until now its verdict, and returns when the loop
+// fires next. The last of them fires a run, with catch_up: all each of the last MaxCatchUp.
+// The others are skipped, or are coalesced: the run after them makes up for them.
 func Ticks(d loop.Definition, anchor time.Time, f Firing, now time.Time) (ticks []loop.Tick, next Firing, err error) {
 	c, zone, err := plannedBy(d, anchor)
 	if err != nil || c == (Cadence{}) {

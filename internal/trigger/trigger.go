@@ -146,7 +146,7 @@ func (t *Trigger) rest(l loop.Loop, why error) {
 	t.Tell(l, why)
 }
 
-// fire decides in one transaction what becomes of the planned times of the loops.
+// fire gives the planned times of the loops their verdicts, in one transaction.
 func (t *Trigger) fire(ctx context.Context, list []due) ([]loop.Run, error) {
 	for len(list) > 0 {
 		if err := beforeTick.Hit(ctx); err != nil {
@@ -263,8 +263,8 @@ func (t *Trigger) lock(ctx context.Context, tx *store.Tx, list []due) (l locked,
 	return l, err
 }
 
-// decide says what becomes of the planned times of one loop, and fires its runs. It
-// returns the last one; the zero Run if none was fired.
+// decide gives the planned times of one loop their verdicts, and fires its runs. It
+// returns the last run, or the zero Run if it fired none.
 func (t *Trigger) decide(ctx context.Context, tx *store.Tx, d due, locked locked) (run loop.Run, err error) {
 	reg := d.Registered
 	ticks, next, err := schedule.Ticks(d.def, d.Created, schedule.Firing{Planned: reg.Planned, Due: reg.Due}, tx.Now())

@@ -360,7 +360,7 @@ func (r *rig) checks(rt *rapid.T, l loop.Loop, d loop.Definition, latest time.Ti
 	for _, k := range slices.Backward(ticks) {
 		for n := range k.N {
 			if n == 0 && !k.First.Equal(planned) || n == k.N-1 && !k.Last.Equal(planned) {
-				rt.Fatalf("%s: the ledger goes on with %+v, the calendar with %s", l.Name, k, planned)
+				rt.Fatalf("%s: the next entry of the ledger is %+v, the next time of the calendar %s", l.Name, k, planned)
 			}
 			planned = cadence.Next(planned, zone)
 		}
