@@ -33,16 +33,17 @@ type View struct {
 	Removed  int                `json:"removed"`
 	Stale    string             `json:"stale,omitempty"` // why approval would not do what is shown
 	Node     string             `json:"node,omitempty"`  // that has the work, if it is not this one
+	Path     string             `json:"path,omitempty"`  // of the clone on Node
 	Created  time.Time          `json:"created"`
 	Expires  time.Time          `json:"expires"`
 	Answered *time.Time         `json:"answered,omitempty"`
 	By       string             `json:"by,omitempty"`
 	From     string             `json:"from,omitempty"`
 	Note     string             `json:"note,omitempty"`
+	Land     *loop.Command      `json:"land,omitempty"` // lands it; nil: it was asked, and Approve answers it
 
 	Row    loop.Approval `json:"-"` // the question as it is recorded
 	RunRow loop.Run      `json:"-"` // the run that asked it
-	Path   string        `json:"-"` // of the clone on Node
 }
 
 // List returns the questions of the workspace, or of one loop, newest

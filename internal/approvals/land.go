@@ -184,8 +184,8 @@ func (s *Service) Reject(ctx context.Context, ref string, by loop.Answer) (View,
 
 // LandRequest says how a proposal is landed by hand.
 type LandRequest struct {
-	Merge bool // with a merge commit
-	Via   string
+	Merge bool   `json:"merge,omitempty"` // with a merge commit
+	Via   string `json:"via,omitempty"`   // pr: push the branch and open a pull request; empty: move the branch
 }
 
 // Landing is the question whether to land the newest proposal of a run, bound to
@@ -211,17 +211,28 @@ func (s *Service) Landing(ctx context.Context, ref string, r LandRequest) (View,
 	if err := s.refuseIfOnBase(ctx, run, a.Action); err != nil {
 		return View{}, err
 	}
-	return s.approvalView(ctx, a)
+	v, err := s.approvalView(ctx, a)
+	v.Land = new(engine.LandAgain(a, v.Run))
+	return v, err
 }
 
-// LandCommand is the command that lands what the view is about.
-func (v View) LandCommand() loop.Command { return engine.LandAgain(v.Row, v.Run) }
-
-// Land asks a question that Landing returned, and says yes to it.
-func (s *Service) Land(ctx context.Context, v View, by loop.Answer) (runs.View, error) {
+// Land asks the question that Landing returns, and says yes to it. Hash is that of the
+// landing that was shown: if another one would be made now, nothing lands. Empty: none
+// was shown.
+func (s *Service) Land(ctx context.Context, ref string, r LandRequest, hash string, by loop.Answer) (runs.View, error) {
+	v, err := s.Landing(ctx, ref, r)
+	if err != nil {
+		return runs.View{}, err
+	}
+	if hash != "" && hash != v.Hash {
+		return runs.View{}, &loop.Fault{
+			Exit: loop.ExitRefused, What: "land " + ref + ": nothing has landed", Why: "it is not what was shown any more: " + v.Does, Fix: "look at it again: {1}",
+			Actions: []loop.Command{*v.Land},
+		}
+	}
 	a := v.Row
 	a.ID, a.State = s.newID("ap"), loop.ApprovalOpen
-	err := s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+	err = s.ws.Store.Update(ctx, func(tx *store.Tx) error {
 		if _, err := tx.VoidProposals(ctx, a.LoopID, []string{a.StepID}, "", "landed by hand instead"); err != nil {
 			return err
 		}

@@ -347,7 +347,9 @@ func TestRecoverySaysWhatLandsWhenTheRunOfAYesDied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	landed, err := r.Approvals.Land(t.Context(), question, loop.Answer{By: "Ada", From: "test"})
+	_, err = r.Approvals.Land(t.Context(), "fix", approvals.LandRequest{Merge: true}, question.Hash, loop.Answer{By: "Ada", From: "test"})
+	verbtest.WantFault(t, err, loop.ExitRefused, "nothing has landed", "not what was shown", "pawl land")
+	landed, err := r.Approvals.Land(t.Context(), "fix", approvals.LandRequest{}, question.Hash, loop.Answer{By: "Ada", From: "test"})
 	if err != nil || landed.Outcome != loop.OutcomeLanded {
 		t.Fatalf("land = %s (%s), %v", landed.Outcome, landed.Detail, err)
 	}

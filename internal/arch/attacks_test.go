@@ -121,7 +121,7 @@ var attacks = []section{
 		{id: 113, words: "the agent approves"},
 		{id: 115, words: "session fixation, guessed logins", due: dueSurfaces},
 		{id: 116, words: "MCP messages that are malformed or huge", due: dueSurfaces},
-		{id: 118, words: "a thousand slow readers", due: dueSurfaces},
+		{id: 118, words: "a thousand slow readers"},
 		{id: 119, words: "paths that leave the artifacts", due: dueSurfaces},
 	}},
 	{"Run log, state, store", []attack{

@@ -25,7 +25,7 @@ func manyLoops(b *testing.B) []row {
 func daemonRows(b *testing.B, name, database string) []row {
 	b.Helper()
 	const loops, perSecond, window, quiet = 10_000, 50, 20 * time.Second, 15 * time.Second
-	s := newFixture(b, 5, database, nil)
+	s := newFixture(b, 5, database)
 	for i := range loops {
 		s.loop(fmt.Sprintf("l%05d", i), "L1", "agent: command\nagent_command: 'true'")
 	}

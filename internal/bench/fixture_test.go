@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -21,10 +22,11 @@ type fixture struct {
 	root string
 	home string
 	d    *compose.Parts
-	svc  *compose.Verbs
+	svc  *api.Workspace
+	live func(loop.Event) // sees the events of runs; may be nil
 }
 
-func newFixture(b *testing.B, files int, database string, live func(loop.Event)) *fixture {
+func newFixture(b *testing.B, files int, database string) *fixture {
 	b.Helper()
 	s := &fixture{b: b, root: b.TempDir(), home: b.TempDir()}
 	for i := range files {
@@ -35,7 +37,7 @@ func newFixture(b *testing.B, files int, database string, live func(loop.Event))
 	s.git("commit", "-q", "-m", "first")
 	settings, err := config.Load(config.Settings{Home: s.home, Database: database}, nil)
 	s.must(err)
-	s.d, err = compose.New(b.Context(), compose.Options{Settings: settings, Environ: os.Environ(), Log: compose.Log(nil), Live: live})
+	s.d, err = compose.New(b.Context(), compose.Options{Settings: settings, Environ: os.Environ(), Log: compose.Log(nil)})
 	s.must(err)
 	b.Cleanup(func() { s.must(s.d.Close()) })
 	s.svc, err = s.d.Verbs(b.Context(), s.root)
@@ -108,7 +110,7 @@ func (s *fixture) proposes(name string) (v runs.View, commits int64) {
 
 func (s *fixture) run(ctx context.Context, name string, want loop.Outcome) runs.View {
 	s.b.Helper()
-	plan, err := s.svc.Runs.Prepare(ctx, runs.StartRequest{Loop: name})
+	plan, err := s.svc.Runs.Prepare(ctx, runs.StartRequest{Loop: name, Live: s.live})
 	s.must(err)
 	v, err := s.svc.Runs.Start(ctx, plan)
 	s.must(err)

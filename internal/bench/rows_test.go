@@ -48,7 +48,7 @@ func coldStart(b *testing.B) []row {
 // the process, files written and synced.
 func quietRuns(b *testing.B) []row {
 	b.Helper()
-	s := newFixture(b, 20, "", nil)
+	s := newFixture(b, 20, "")
 	s.loop("waits", "L1", "agent: command\nretry_blocked_after: 1000000\nagent_command: 'echo \"{\\\"outcome\\\":\\\"blocked\\\",\\\"reason\\\":\\\"x\\\"}\" > \"$PAWL_REPORT\"'")
 	s.loop("looks", "L1", "agent: command\nagent_command: 'false'\nsense: 'true'")
 	s.run(b.Context(), "waits", loop.OutcomeBlocked)
@@ -88,7 +88,8 @@ func wholeRun(b *testing.B, files, rounds int, target string) []row {
 	b.Helper()
 	var mu sync.Mutex
 	var events []loop.Event
-	s := newFixture(b, files, "", func(e loop.Event) { mu.Lock(); events = append(events, e); mu.Unlock() })
+	s := newFixture(b, files, "")
+	s.live = func(e loop.Event) { mu.Lock(); events = append(events, e); mu.Unlock() }
 	s.loop("works", "L2", writes)
 	begun, _ := s.proposes("works")
 	first := toDuration(begun.MS.Overhead)
@@ -119,7 +120,7 @@ func wholeRun(b *testing.B, files, rounds int, target string) []row {
 func longHistory(b *testing.B) []row {
 	b.Helper()
 	const commits = 100_000
-	short, long := newFixture(b, 20, "", nil), newFixture(b, 20, "", nil)
+	short, long := newFixture(b, 20, ""), newFixture(b, 20, "")
 	long.history(commits)
 	overhead := func(s *fixture) time.Duration {
 		v, _ := s.proposes("works")

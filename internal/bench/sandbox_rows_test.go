@@ -77,9 +77,9 @@ func starts(b *testing.B) []row {
 // when the last run is concluded: on one node by a file, on two by a row.
 func killSwitch(b *testing.B) []row {
 	b.Helper()
-	one := newFixture(b, 5, "", nil)
+	one := newFixture(b, 5, "")
 	database := pgtest.URL(b)
-	here, there := newFixture(b, 5, database, nil), newFixture(b, 5, database, nil)
+	here, there := newFixture(b, 5, database), newFixture(b, 5, database)
 	return []row{
 		killed(b, "kill switch to zero processes, 100 sandboxes", "p99 < 1 s", func() { one.write(".loops/PAUSED", "") }, one),
 		killed(b, "the same by `pause --everywhere`, 50 sandboxes on each of two nodes", "p99 < 2 s", func() {

@@ -34,7 +34,7 @@ func (idle) Begin(plan.Choice) ([]loop.Change, engine.Brief, error)     { return
 func noOps(b *testing.B, database string) (rate, commits float64) {
 	b.Helper()
 	const workers, each = 8, 300
-	s := newFixture(b, 5, database, nil)
+	s := newFixture(b, 5, database)
 	repo, err := git.Open(b.Context(), s.root)
 	s.must(err)
 	before := s.d.Store().Commits()
@@ -94,7 +94,7 @@ func crashToResumed(b *testing.B) []row {
 	b.Helper()
 	var took []time.Duration
 	for range 7 {
-		s := newFixture(b, 20, "", nil)
+		s := newFixture(b, 20, "")
 		s.loop("works", "L2", writes)
 		cmd := exec.CommandContext(b.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), crashEnv+"="+s.root, config.EnvHome+"="+s.home, "PAWL_FAULTS=1", "PAWL_CRASH_AT=engine.act.after:1")

@@ -45,7 +45,7 @@ func manyLiveRuns(b *testing.B) []row {
 func watchRuns(b *testing.B, name, database string) []row {
 	b.Helper()
 	const runs, stops, window = 1000, 200, 10 * time.Second
-	s := newFixture(b, 5, database, nil)
+	s := newFixture(b, 5, database)
 	repo, err := git.Open(b.Context(), s.root)
 	s.must(err)
 	var all sync.WaitGroup

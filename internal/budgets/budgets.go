@@ -19,10 +19,10 @@ import (
 // Target is whose budget a verb is about. Exactly one field is set; the
 // zero Target is every budget.
 type Target struct {
-	Loop      string
-	Agent     string // name in the roster, with or without the @
-	Workspace bool   // all loops of this one
-	All       bool   // everything that the store knows of
+	Loop      string `json:"loop,omitempty"`
+	Agent     string `json:"agent,omitempty"`           // name in the roster, with or without the @
+	Workspace bool   `json:"whole_workspace,omitempty"` // all loops of this one
+	All       bool   `json:"all,omitempty"`             // everything that the store knows of
 }
 
 // Row is how one cap of a budget stands, schema pawl.budget/v1. The
@@ -214,10 +214,10 @@ func (s *Service) scopeName(b loop.BudgetScope, loops map[string]string) string 
 // output wall iterations items) to what was written: a number, or none to
 // remove the cap. What it does not name stays.
 type Change struct {
-	Target Target
-	Window string
-	Caps   map[string]string
-	By     loop.Actor
+	Target Target            `json:"target"`
+	Window string            `json:"window"`
+	Caps   map[string]string `json:"caps"`
+	By     loop.Actor        `json:"-"`
 }
 
 // Set changes caps, as a link in the audit chain of the loop, or of the

@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
@@ -37,8 +37,8 @@ func newAgentCreateCommand(a *app) *cobra.Command {
 	}
 	change := addChangeFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withRoster(cmd.Context(), false, func(r roster.Roster) error {
-			entry, err := r.Create(cmd.Context(), args[0], change())
+		return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			entry, err := api.CreateAgent.Call(cmd.Context(), c, api.AgentChange{Agent: args[0], Change: change()})
 			if err != nil {
 				return err
 			}
@@ -64,8 +64,8 @@ func newAgentSetCommand(a *app) *cobra.Command {
 		if !slices.ContainsFunc(agentFlags, cmd.Flags().Changed) {
 			return usageError(cmd, "nothing is to be changed")
 		}
-		return a.withRoster(cmd.Context(), false, func(r roster.Roster) error {
-			entry, err := r.Set(cmd.Context(), args[0], change())
+		return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			entry, err := api.SetAgent.Call(cmd.Context(), c, api.AgentChange{Agent: args[0], Change: change()})
 			if err != nil {
 				return err
 			}
@@ -119,8 +119,8 @@ func newAgentListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the roster", Args: exactArgs(0), Aliases: []string{"ls"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withRoster(cmd.Context(), true, func(r roster.Roster) error {
-				all, err := r.List(cmd.Context())
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				all, err := api.ListAgents.Call(cmd.Context(), c, api.None{})
 				if err != nil {
 					return err
 				}
@@ -146,8 +146,8 @@ func newAgentShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "show @HANDLE", Short: "Show an agent", Args: exactArgs(1), ValidArgsFunction: completeAgents(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withRoster(cmd.Context(), true, func(r roster.Roster) error {
-				entry, err := r.Show(cmd.Context(), args[0])
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				entry, err := api.ShowAgent.Call(cmd.Context(), c, api.AgentRef{Agent: args[0]})
 				if err != nil {
 					return err
 				}
@@ -227,9 +227,4 @@ func printDrivers(p *output.Printer, all []setup.DriverView) error {
 		p.Field("    ", "fix", v.Fix)
 	}
 	return p.Err()
-}
-
-// withRoster calls fn with the roster of this home.
-func (a *app) withRoster(ctx context.Context, readOnly bool, fn func(roster.Roster) error) error {
-	return a.withParts(ctx, readOnly, func(parts *compose.Parts) error { return fn(parts.Roster()) })
 }

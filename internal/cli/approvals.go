@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/approvals"
-	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 )
@@ -18,16 +18,16 @@ func newApprovalsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "approvals [LOOP|ID]", Short: "List what waits for a human, or show one question", Args: rangeArgs(0, 1), ValidArgsFunction: completeLoops(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
 				ref := strings.Join(args, "")
 				if strings.HasPrefix(ref, "ap_") || strings.Contains(ref, "#") {
-					v, err := s.Approvals.Find(cmd.Context(), ref)
+					v, err := api.ShowApproval.Call(cmd.Context(), c, api.ApprovalRef{Approval: ref})
 					if err != nil {
 						return err
 					}
 					return printApproval(a.printer(), v)
 				}
-				list, err := s.Approvals.List(cmd.Context(), ref, all)
+				list, err := api.ListApprovals.Call(cmd.Context(), c, api.ApprovalQuery{Loop: ref, All: all})
 				if err != nil {
 					return err
 				}

@@ -5,9 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/approvals"
-	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/runs"
 )
@@ -51,12 +50,9 @@ something else at once: pawl run LOOP --request "what should be different".`,
 			if err := a.requireHuman(); err != nil {
 				return err
 			}
-			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
-				v, err := s.Approvals.Find(cmd.Context(), args[0])
+			return a.withCallerAs(cmd.Context(), a.actor(o.by), a.printProgress, func(c api.Caller) error {
+				v, err := api.Reject.Call(cmd.Context(), c, api.AnswerRequest{Approval: args[0], Note: o.note})
 				if err != nil {
-					return err
-				}
-				if v, err = s.Approvals.Reject(cmd.Context(), v.ID, o.answer(a)); err != nil {
 					return err
 				}
 				return printApproval(a.printer(), v)
@@ -100,15 +96,18 @@ func approve(ctx context.Context, a *app, ref string, o answerOptions) error {
 	if err := a.requireHuman(); err != nil {
 		return err
 	}
-	return a.withVerbs(ctx, nil, func(s *compose.Verbs) error {
-		v, err := s.Approvals.Find(ctx, ref)
+	return a.withCallerAs(ctx, a.actor(o.by), a.printProgress, func(c api.Caller) error {
+		if _, err := api.RecoverRuns.Call(ctx, c, api.None{}); err != nil {
+			return err
+		}
+		v, err := api.ShowApproval.Call(ctx, c, api.ApprovalRef{Approval: ref})
 		if err != nil {
 			return err
 		}
 		if err := showAndConfirm(a, v, o.yes, "pawl approve "+v.ID); err != nil {
 			return err
 		}
-		run, err := s.Approvals.Approve(ctx, v.ID, o.answer(a))
+		run, err := api.Approve.Call(ctx, c, api.AnswerRequest{Approval: v.ID, Note: o.note})
 		return printLanded(a.printer(), run, err)
 	})
 }
@@ -118,15 +117,17 @@ func land(ctx context.Context, a *app, ref string, o answerOptions) error {
 	if err := a.requireHuman(); err != nil {
 		return err
 	}
-	return a.withVerbs(ctx, nil, func(s *compose.Verbs) error {
-		v, err := s.Approvals.Landing(ctx, ref, o.LandRequest)
+	return a.withCallerAs(ctx, a.actor(o.by), a.printProgress, func(c api.Caller) error {
+		landing := api.LandingRequest{Run: ref, LandRequest: o.LandRequest}
+		v, err := api.ShowLanding.Call(ctx, c, landing)
 		if err != nil {
 			return err
 		}
-		if err := showAndConfirm(a, v, o.yes, v.LandCommand().String()); err != nil {
+		if err := showAndConfirm(a, v, o.yes, v.Land.String()); err != nil {
 			return err
 		}
-		run, err := s.Approvals.Land(ctx, v, o.answer(a))
+		landing.Hash, landing.Note = v.Hash, o.note
+		run, err := api.Land.Call(ctx, c, landing)
 		return printLanded(a.printer(), run, err)
 	})
 }
@@ -151,10 +152,4 @@ func printLanded(p *output.Printer, run runs.View, err error) error {
 		return failed
 	}
 	return err
-}
-
-// answer says who answers, where, and why.
-func (o answerOptions) answer(a *app) loop.Answer {
-	by := a.actor(o.by)
-	return loop.Answer{By: by.Who, From: by.From, Note: o.note}
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/audit"
-	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
@@ -75,7 +75,7 @@ func verifyAudit(ctx context.Context, a *app, o verifyOptions) (found audit.Find
 		})
 		return found, err
 	}
-	err = a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
+	err = a.withReadOnlyVerbs(ctx, func(s *api.Workspace) error {
 		if found, err = s.Audit.Verify(ctx, o.loop); err != nil || o.against == "" {
 			return err
 		}
@@ -168,7 +168,7 @@ func newAuditExportCommand(a *app) *cobra.Command {
 		Long: `Print the audit chain of a loop, or of all, as lines of JSON, schema pawl.audit/v1: first how long each
 chain is and where it ends, then every entry. ` + "`pawl audit verify --file`" + ` verifies it without the store.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
+			return a.withReadOnlyVerbs(cmd.Context(), func(s *api.Workspace) error {
 				name := loops.All
 				if len(args) == 1 {
 					name = args[0]
@@ -198,16 +198,16 @@ Without a terminal --rewrite requires --yes.`,
 				if err := a.requireConsent(yes, "overwrites the run log of "+args[0]+" and keeps the old one beside it", command); err != nil {
 					return err
 				}
-				return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
-					l, err := s.Audit.RewriteLog(cmd.Context(), a.actor(""), args[0])
+				return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+					l, err := api.RewriteRunLog.Call(cmd.Context(), c, api.LoopRef{Loop: args[0]})
 					if err != nil {
 						return err
 					}
 					return printRewritten(a.printer(), l)
 				})
 			}
-			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				l, err := s.Audit.RunLog(cmd.Context(), args[0])
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				l, err := api.ShowRunLog.Call(cmd.Context(), c, api.LoopRef{Loop: args[0]})
 				if err != nil {
 					return err
 				}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/budgets"
-	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 )
@@ -72,8 +72,8 @@ budgets that bound it: its own, its agent's, the workspace's and that of everyth
 			if err != nil {
 				return err // No run that these budgets bound would start.
 			}
-			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				rows, err := s.Budgets.Show(cmd.Context(), t)
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				rows, err := api.ShowBudgets.Call(cmd.Context(), c, t)
 				if err != nil {
 					return err
 				}
@@ -86,7 +86,7 @@ budgets that bound it: its own, its agent's, the workspace's and that of everyth
 }
 
 func newBudgetSetCommand(a *app) *cobra.Command {
-	var c budgets.Change
+	var change budgets.Change
 	var o answerOptions
 	caps := map[string]*string{}
 	cmd := &cobra.Command{
@@ -96,24 +96,24 @@ chain, and counts for the next reservation: a run that holds more goes on with w
 		Example: "  pawl budget set ci-watch --usd 2.50 --tokens 2M\n  pawl budget set --all --window month --usd 100\n" +
 			"  pawl budget set --agent claude --wall 8h --iterations 200\n  pawl budget set ci-watch --usd none",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			given, err := readBudgetTarget(cmd, args, &c.Target)
+			given, err := readBudgetTarget(cmd, args, &change.Target)
 			if err != nil {
 				return err
 			}
 			if !given {
 				return usageError(cmd, "whose budget? Name a loop, --agent, --whole-workspace or --all")
 			}
-			c.Caps, c.By = map[string]string{}, a.actor(o.by)
+			change.Caps = map[string]string{}
 			for name, text := range caps {
 				if cmd.Flags().Changed(name) {
-					c.Caps[name] = *text
+					change.Caps[name] = *text
 				}
 			}
 			if err := a.requireHuman(); err != nil {
 				return err
 			}
-			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
-				rows, err := s.Budgets.Set(cmd.Context(), c)
+			return a.withCallerAs(cmd.Context(), a.actor(o.by), a.printProgress, func(c api.Caller) error {
+				rows, err := api.SetBudget.Call(cmd.Context(), c, change)
 				if err != nil {
 					return err
 				}
@@ -121,8 +121,8 @@ chain, and counts for the next reservation: a run that holds more goes on with w
 			})
 		},
 	}
-	addBudgetTarget(cmd, &c.Target)
-	cmd.Flags().StringVar(&c.Window, "window", string(loop.WindowDay), "`run`, day or month")
+	addBudgetTarget(cmd, &change.Target)
+	cmd.Flags().StringVar(&change.Window, "window", string(loop.WindowDay), "`run`, day or month")
 	cmd.Flags().StringVar(&o.by, "by", "", "`who` sets it (default: $USER)")
 	for name, what := range map[string]string{
 		"usd": "US `dollars`: 5, 2.50", "tokens": "a `number` of tokens of input, cache writes and output: 500k, 2M", "output": "a `number` of output tokens",

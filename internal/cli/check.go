@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
@@ -94,7 +95,7 @@ func checkDefinitions(ctx context.Context, a *app, found []loops.Found, o checkO
 func (a *app) pausedNow(ctx context.Context) (sw string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	err := a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) (err error) {
+	err := a.withReadOnlyVerbs(ctx, func(s *api.Workspace) (err error) {
 		sw, err = s.Loops.Paused(ctx)
 		return err
 	})

@@ -128,9 +128,10 @@ type app struct {
 	home      string
 	color     string
 
-	running atomic.Bool                   // this process carries out a run
-	opened  atomic.Pointer[compose.Parts] // whose store knows the time of the rows; nil: none was opened
-	input   *bufio.Reader                 // In, once somebody was asked
+	running   atomic.Bool                   // this process carries out a run
+	opened    atomic.Pointer[compose.Parts] // whose store knows the time of the rows; nil: none was opened
+	clockLead atomic.Int64                  // by how many nanoseconds the time of a daemon that was asked is ahead
+	input     *bufio.Reader                 // In, once somebody was asked
 }
 
 func newRootCommand(a *app) *cobra.Command {

@@ -6,10 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
-	"github.com/pawl-run/pawl/internal/roster"
 )
 
 // completion offers words for what somebody types.
@@ -54,9 +53,9 @@ func completeFlag(cmd *cobra.Command, flag string, words completion) {
 // completeLoops offers the names of the workspace's loops.
 func completeLoops(a *app) completion {
 	return offerFirst(func(ctx context.Context) (words []string, err error) {
-		err = a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
-			rows, err := s.Loops.List(ctx)
-			for _, row := range rows {
+		err = a.withCaller(ctx, nil, func(c api.Caller) error {
+			list, err := api.ListLoops.Call(ctx, c, api.None{})
+			for _, row := range list.Loops {
 				words = append(words, output.CleanLine(row.Name)+"\t"+excerpt(row.Goal, 60))
 			}
 			return err
@@ -88,8 +87,8 @@ func completeDefinitions(a *app) completion {
 // completeAgents offers the handles of the roster.
 func completeAgents(a *app) completion {
 	return offerFirst(func(ctx context.Context) (words []string, err error) {
-		err = a.withRoster(ctx, true, func(r roster.Roster) error {
-			all, err := r.List(ctx)
+		err = a.withCaller(ctx, nil, func(c api.Caller) error {
+			all, err := api.ListAgents.Call(ctx, c, api.None{})
 			for _, who := range all {
 				if who.ID != "" { // Else it is a driver, and not of the roster.
 					words = append(words, "@"+output.CleanLine(who.Handle)+"\t"+excerpt(who.Role, 60))
@@ -104,8 +103,8 @@ func completeAgents(a *app) completion {
 // completeApprovals offers the open questions.
 func completeApprovals(a *app) completion {
 	return offerFirst(func(ctx context.Context) (words []string, err error) {
-		err = a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
-			open, err := s.Approvals.List(ctx, "", false)
+		err = a.withCaller(ctx, nil, func(c api.Caller) error {
+			open, err := api.ListApprovals.Call(ctx, c, api.ApprovalQuery{})
 			for _, v := range open {
 				words = append(words, v.ID+"\t"+strings.TrimSpace(v.Run+" "+v.Does))
 			}

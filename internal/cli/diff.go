@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/runs"
 )
@@ -23,8 +23,8 @@ characters; --raw writes any patch byte for byte. Lines that are not what they l
 hidden or turn the direction of writing around, are named on standard error.`,
 		ValidArgsFunction: completeLoops(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				patch, err := s.Runs.Diff(cmd.Context(), args[0])
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				patch, err := api.DiffRun.Call(cmd.Context(), c, api.RunRef{Run: args[0]})
 				if err != nil {
 					return err
 				}

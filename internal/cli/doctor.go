@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
@@ -122,7 +123,7 @@ func (a *app) withDoctor(ctx context.Context, fn func(setup.Doctor)) error {
 			return err
 		}
 	}
-	var verbs *compose.Verbs
+	var verbs *api.Workspace
 	if verbs, d.Reason = parts.Verbs(ctx, a.workDir()); d.Reason == nil {
 		d.Service, d.Dir = verbs.Setup, verbs.Root
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -37,24 +38,7 @@ func exitStatus(ctx context.Context, err error) int {
 	if status, ok := errors.AsType[quietError](err); ok {
 		return int(status)
 	}
-	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit != 0 {
-		return f.Exit
-	}
-	if _, ok := errors.AsType[*loop.HeldError](err); ok {
-		return loop.ExitHeld
-	}
-	if _, ok := errors.AsType[*loop.LockedError](err); ok {
-		return loop.ExitHeld
-	}
-	switch {
-	case errors.Is(err, context.Canceled):
-		return loop.ExitInterrupted
-	case errors.Is(err, loop.ErrNotFound):
-		return loop.ExitNotFound
-	case errors.Is(err, loop.ErrAnswered), errors.Is(err, loop.ErrLeaseLost), errors.Is(err, loop.ErrDuplicateKey):
-		return loop.ExitHeld
-	}
-	return loop.ExitError
+	return api.Explain(err).Exit
 }
 
 // printError prints what failed, why, and the fix.
@@ -80,37 +64,7 @@ func explainError(err error) loop.Fault {
 		f := loop.Fault{What: e.Error(), Why: joinNonEmpty("\n", v.Reason.Explain(v.Detail), failedGateOutput(v))}
 		return *f.WithAdvice(runs.Next(v))
 	}
-	if f, ok := errors.AsType[*loop.Fault](err); ok {
-		return *f
-	}
-	if h, ok := errors.AsType[*loop.HeldError](err); ok {
-		fix := "wait until it has ended"
-		// Only a run that is named in full can be stopped by its name.
-		if run, ok := strings.CutPrefix(h.What, "run "); ok && !strings.HasPrefix(run, "#") && strings.Contains(run, "#") {
-			run, _, _ = strings.Cut(run, " ")
-			fix += ", or stop it: pawl stop " + run
-		}
-		return loop.Fault{What: h.What + " is held by another process", Why: h.Holder.String() + " has it", Fix: fix}
-	}
-	if l, ok := errors.AsType[*loop.LockedError](err); ok {
-		return explainLocked(l)
-	}
-	if errors.Is(err, loop.ErrLeaseLost) {
-		return loop.Fault{What: err.Error(), Why: "another process took the run over", Fix: "see what became of it: pawl runs"}
-	}
-	return loop.Fault{What: err.Error()}
-}
-
-// explainLocked says which run is in the way of another one, why, and until when.
-func explainLocked(l *loop.LockedError) loop.Fault {
-	first := l.By.Name()
-	f := loop.Fault{What: fmt.Sprintf("%s does not begin, because %s goes first", l.Loop, first), Why: l.Why.Words()}
-	wait, stop := loop.PawlCommand("run", l.Loop).WithFlag("wait"), loop.PawlCommand("stop", first)
-	if !l.By.Live {
-		return *f.WithAdvice(loop.Advise("{1} waits for it", wait))
-	}
-	f.Why += "; " + l.By.Holder.String() + " has it"
-	return *f.WithAdvice(loop.Advise("{1} waits for it; {2} ends it", wait, stop))
+	return api.Explain(err)
 }
 
 // failedGateOutput is the end of what the gate printed that ended a run. The rest

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loops"
@@ -99,7 +100,7 @@ func findEstimatedLoop(ctx context.Context, a *app, arg string) (budgets.Estimat
 	doctor := setup.Doctor{Profiles: compose.Profiles()}
 	l := budgets.EstimatedLoop{Name: c.Name, Pattern: c.Config.Pattern.Text, Cadence: c.Config.Cadence.Text, Model: doctor.AskedModel(ctx, c.Definition)}
 	// Without a repository or a store there are neither a roster nor runs.
-	_ = a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
+	_ = a.withReadOnlyVerbs(ctx, func(s *api.Workspace) error {
 		doctor.Service = s.Setup
 		l.Model = doctor.AskedModel(ctx, c.Definition)
 		l.Past, err = s.Runs.TokensUsed(ctx, c.Name)

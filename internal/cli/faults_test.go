@@ -235,9 +235,8 @@ var volatile = []struct {
 	{regexp.MustCompile(`\b[\d.]+( ms|ms| s|s)\b`), "TIME"},
 }
 
-// message is what a person reads of a fault: standard error or, if that is empty, the
-// end of standard output.
-func (f fault) message(t *testing.T, dir string) string {
+// newPlace makes a repository with a commit below dir, and a home of its own.
+func newPlace(t *testing.T, dir string) *place {
 	t.Helper()
 	home := filepath.Join(dir, "user")
 	p := &place{t: t, dir: dir, env: []string{
@@ -251,6 +250,14 @@ func (f fault) message(t *testing.T, dir string) string {
 	p.git("init", "-q", "-b", "main")
 	p.git("add", "-A")
 	p.git("commit", "-q", "-m", "first")
+	return p
+}
+
+// message is what a person reads of a fault: standard error or, if that is empty, the
+// end of standard output.
+func (f fault) message(t *testing.T, dir string) string {
+	t.Helper()
+	p := newPlace(t, dir)
 	if f.setup != nil {
 		f.setup(p)
 	}

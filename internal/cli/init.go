@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
@@ -99,7 +100,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 	}
 	o.Tier, o.Now = loop.Tier(o.tier), a.Now()
 	var survey setup.Survey
-	err := a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) (err error) {
+	err := a.withReadOnlyVerbs(ctx, func(s *api.Workspace) (err error) {
 		survey, err = s.Setup.Survey(ctx, compose.Prober(a.Environ, a.Now()))
 		return err
 	})
@@ -146,8 +147,8 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 		p.Note("nothing was written; pawl init --yes writes it")
 		return nil
 	}
-	return a.withVerbs(ctx, nil, func(s *compose.Verbs) error {
-		if err := s.Setup.Register(ctx, a.actor(""), o.accept); err != nil {
+	return a.withCaller(ctx, nil, func(c api.Caller) error {
+		if _, err := api.RegisterWorkspace.Call(ctx, c, api.RegisterRequest{Accept: o.accept}); err != nil {
 			return err
 		}
 		if !o.noLoop {
@@ -159,12 +160,15 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 		}
 		added := false
 		if o.agentsMD {
-			var err error
-			if added, err = s.Setup.AddAgentsSection(); err != nil {
+			err := a.withReadOnlyVerbs(ctx, func(s *api.Workspace) (err error) {
+				added, err = s.Setup.AddAgentsSection()
+				return err
+			})
+			if err != nil {
 				return err
 			}
 		}
-		registered, err := s.Loops.Register(ctx)
+		registered, err := api.RegisterLoops.Call(ctx, c, api.None{})
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/runs"
@@ -13,12 +13,8 @@ import (
 
 // dryRun says what would run.
 func dryRun(ctx context.Context, a *app, req runs.StartRequest) error {
-	return a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
-		plan, err := s.Runs.Prepare(ctx, req)
-		if err != nil {
-			return err
-		}
-		i, err := s.Runs.Plan(ctx, plan)
+	return a.withCaller(ctx, nil, func(c api.Caller) error {
+		i, err := api.PlanRun.Call(ctx, c, req)
 		if err != nil {
 			return err
 		}

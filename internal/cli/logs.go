@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 )
@@ -41,12 +41,7 @@ A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 			if err != nil {
 				return err
 			}
-			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				if o.since > 0 {
-					filter.after = a.rowTime().Add(-o.since)
-				}
-				return printLogs(cmd.Context(), a.printer(), s, o, filter)
-			})
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error { return printLogs(cmd.Context(), a, c, o, filter) })
 		},
 	}
 	f := cmd.Flags()
@@ -102,15 +97,20 @@ func newLineFilter(a *app, o logsOptions) (lineFilter, error) {
 }
 
 // printLogs prints the backlog. With -f it goes on until the run has ended.
-func printLogs(ctx context.Context, p *output.Printer, s *compose.Verbs, o logsOptions, filter lineFilter) error {
-	run, err := s.Runs.Show(ctx, o.run)
+func printLogs(ctx context.Context, a *app, c api.Caller, o logsOptions, filter lineFilter) error {
+	p := a.printer()
+	run, err := api.ShowRun.Call(ctx, c, api.RunRef{Run: o.run})
 	if err != nil {
 		return err
 	}
-	f := follower{s: s, run: run.ID}
-	if f.seen, err = s.Runs.FeedHead(ctx); err != nil {
+	if o.since > 0 {
+		filter.after = a.rowTime().Add(-o.since)
+	}
+	head, err := api.FindFeedHead.Call(ctx, c, api.None{})
+	if err != nil {
 		return err
 	}
+	f := follower{caller: c, run: run.ID, seen: head.Cursor}
 	lines, more, err := f.readBacklog(ctx, filter)
 	if err != nil {
 		return err
@@ -132,9 +132,11 @@ func printLogs(ctx context.Context, p *output.Printer, s *compose.Verbs, o logsO
 		if p.Err() != nil || !o.follow || !more {
 			return p.Err()
 		}
-		if f.seen, err = s.Runs.WaitForRun(ctx, f.run, f.seen); err != nil {
+		moved, err := api.AwaitRun.Call(ctx, c, api.RunWait{ID: f.run, After: f.seen})
+		if err != nil {
 			return err
 		}
+		f.seen = moved.Cursor
 		if lines, more, err = f.readBacklog(ctx, filter); err != nil {
 			return err
 		}
@@ -143,10 +145,10 @@ func printLogs(ctx context.Context, p *output.Printer, s *compose.Verbs, o logsO
 
 // follower remembers how far the events of a run have been read.
 type follower struct {
-	s     *compose.Verbs
-	run   string
-	after int64       // number of the last event that was read
-	seen  loop.Cursor // place in the store's feed up to which the run's changes were read
+	caller api.Caller
+	run    string
+	after  int64       // number of the last event that was read
+	seen   loop.Cursor // place in the store's feed up to which the run's changes were read
 }
 
 // readBacklog reads all events that there are now. More reports whether others may
@@ -154,15 +156,15 @@ type follower struct {
 func (f *follower) readBacklog(ctx context.Context, filter lineFilter) (lines []string, more bool, err error) {
 	const page = 1000 // events that are read at once
 	for {
-		events, more, err := f.s.Runs.Events(ctx, f.run, f.after, page)
+		got, err := api.ListEvents.Call(ctx, f.caller, api.EventQuery{ID: f.run, After: f.after, Limit: page})
 		if err != nil {
 			return nil, false, err
 		}
-		for _, e := range events {
+		for _, e := range got.Events {
 			lines, f.after = append(lines, filter.lines(e)...), e.Seq
 		}
-		if len(events) < page {
-			return lines, more, nil
+		if len(got.Events) < page {
+			return lines, got.More, nil
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
@@ -21,12 +21,12 @@ func newLsCommand(a *app) *cobra.Command {
 			// With thousands of loops, a fifth of the time would be spent on collecting
 			// garbage that the end of the process frees anyway.
 			defer debug.SetGCPercent(debug.SetGCPercent(400))
-			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				rows, err := s.Loops.List(cmd.Context())
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				list, err := api.ListLoops.Call(cmd.Context(), c, api.None{})
 				if err != nil {
 					return err
 				}
-				return printLoops(a.printer(), s.Root, rows)
+				return printLoops(a.printer(), list.Root, list.Loops)
 			})
 		},
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
@@ -24,15 +24,15 @@ became of the last ones: ran, coalesced (another run made up for it) or skipped,
 			if n < 1 || n > 1000 {
 				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("-n %d", n), Fix: "write a number from 1 to 1000"}
 			}
-			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
 				if len(args) == 1 {
-					p, err := s.Loops.Next(cmd.Context(), args[0], n)
+					p, err := api.PlanLoop.Call(cmd.Context(), c, api.NextQuery{Loop: args[0], Count: n})
 					if err != nil {
 						return err
 					}
 					return printPlan(a, p)
 				}
-				plans, err := s.Loops.Plans(cmd.Context())
+				plans, err := api.PlanLoops.Call(cmd.Context(), c, api.None{})
 				if err != nil {
 					return err
 				}

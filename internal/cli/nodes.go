@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/nodes"
 	"github.com/pawl-run/pawl/internal/output"
@@ -22,8 +22,8 @@ func newNodesCommand(a *app) *cobra.Command {
 then another node ends the run, so that its loop is free, and the node keeps the work and writes the run log when it is back.`,
 		Example: "  pawl nodes\n  pawl nodes set --name build1 --label gpu\n  pawl nodes forget build2 --yes",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withNodes(cmd.Context(), true, func(s *nodes.Service) error {
-				all, err := s.List(cmd.Context())
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				all, err := api.ListNodes.Call(cmd.Context(), c, api.None{})
 				if err != nil {
 					return err
 				}
@@ -83,8 +83,8 @@ func newNodesSetCommand(a *app) *cobra.Command {
 		Example: "  pawl nodes set --name build1\n  pawl nodes set --label gpu --label linux",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			newName, newLabels := ifGiven(cmd.Flags(), "name", &name), ifGiven(cmd.Flags(), "label", &labels)
-			return a.withNodes(cmd.Context(), false, func(s *nodes.Service) error {
-				n, err := s.Set(cmd.Context(), newName, newLabels)
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				n, err := api.SetNode.Call(cmd.Context(), c, api.NodeChange{Name: newName, Labels: newLabels})
 				if err != nil {
 					return err
 				}
@@ -114,15 +114,15 @@ is refused until pawl init --join or --new-id. Without a terminal it needs --yes
 			if err := a.requireHuman(); err != nil {
 				return err
 			}
-			return a.withNodes(cmd.Context(), false, func(s *nodes.Service) error { return forgetNode(cmd.Context(), a, s, args[0], yes) })
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error { return forgetNode(cmd.Context(), a, c, args[0], yes) })
 		},
 	}
 	addYesFlag(cmd, &yes)
 	return cmd
 }
 
-func forgetNode(ctx context.Context, a *app, s *nodes.Service, name string, yes bool) error {
-	plan, err := s.Plan(ctx, name)
+func forgetNode(ctx context.Context, a *app, c api.Caller, name string, yes bool) error {
+	plan, err := api.ShowForgotten.Call(ctx, c, api.NodeRef{Node: name})
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func forgetNode(ctx context.Context, a *app, s *nodes.Service, name string, yes 
 	if err := a.requireConsent(yes, what, "pawl nodes forget "+name); err != nil {
 		return err
 	}
-	f, err := s.Forget(ctx, a.actor(""), name)
+	f, err := api.ForgetNode.Call(ctx, c, api.NodeRef{Node: name})
 	if err != nil {
 		return err
 	}
@@ -156,9 +156,4 @@ func printForgotten(p *output.Printer, f nodes.Forgotten) {
 	for _, w := range f.Workspaces {
 		p.Field("  ", "no place", output.CleanLine(w.Path)+" of workspace "+output.CleanLine(w.Workspace))
 	}
-}
-
-// withNodes calls fn with the verbs for nodes.
-func (a *app) withNodes(ctx context.Context, readOnly bool, fn func(*nodes.Service) error) error {
-	return a.withParts(ctx, readOnly, func(parts *compose.Parts) error { return fn(parts.Nodes()) })
 }

@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/notices"
@@ -61,8 +61,8 @@ The store keeps no secret: name the variable or the file that has it. Each node 
 			if c.SecretFile != "" {
 				c.SecretFile = a.absPath(c.SecretFile)
 			}
-			return a.withNotices(cmd.Context(), false, func(s *notices.Service) error {
-				added, err := s.Add(cmd.Context(), a.actor(""), c)
+			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+				added, err := api.AddChannel.Call(cmd.Context(), ask, c)
 				if err != nil {
 					return err
 				}
@@ -109,8 +109,8 @@ func newNotifyListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the channels, and whether they deliver", Args: exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withNotices(cmd.Context(), true, func(s *notices.Service) error {
-				list, err := s.List(cmd.Context())
+			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+				list, err := api.ListChannels.Call(cmd.Context(), ask, api.None{})
 				if err != nil {
 					return err
 				}
@@ -144,8 +144,8 @@ func newNotifyRmCommand(a *app) *cobra.Command {
 			if err := a.requireHuman(); err != nil {
 				return err
 			}
-			return a.withNotices(cmd.Context(), false, func(s *notices.Service) error {
-				if err := s.Remove(cmd.Context(), args[0]); err != nil {
+			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+				if _, err := api.RemoveChannel.Call(cmd.Context(), ask, api.ChannelRef{Channel: args[0]}); err != nil {
 					return err
 				}
 				p := a.printer()
@@ -166,8 +166,8 @@ func newNotifyTestCommand(a *app) *cobra.Command {
 failed. Channels of other nodes (command, desktop) are named and not tried; tried by name, they fail.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := strings.Join(args, "")
-			return a.withNotices(cmd.Context(), true, func(s *notices.Service) error {
-				list, err := s.Test(cmd.Context(), name)
+			return a.withParts(cmd.Context(), true, func(parts *compose.Parts) error {
+				list, err := parts.Notices().Test(cmd.Context(), name)
 				if err != nil {
 					return err
 				}
@@ -216,8 +216,8 @@ func newNotifyLogCommand(a *app) *cobra.Command {
 			if limit < 1 || before < 0 {
 				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid --limit %d or --before %d", limit, before), Fix: "write numbers above 0"}
 			}
-			return a.withNotices(cmd.Context(), true, func(s *notices.Service) error {
-				list, err := s.Log(cmd.Context(), before, limit)
+			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+				list, err := api.ListNotices.Call(cmd.Context(), ask, api.NoticeQuery{Before: before, Limit: limit})
 				if err != nil {
 					return err
 				}
@@ -245,9 +245,4 @@ func printNotices(p *output.Printer, list []notices.Logged) error {
 			return []string{fmt.Sprint(l.Seq), p.Ago(&l.At), strings.ReplaceAll(string(l.Kind), "_", "-"), excerpt(l.Title, 70), orDash(excerpt(strings.Join(became, ", "), 100))}
 		},
 	}.Print(p, list)
-}
-
-// withNotices calls fn with the verbs for notices.
-func (a *app) withNotices(ctx context.Context, readOnly bool, fn func(*notices.Service) error) error {
-	return a.withParts(ctx, readOnly, func(parts *compose.Parts) error { return fn(parts.Notices()) })
 }

@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/engine"
-	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/waiting"
 )
@@ -33,7 +32,7 @@ func (a *app) rowTime() time.Time {
 	if parts := a.opened.Load(); parts != nil {
 		return parts.Now()
 	}
-	return a.Now()
+	return a.Now().Add(time.Duration(a.clockLead.Load()))
 }
 
 // wantsColor reports whether to decorate text: the flag decides, else NO_COLOR,
@@ -99,7 +98,7 @@ func ifGiven[T any](flags *pflag.FlagSet, name string, value *T) *T {
 }
 
 // withReadOnlyVerbs calls fn with verbs that never write.
-func (a *app) withReadOnlyVerbs(ctx context.Context, fn func(*compose.Verbs) error) error {
+func (a *app) withReadOnlyVerbs(ctx context.Context, fn func(*api.Workspace) error) error {
 	o, err := a.composeOptions()
 	if err != nil {
 		return err
@@ -108,31 +107,8 @@ func (a *app) withReadOnlyVerbs(ctx context.Context, fn func(*compose.Verbs) err
 	return a.openVerbs(ctx, o, fn)
 }
 
-// withVerbs concludes what dead processes left, says so, and calls fn with verbs
-// that may write. Live gets the events of runs; it may be nil.
-func (a *app) withVerbs(ctx context.Context, live func(loop.Event), fn func(*compose.Verbs) error) error {
-	o, err := a.composeOptions()
-	if err != nil {
-		return err
-	}
-	o.Live = live
-	if _, err := os.Stat(o.Settings.Database); err != nil {
-		// Outside of a workspace no store is made.
-		if err := compose.CheckRepository(ctx, a.workDir()); err != nil {
-			return err
-		}
-	}
-	return a.openVerbs(ctx, o, func(s *compose.Verbs) error {
-		if s.Replaced != "" {
-			a.printer().Note("pawl: the clone of another repository was here before, workspace %s; its runs stay in the store, and pawl init --join %s in a clone of it takes them up", s.Replaced, s.Replaced)
-		}
-		a.recoverDeadRuns(ctx, s)
-		return fn(s)
-	})
-}
-
 // openVerbs calls fn with the verbs of the workspace.
-func (a *app) openVerbs(ctx context.Context, o compose.Options, fn func(*compose.Verbs) error) error {
+func (a *app) openVerbs(ctx context.Context, o compose.Options, fn func(*api.Workspace) error) error {
 	opened := waiting.For(ctx, "pawl to open its store and the repository", nil)
 	defer opened()
 	return a.openParts(ctx, o, func(parts *compose.Parts) error {
@@ -167,24 +143,6 @@ func (a *app) openParts(ctx context.Context, o compose.Options, fn func(*compose
 		return errors.Join(err, fmt.Errorf("close the store: %w", closed))
 	}
 	return err
-}
-
-// recoverDeadRuns concludes what dead processes left behind and reports it. What it
-// cannot conclude is reported, too, and left to a later command: it must not keep
-// other loops from running.
-func (a *app) recoverDeadRuns(ctx context.Context, s *compose.Verbs) {
-	done := waiting.For(ctx, "the conclusion of what earlier runs left behind", nil)
-	found, err := s.Runs.Recover(ctx)
-	done()
-	p := a.printer()
-	for _, r := range found {
-		p.Note("pawl: %s", describeRecovered(r))
-	}
-	if err == nil || ctx.Err() != nil {
-		return
-	}
-	f := explainError(err)
-	p.Note("pawl: warning: %s", output.Indent(joinNonEmpty("\n", f.What, f.Why, f.Advice().String()), "  "))
 }
 
 // describeRecovered says in one line how a run ended that its process had left.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
@@ -27,40 +28,31 @@ Below that are repositories that are gone from this machine and have runs that w
 pawl's home. They are listed wherever the command is run.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			var gone []runs.GoneRepository
-			err := a.withParts(ctx, true, func(parts *compose.Parts) (err error) {
-				gone, err = parts.Gone(ctx)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			if len(gone) > 0 {
-				err := compose.CheckRepository(ctx, a.workDir())
-				if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitNotFound { // Outside of any repository.
-					return printSnapshots(a.printer(), nil, gone)
+			return a.withCaller(ctx, nil, func(c api.Caller) error {
+				gone, err := api.ListGone.Call(ctx, c, api.None{})
+				if err != nil {
+					return err
 				}
-			}
-			list := func(s *compose.Verbs) error {
-				rows, err := s.Snapshots.List(ctx)
+				if len(gone) > 0 {
+					err := compose.CheckRepository(ctx, a.workDir())
+					if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitNotFound { // Outside of any repository.
+						return printSnapshots(a.printer(), nil, gone)
+					}
+				}
+				// A run that seems to be live may be dead, too: its process may be of another host.
+				left, err := api.FindLive.Call(ctx, c, api.None{})
+				if err == nil && left.Live {
+					_, err = api.RecoverRuns.Call(ctx, c, api.None{})
+				}
+				if err != nil {
+					return err
+				}
+				rows, err := api.ListSnapshots.Call(ctx, c, api.None{})
 				if err != nil {
 					return err
 				}
 				return printSnapshots(a.printer(), rows, gone)
-			}
-			dead := false
-			err = a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
-				// A run that seems to be live may be dead, too: its process may be of another host.
-				var err error
-				if dead, err = s.Runs.Live(ctx); err != nil || dead {
-					return err
-				}
-				return list(s)
 			})
-			if err != nil || !dead {
-				return err
-			}
-			return a.withVerbs(ctx, nil, list)
 		},
 	}
 	cmd.AddCommand(newRecoverShowCommand(a), newRecoverRestoreCommand(a), newRecoverPruneCommand(a))
@@ -152,8 +144,8 @@ func newRecoverShowCommand(a *app) *cobra.Command {
 		Use: "show REF|RUN", Short: "Print what a snapshot changed, as a patch", Args: exactArgs(1),
 		Long: "Print what a snapshot changed, as a patch, written as by pawl diff.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				patch, err := s.Snapshots.Diff(cmd.Context(), args[0])
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				patch, err := api.DiffSnapshot.Call(cmd.Context(), c, api.SnapshotRef{Snapshot: args[0]})
 				if err != nil {
 					return err
 				}
@@ -180,8 +172,8 @@ Without a terminal --yes is required.`,
 			if err := a.requireConsent(yes, "puts "+args[0]+" on the new branch "+branch, command); err != nil {
 				return err
 			}
-			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
-				r, err := s.Snapshots.Restore(cmd.Context(), a.actor(""), args[0], branch)
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				r, err := api.RestoreSnapshot.Call(cmd.Context(), c, api.RestoreRequest{Snapshot: args[0], Branch: branch})
 				if err != nil {
 					return err
 				}
@@ -220,8 +212,8 @@ with --dry-run.`,
 			if err := a.requireConsent(yes || dry, does, "pawl recover prune --older-than "+older); err != nil {
 				return err
 			}
-			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
-				pruned, err := s.Snapshots.Prune(cmd.Context(), a.actor(""), age, dry)
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				pruned, err := api.PruneSnapshots.Call(cmd.Context(), c, api.PruneRequest{OlderSeconds: int64(age / time.Second), DryRun: dry})
 				if pruned.Schema == "" || err != nil && len(pruned.Removed)+len(pruned.Mirrors) == 0 {
 					return err
 				}

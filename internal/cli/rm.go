@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/output"
 )
 
@@ -24,8 +24,8 @@ run is refused. Without a terminal --yes is required.`,
 			if err := a.requireConsent(yes, does, "pawl rm "+args[0]); err != nil {
 				return err
 			}
-			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
-				f, err := s.Loops.Forget(cmd.Context(), a.actor(""), args[0])
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				f, err := api.ForgetLoop.Call(cmd.Context(), c, api.LoopRef{Loop: args[0]})
 				if err != nil {
 					return err
 				}

@@ -3,12 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
@@ -20,6 +21,7 @@ import (
 type runOptions struct {
 	runs.StartRequest
 	dryRun    bool
+	detach    bool // do not wait for its end
 	exitQuiet int
 }
 
@@ -74,6 +76,7 @@ status is 16. With --wait the run begins once nothing is in its way.`,
 	f.StringVar(&o.Overrides.Sandbox, "sandbox", "", "another `tier` of confinement: "+strings.Join(runs.Tiers(), ", "))
 	f.BoolVar(&o.Wait, "wait", false, "wait for a run that is in the way: one of this loop, or one that may touch the same files")
 	f.IntVar(&o.exitQuiet, "exit-quiet", 0, "exit with `n` instead of 0 if there was nothing to do")
+	f.BoolVar(&o.detach, "detach", false, "leave the run to pawl up, and print its id")
 	f.BoolVar(&o.dryRun, "dry-run", false, "say what would run; start and write nothing")
 	completeFlag(cmd, "sandbox", offerWords(runs.Tiers()...))
 	return cmd
@@ -137,31 +140,43 @@ func runLoop(ctx context.Context, a *app, o runOptions) error {
 	defer surviveClosedPipe()()
 	p := a.printer()
 	show := &lateWatcher{}
-	return a.withVerbs(ctx, show.see, func(s *compose.Verbs) error {
-		checked := waiting.For(ctx, "the checks before the run", nil)
-		o.By = a.actor("")
-		plan, err := s.Runs.Prepare(ctx, o.StartRequest)
-		checked()
-		if err != nil {
-			if o.Loop != "" { // The store learns that the definition broke.
-				err = errors.Join(err, s.Loops.RegisterOne(ctx, o.Loop))
+	begun := waiting.For(ctx, "the checks before the run", nil)
+	var telling sync.Mutex
+	say := func(r api.Progress) {
+		switch {
+		case r.Plan != nil:
+			noteWarnings(p, *r.Plan)
+			if !p.JSON && r.Plan.Paused == "" && !o.detach {
+				printIntentHead(a.printer(), *r.Plan) // A run does not depend on whether somebody reads about it.
 			}
-			return err
+			begun()
+			telling.Lock()
+			defer telling.Unlock()
+			if !o.detach {
+				show.watcher = a.newWatcher(r.Plan.Limits.Iterations)
+				show.begun = waiting.For(ctx, "the run to begin", nil)
+			}
+		case r.Event != nil:
+			telling.Lock()
+			defer telling.Unlock()
+			show.see(*r.Event)
+		default:
+			a.printProgress(r)
 		}
-		intent, err := s.Runs.Plan(ctx, plan)
-		if err != nil {
-			return err
+	}
+	return a.withCaller(ctx, say, func(c api.Caller) error {
+		if o.detach {
+			defer func() { begun() }()
+			fired, err := api.FireRun.Call(ctx, c, o.StartRequest)
+			if err != nil {
+				return err
+			}
+			return printFired(p, fired)
 		}
-		noteWarnings(p, intent)
-		if !p.JSON && intent.Paused == "" {
-			printIntentHead(a.printer(), intent) // A run does not depend on whether somebody reads about it.
-		}
-		show.watcher = a.newWatcher(intent.Limits.Iterations)
 		a.running.Store(true)
-		show.begun = waiting.For(ctx, "the run to begin", nil)
-		view, err := s.Runs.Start(ctx, plan)
-		show.begun()
+		view, err := api.StartRun.Call(ctx, c, o.StartRequest)
 		a.running.Store(false)
+		begun()
 		show.close()
 		if err != nil {
 			return err
@@ -171,6 +186,16 @@ func runLoop(ctx context.Context, a *app, o runOptions) error {
 		}
 		return quietError(o.exitQuiet)
 	})
+}
+
+// printFired says which run was queued.
+func printFired(p *output.Printer, f api.Fired) error {
+	if p.JSON {
+		return p.WriteJSON(f)
+	}
+	p.Line("%s", f.ID)
+	p.Note("pawl: %s#%d is queued; pawl logs -f %s#%d follows it", output.CleanLine(f.Loop), f.N, output.CleanLine(f.Loop), f.N)
+	return p.Err()
 }
 
 // mostExit is the highest exit status that a program should use: a shell uses those
@@ -183,8 +208,8 @@ type quietError int
 
 func (e quietError) Error() string { return "there was nothing to do" }
 
-// lateWatcher passes events on once its watcher is set. The store is opened with it,
-// before it is known how to show the run.
+// lateWatcher passes events on once its watcher is set: how to show a run is known when
+// it is planned.
 type lateWatcher struct {
 	watcher
 
@@ -197,6 +222,15 @@ func (l *lateWatcher) see(e loop.Event) {
 	}
 	if l.watcher != nil {
 		l.watcher.see(e)
+	}
+}
+
+func (l *lateWatcher) close() {
+	if l.begun != nil {
+		l.begun()
+	}
+	if l.watcher != nil {
+		l.watcher.close()
 	}
 }
 

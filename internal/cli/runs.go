@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/runs"
@@ -28,8 +28,8 @@ func newRunsCommand(a *app) *cobra.Command {
 			if o.limit < 1 {
 				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid --limit %d", o.limit), Fix: "write a number above 0"}
 			}
-			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				views, err := s.Runs.List(cmd.Context(), o.loop, o.limit)
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				views, err := api.ListRuns.Call(cmd.Context(), c, api.RunQuery{Loop: o.loop, Limit: o.limit})
 				if err != nil {
 					return err
 				}

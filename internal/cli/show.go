@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
@@ -20,16 +20,16 @@ func newShowCommand(a *app) *cobra.Command {
 		Use: "show LOOP|RUN", Short: "Show a loop with its steps, or one run", Args: exactArgs(1), ValidArgsFunction: completeLoops(a),
 		Long: "Show a loop with its steps, or one run.\n\nA RUN is a run id or LOOP#N.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
 				ref := args[0]
 				if strings.HasPrefix(ref, "run_") || strings.Contains(ref, "#") { // No loop has such a name.
-					view, err := s.Runs.Show(cmd.Context(), ref)
+					view, err := api.ShowRun.Call(cmd.Context(), c, api.RunRef{Run: ref})
 					if err != nil {
 						return err
 					}
 					return printRun(a.printer(), view)
 				}
-				row, err := s.Loops.Show(cmd.Context(), ref)
+				row, err := api.ShowLoop.Call(cmd.Context(), c, api.LoopRef{Loop: ref})
 				if err != nil {
 					return err
 				}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/output"
 )
 
@@ -18,8 +18,8 @@ refs/pawl/snapshots; the loop may run again. A run that has ended already is lef
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			began := a.Now()
-			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
-				view, err := s.Runs.Stop(cmd.Context(), a.actor(""), args[0], "pawl stop")
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				view, err := api.StopRun.Call(cmd.Context(), c, api.StopRequest{Run: args[0], Why: "pawl stop"})
 				if err != nil {
 					return err
 				}

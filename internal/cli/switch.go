@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
@@ -55,7 +56,7 @@ func newPauseCommand(a *app) *cobra.Command {
 With --all and --everywhere it waits, like kill, until no process of their runs is left on any node. --all also makes
 .loops/PAUSED, which stops this checkout even if the store cannot be used.`,
 		func(ctx context.Context, w switching) error {
-			return setSwitch(ctx, a, w, func(s *compose.Verbs) (loops.Switched, error) { return s.Loops.Pause(ctx, a.actor(""), w.loop, w.why) })
+			return setSwitch(ctx, a, w, api.PauseLoops, func(s *api.Workspace) (loops.Switched, error) { return s.Loops.Pause(ctx, a.actor(""), w.loop, w.why) })
 		})
 }
 
@@ -64,7 +65,7 @@ func newKillCommand(a *app) *cobra.Command {
 		`Set the kill switch of a loop, or of all, and wait until no process of its runs is left, on any node. A run whose holder
 does not answer is named, with its node and since when nothing is heard of it, and the exit status is 16.`,
 		func(ctx context.Context, w switching) error {
-			return setSwitch(ctx, a, w, func(s *compose.Verbs) (loops.Switched, error) { return s.Loops.Kill(ctx, a.actor(""), w.loop, w.why) })
+			return setSwitch(ctx, a, w, api.KillLoops, func(s *api.Workspace) (loops.Switched, error) { return s.Loops.Kill(ctx, a.actor(""), w.loop, w.why) })
 		})
 }
 
@@ -73,17 +74,13 @@ func newResumeCommand(a *app) *cobra.Command {
 		`Clear the kill switch. `+"`pawl resume --all`"+` clears those of single loops too; the file .loops/PAUSED of another node's checkout
 stays. --everywhere clears only what pawl pause --everywhere has set.`,
 		func(ctx context.Context, w switching) error {
-			if w.everywhere {
-				return a.withParts(ctx, false, func(parts *compose.Parts) error {
-					sw, err := parts.Everywhere().Resume(ctx, a.actor(""))
-					if err != nil {
-						return err
-					}
-					return printResumed(a.printer(), sw)
-				})
-			}
-			return a.withVerbs(ctx, nil, func(s *compose.Verbs) error {
-				sw, err := s.Loops.Resume(ctx, a.actor(""), w.loop)
+			return a.withCaller(ctx, nil, func(c api.Caller) (err error) {
+				var sw loops.Switched
+				if w.everywhere {
+					sw, err = api.ResumeEverywhere.Call(ctx, c, api.None{})
+				} else {
+					sw, err = api.ResumeLoops.Call(ctx, c, api.LoopRef{Loop: w.loop})
+				}
 				if err != nil {
 					return err
 				}
@@ -92,32 +89,22 @@ stays. --everywhere clears only what pawl pause --everywhere has set.`,
 		})
 }
 
-// setSwitch sets a switch before everything else, and works without a store: if the
-// switch cannot be recorded, that is said and is not an error. That of the whole store
-// is only there.
-func setSwitch(ctx context.Context, a *app, w switching, set func(*compose.Verbs) (loops.Switched, error)) error {
-	o, err := a.composeOptions()
-	if err != nil {
-		return err
-	}
+// setSwitch sets a switch before everything else, and works without a store and without
+// a daemon that answers: if the switch cannot be recorded, that is said and is not an
+// error. That of the whole store is only there.
+func setSwitch(
+	ctx context.Context, a *app, w switching, verb api.Verb[api.SwitchRequest, loops.Switched], set func(*api.Workspace) (loops.Switched, error),
+) error {
 	var sw loops.Switched
-	if w.everywhere {
-		err = a.openParts(ctx, o, func(parts *compose.Parts) (err error) {
-			sw, err = parts.Everywhere().Pause(ctx, a.actor(""), w.why)
-			return err
-		})
-	} else {
-		err = a.openVerbs(ctx, o, func(s *compose.Verbs) (err error) {
-			sw, err = set(s)
-			if err != nil {
-				return err
-			}
-			a.recoverDeadRuns(ctx, s)
-			return nil
-		})
-		if err != nil && sw.Schema == "" {
-			sw, err = setWithoutStore(ctx, a, set, err)
+	err := a.withCaller(ctx, nil, func(c api.Caller) (err error) {
+		if w.everywhere {
+			verb = api.PauseEverywhere
 		}
+		sw, err = verb.Call(ctx, c, api.SwitchRequest{Loop: w.loop, Why: w.why})
+		return err
+	})
+	if err != nil && sw.Schema == "" && !w.everywhere {
+		sw, err = setWithoutStore(ctx, a, set, err)
 	}
 	if err != nil && len(sw.Silent) == 0 {
 		return err
@@ -128,7 +115,7 @@ func setSwitch(ctx context.Context, a *app, w switching, set func(*compose.Verbs
 // setWithoutStore sets only the file of the switch, which every engine obeys. Cause is
 // why the store cannot be used.
 func setWithoutStore(
-	ctx context.Context, a *app, set func(*compose.Verbs) (loops.Switched, error), cause error,
+	ctx context.Context, a *app, set func(*api.Workspace) (loops.Switched, error), cause error,
 ) (loops.Switched, error) {
 	s, err := compose.WithoutStore(ctx, a.workDir(), a.Environ, a.Now)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/runs"
 )
@@ -26,8 +26,8 @@ A trace has at most %d lines; of long texts it shows the end. --full shows every
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`, traceLines),
 		ValidArgsFunction: completeLoops(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				view, err := s.Runs.Show(cmd.Context(), args[0])
+			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				view, err := api.ShowRun.Call(cmd.Context(), c, api.RunRef{Run: args[0]})
 				if err != nil {
 					return err
 				}

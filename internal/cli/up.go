@@ -21,7 +21,7 @@ import (
 const drainTime = 30 * time.Second
 
 func newUpCommand(a *app) *cobra.Command {
-	workers := 8
+	workers, socket := 8, false
 	cmd := &cobra.Command{
 		Use: "up", Short: "Fire loops when they are due, until it is ended", Args: exactArgs(0),
 		Long: `Fire the loops of all workspaces on this machine when they are due, and execute their runs, until it is ended.
@@ -32,24 +32,34 @@ then they are interrupted and keep their work; a second interrupt ends it at onc
 each machine.`,
 		Example: "  pawl up\n  pawl next\n  pawl down",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if socket {
+				return printSocket(a)
+			}
 			if workers < 1 {
 				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("--workers %d", workers), Why: "somebody has to execute the runs", Fix: "write 1 or more"}
 			}
 			return a.withParts(cmd.Context(), false, func(parts *compose.Parts) error { return runDaemon(cmd.Context(), a, parts, workers) })
 		},
 	}
+	cmd.Flags().BoolVar(&socket, "socket", false, "print where pawl up answers, and start nothing")
 	cmd.Flags().IntVar(&workers, "workers", workers, "how many runs are executed at once, at most `N`")
 	return cmd
 }
 
-func runDaemon(ctx context.Context, a *app, parts *compose.Parts, workers int) error {
+func runDaemon(ctx context.Context, a *app, parts *compose.Parts, workers int) (err error) {
 	if _, err := parts.Verbs(ctx, a.workDir()); err != nil && compose.CheckRepository(ctx, a.workDir()) == nil {
 		return err
 	}
-	leave, err := a.claimSeat(parts)
+	seat, err := a.seat()
 	if err != nil {
 		return err
 	}
+	running := daemon.Running{Holder: parts.Self(), Version: version, Since: parts.Now()}
+	claimed, err := seat.Claim(running)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, claimed.Leave()) }()
 	p := a.printer()
 	var telling sync.Mutex
 	d := parts.Daemon(workers, func(h daemon.Happened) {
@@ -57,8 +67,17 @@ func runDaemon(ctx context.Context, a *app, parts *compose.Parts, workers int) e
 		defer telling.Unlock()
 		printHappened(p, parts.Now(), h)
 	})
+	listener, err := claimed.Listen(ctx)
+	if err != nil {
+		return err
+	}
 	if err := d.Start(ctx); err != nil {
-		return errors.Join(err, leave())
+		return errors.Join(err, listener.Close())
+	}
+	stopServing := daemon.Serve(ctx, listener, parts.Server(d, version, a.actor("").Who).Handler(), compose.Log(a.Environ))
+	running.Socket = listener.Addr().String()
+	if err := claimed.Announce(running); err != nil {
+		a.printer().Note("pawl: warning: %v: other commands work beside this one", err)
 	}
 	telling.Lock()
 	printUp(p, d)
@@ -72,13 +91,35 @@ func runDaemon(ctx context.Context, a *app, parts *compose.Parts, workers int) e
 		}
 	}
 	stopReloads()
-	if n := len(d.Working()); n > 0 {
+	if n := d.Busy(); n > 0 {
 		p.Note("pawl: %s to end, for at most %s; a second interrupt ends it at once", waitForRuns(n), drainTime)
 	}
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	d.Stop(draining)
-	return leave()
+	stopServing(draining)
+	return nil
+}
+
+// printSocket prints the path of the socket of the daemon that is at work.
+func printSocket(a *app) error {
+	_, running, err := a.findDaemon()
+	if err != nil {
+		return err
+	}
+	if running == nil || running.Socket == "" {
+		return noDaemonFault("no socket is there")
+	}
+	p := a.printer()
+	p.Line("%s", output.Clean(running.Socket))
+	return p.Err()
+}
+
+// noDaemonFault says that no daemon is at work.
+func noDaemonFault(what string) error {
+	return &loop.Fault{
+		Exit: loop.ExitHeld, What: what, Why: "pawl up is not at work on this machine", Fix: "start it: {1}", Actions: []loop.Command{loop.PawlCommand("up")},
+	}
 }
 
 func waitForRuns(n int) string { return "waiting for " + pluralize(n, "run") }
@@ -124,17 +165,9 @@ func printHappened(p *output.Printer, now time.Time, h daemon.Happened) {
 	}
 }
 
-func (a *app) claimSeat(parts *compose.Parts) (leave func() error, err error) {
-	seat, err := a.seat()
-	if err != nil {
-		return nil, err
-	}
-	return seat.Claim(daemon.Running{Holder: parts.Self(), Version: version, Since: parts.Now()})
-}
-
 func (a *app) seat() (daemon.Seat, error) {
 	o, err := a.composeOptions()
-	return daemon.SeatOf(o.Settings.Home, o.Settings.Database), err
+	return daemon.SeatOf(o.Settings), err
 }
 
 func newDownCommand(a *app) *cobra.Command {
@@ -183,10 +216,7 @@ definition that they began with.`,
 				return err
 			}
 			if running == nil {
-				return &loop.Fault{
-					Exit: loop.ExitHeld, What: "nobody is there to reload", Why: "pawl up is not at work on this machine",
-					Fix: "start it: {1}", Actions: []loop.Command{loop.PawlCommand("up")},
-				}
+				return noDaemonFault("nobody is there to reload")
 			}
 			return daemon.Reload(*running)
 		},

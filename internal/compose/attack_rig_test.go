@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -30,7 +31,7 @@ var attackedFiles = map[string]string{"src/a.txt": "one\n", "README.md": "hello\
 type victim struct {
 	*fixture
 	d       *compose.Parts
-	svc     *compose.Verbs
+	svc     *api.Workspace
 	main    string // where the branch stood before
 	outside string // a folder beside the repository
 	tier    string // of the sandbox

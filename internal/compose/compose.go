@@ -18,12 +18,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/event"
 	"github.com/pawl-run/pawl/internal/forge"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/lookup"
@@ -34,6 +36,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/protocol/spec"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/shape"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -42,10 +45,9 @@ type Options struct {
 	Settings config.Settings
 	Environ  []string // of the process
 	Log      *slog.Logger
-	Live     func(loop.Event) // sees every event of runs in this process; may be nil
-	ReadOnly bool             // for verbs that only read: nothing is created or migrated
-	Gates    bool             // gates can be tried, also if ReadOnly
-	NoStore  bool             // with ReadOnly: go without the store, which cannot be used
+	ReadOnly bool // for verbs that only read: nothing is created or migrated
+	Gates    bool // gates can be tried, also if ReadOnly
+	NoStore  bool // with ReadOnly: go without the store, which cannot be used
 
 	Version string // of this pawl
 
@@ -143,7 +145,7 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 			}
 			return gh.PullRequestStates(ctx, repo, addresses)
 		},
-		Self: node.Self(d.lookup.Node.ID), HolderState: node.HolderState, EndHolder: node.EndHolder, Guard: &d.guard, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log, Live: o.Live,
+		Self: node.Self(d.lookup.Node.ID), HolderState: node.HolderState, EndHolder: node.EndHolder, Guard: &d.guard, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log,
 	})
 	return d, nil
 }
@@ -178,14 +180,6 @@ func (d *Parts) findNode(o Options) (err error) {
 	n.Boot, n.Version, n.Schema, n.Offers = host.Boot, o.Version, store.SchemaVersion, []string{runtime.GOOS, runtime.GOARCH}
 	d.lookup.Node, d.registry = n, &node.Registry{Store: d.lookup.Store, Node: n, Host: host.Host, NewID: d.newID}
 	return nil
-}
-
-// register makes sure that the store knows this node, and that the repository lies on
-// it. It returns the id of another workspace that lay there until now.
-func (d *Parts) register(ctx context.Context, repo *git.Repo) (replaced string, err error) {
-	reg, err := d.registry.Register(ctx, repo.Dirs, lookup.Origin(repo))
-	d.lookup.Node = reg.Node
-	return reg.Before, err
 }
 
 // Now is the time by which everything is decided and dated: that of the database, or of
@@ -235,13 +229,34 @@ func (d *Parts) Daemon(workers int, tell func(daemon.Happened)) *daemon.Daemon {
 		Store: d.lookup.Store, Engine: d.engine, Node: d.lookup.Node.ID, Now: d.lookup.Now, Log: d.engine.Log, Workers: workers, Tell: tell,
 		Beside: []func(context.Context) error{watcher.Run, deliverer.Run},
 		Open: func(ctx context.Context, path string) (*daemon.Place, error) {
-			v, err := d.Verbs(ctx, path)
+			v, ws, err := d.open(ctx, path, true)
 			if err != nil {
 				return nil, err
 			}
-			return &daemon.Place{Workspace: v.ws, Recover: v.Runs.Recover}, nil
+			return &daemon.Place{Workspace: ws, Recover: v.Runs.Recover}, nil
 		},
 	})
+}
+
+// Server returns what answers the requests of other processes for a daemon of these
+// parts.
+func (d *Parts) Server(of *daemon.Daemon, version, user string) *api.Server {
+	since, log := d.Now(), d.engine.Log
+	self := d.Self()
+	return &api.Server{
+		Store: d.StoreVerbs(), Feed: event.Feed{Store: d.lookup.Store}, User: user, Log: log, Do: of.Do, Carried: of.Carried, Metrics: of.WriteMetrics,
+		Open: func(ctx context.Context, dir string, register bool) (*api.Workspace, error) {
+			v, _, err := d.open(ctx, dir, register)
+			return v, err
+		},
+		Status: func() api.Status {
+			workspaces, found := of.Loops()
+			return api.Status{
+				Schema: "pawl.status/v1", Version: version, PID: self.PID, Since: since, Node: self.Node, Workspaces: workspaces, Loops: found.Loops, Broken: found.Broken,
+				Working: shape.List(of.Working()), Ending: of.Ending(), Now: d.Now(),
+			}
+		},
+	}
 }
 
 // Self is this process as a holder of runs on this node.

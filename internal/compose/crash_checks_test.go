@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -77,7 +78,7 @@ func (s *fixture) nothingLeft() {
 }
 
 // reader is the service of the fixture's repository in a process that writes nothing.
-func (s *fixture) reader() *compose.Verbs {
+func (s *fixture) reader() *api.Workspace {
 	t, ctx := s.t, s.t.Context()
 	t.Helper()
 	settings, err := config.Load(config.Settings{Home: s.home, Database: s.database}, nil)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/effect"
@@ -141,7 +142,7 @@ func say(out told, d *compose.Parts) int {
 }
 
 // statesOf are the states of fix#1 as each verb that shows one has it.
-func statesOf(ctx context.Context, s *compose.Verbs) ([]string, error) {
+func statesOf(ctx context.Context, s *api.Workspace) ([]string, error) {
 	row, rowErr := s.Loops.Show(ctx, "fix")
 	view, viewErr := s.Runs.Show(ctx, "fix#1")
 	list, listErr := s.Runs.List(ctx, "fix", 1)
@@ -153,7 +154,7 @@ func statesOf(ctx context.Context, s *compose.Verbs) ([]string, error) {
 }
 
 // landing is the state of the newest land effect of the loop, or nothing.
-func landing(ctx context.Context, d *compose.Parts, s *compose.Verbs) (state loop.EffectState, err error) {
+func landing(ctx context.Context, d *compose.Parts, s *api.Workspace) (state loop.EffectState, err error) {
 	runs, err := s.Runs.List(ctx, "fix", 10)
 	if err != nil {
 		return "", err

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
 	"github.com/pawl-run/pawl/internal/test/sample"
@@ -164,7 +164,7 @@ func (f fleet) check(t *testing.T) {
 	}
 }
 
-func (f fleet) checkLoop(t *testing.T, svc *compose.Verbs, name string) {
+func (f fleet) checkLoop(t *testing.T, svc *api.Workspace, name string) {
 	t.Helper()
 	runs, err := svc.Runs.List(t.Context(), name, 10)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/approvals"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
@@ -240,11 +241,11 @@ func TestWhatAForgottenNodeOwesIsGivenUpAndItsCloneIsRefusedAfterwards(t *testin
 // returns when they are at their end.
 func TestAKillOnOneNodeEndsTheRunsOfAnother(t *testing.T) {
 	t.Parallel()
-	for name, kill := range map[string]func(*compose.Parts, *compose.Verbs) (loops.Switched, error){
-		"of the workspace": func(_ *compose.Parts, v *compose.Verbs) (loops.Switched, error) {
+	for name, kill := range map[string]func(*compose.Parts, *api.Workspace) (loops.Switched, error){
+		"of the workspace": func(_ *compose.Parts, v *api.Workspace) (loops.Switched, error) {
 			return v.Loops.Kill(t.Context(), ann, loops.All, "drill")
 		},
-		"everywhere": func(d *compose.Parts, _ *compose.Verbs) (loops.Switched, error) {
+		"everywhere": func(d *compose.Parts, _ *api.Workspace) (loops.Switched, error) {
 			return d.Everywhere().Pause(t.Context(), ann, "drill")
 		},
 	} {

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/approvals"
 	"github.com/pawl-run/pawl/internal/audit"
 	"github.com/pawl-run/pawl/internal/budgets"
@@ -30,48 +31,50 @@ import (
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
-// Verbs are what an operator can do in one workspace.
-type Verbs struct {
-	Root     string // top of the checkout
-	Replaced string // id of another workspace that lay there until now; empty: none
-
-	Runs      *runs.Service
-	Snapshots *runs.Snapshots
-	Loops     *loops.Service
-	Approvals *approvals.Service
-	Audit     *audit.Service
-	Budgets   *budgets.Service
-	Setup     *setup.Service
-
-	ws *lookup.Workspace
+// Verbs returns the verbs for the repository that contains dir.
+func (d *Parts) Verbs(ctx context.Context, dir string) (*api.Workspace, error) {
+	v, _, err := d.open(ctx, dir, true)
+	return v, err
 }
 
-// Verbs returns the verbs for the repository that contains dir.
-func (d *Parts) Verbs(ctx context.Context, dir string) (*Verbs, error) {
+// open opens the workspace of the repository that contains dir. Registering it makes the
+// store know that it lies on this node.
+func (d *Parts) open(ctx context.Context, dir string, register bool) (*api.Workspace, *lookup.Workspace, error) {
 	repo, err := git.Open(ctx, dir)
-	replaced := ""
-	if err == nil && d.registry != nil {
-		replaced, err = d.register(ctx, repo)
+	deps, replaced := d.lookup, ""
+	if err == nil && register && d.registry != nil {
+		now := *d.registry
+		if kept, err := node.Read(d.home); err == nil { // A process that lives long must not undo what others have set.
+			now.Node.Name, now.Node.Labels = kept.Name, kept.Labels
+		}
+		var reg node.Registered
+		reg, err = now.Register(ctx, repo.Dirs, lookup.Origin(repo))
+		deps.Node, replaced = reg.Node, reg.Before
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	ws, err := lookup.OpenRepo(ctx, d.lookup, repo)
+	ws, err := lookup.OpenRepo(ctx, deps, repo)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	v := &Verbs{ws: ws, Root: ws.Root, Replaced: replaced, Budgets: budgets.New(ws), Snapshots: runs.NewSnapshots(ws, d.engine, d.home)}
+	v := &api.Workspace{Root: ws.Root, Replaced: replaced, Budgets: budgets.New(ws), Snapshots: runs.NewSnapshots(ws, d.engine, d.home)}
 	v.Setup = setup.New(ws, d.engine, v.Budgets.Show)
 	v.Audit = audit.New(ws, d.engine.Held)
 	v.Runs = runs.New(ws, runs.Deps{Engine: d.engine, Environ: d.environ, Home: d.home, EndHolder: node.EndHolder, Plain: proc.Plain{}})
 	v.Approvals = approvals.New(ws, d.engine, v.Runs, d.newID)
 	v.Loops = loops.New(ws, loops.Deps{Engine: d.engine, Environ: d.environ, Budgets: v.Budgets.OfLoop, WaitHalted: v.Runs.WaitHalted})
-	return v, nil
+	return v, ws, nil
+}
+
+// StoreVerbs returns the verbs that need no repository.
+func (d *Parts) StoreVerbs() *api.Store {
+	return &api.Store{Roster: d.Roster(), Nodes: d.Nodes(), Notices: d.Notices(), Everywhere: d.Everywhere(), Gone: d.Gone}
 }
 
 // WithoutStore returns the verbs that files are enough for, for the repository
 // that contains dir: pause and kill set the kill switch by its file.
-func WithoutStore(ctx context.Context, dir string, environ []string, now func() time.Time) (*Verbs, error) {
+func WithoutStore(ctx context.Context, dir string, environ []string, now func() time.Time) (*api.Workspace, error) {
 	elsewhere := func(loop.Holder) loop.HolderState { return loop.HolderElsewhere }
 	bare := &Parts{lookup: lookup.Deps{Now: now, HolderState: elsewhere}, environ: environ}
 	return bare.Verbs(ctx, dir)

@@ -20,6 +20,8 @@ type Settings struct {
 	Home string
 	// Database is the path of the SQLite file, or a postgres:// URL.
 	Database string
+	// Sockets is the folder of the sockets of daemons.
+	Sockets string
 }
 
 // Names of the variables that set what flags do not.
@@ -37,12 +39,18 @@ func Load(flags Settings, environ []string) (Settings, error) {
 	}
 	if s.Home == "" {
 		s.Home = filepath.Join(stateHome(environ), "pawl")
+		if dir := lookupEnv(environ, "XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+			s.Sockets = filepath.Join(dir, "pawl")
+		}
 	}
 	home, err := filepath.Abs(s.Home)
 	if err != nil {
 		return s, err
 	}
 	s.Home = home
+	if s.Sockets == "" { // Another home has its own.
+		s.Sockets = home
+	}
 	if s.Database == "" {
 		s.Database = lookupEnv(environ, EnvDatabase)
 	}

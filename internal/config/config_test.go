@@ -68,6 +68,16 @@ func TestAFlagGoesBeforeTheEnvironmentBeforeTheDefault(t *testing.T) {
 			[]string{"PAWL_HOME=" + env, "PAWL_DATABASE=postgres://h/db?sslmode=off"},
 			config.Settings{Home: env, Database: "postgres://h/db?sslmode=off"},
 		},
+		"sockets of the default home in the runtime folder": {
+			config.Settings{},
+			[]string{"XDG_RUNTIME_DIR=" + env, "XDG_STATE_HOME=" + state},
+			config.Settings{Home: filepath.Join(state, "pawl"), Database: filepath.Join(state, "pawl", "pawl.db"), Sockets: filepath.Join(env, "pawl")},
+		},
+		"sockets of another home in that home": {
+			config.Settings{Home: flag},
+			[]string{"XDG_RUNTIME_DIR=" + env},
+			config.Settings{Home: flag, Database: filepath.Join(flag, "pawl.db")},
+		},
 		"a home with dots is made plain": {
 			config.Settings{Home: flag + "/../x/."},
 			nil,
@@ -79,6 +89,7 @@ func TestAFlagGoesBeforeTheEnvironmentBeforeTheDefault(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			c.want.Sockets = orElse(c.want.Sockets, c.want.Home)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("settings (-want +got):\n%s", diff)
 			}
@@ -139,4 +150,11 @@ func TestEverySettingHasAnAbsoluteValueAfterwardsAndNothingIsCreated(t *testing.
 			t.Fatalf("created %v, %v", entries, err)
 		}
 	})
+}
+
+func orElse(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
 }

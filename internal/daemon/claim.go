@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/node"
@@ -21,30 +22,41 @@ type Running struct {
 	Holder  loop.Holder `json:"holder"`
 	Version string      `json:"version"`
 	Since   time.Time   `json:"since"`
+	Socket  string      `json:"socket,omitempty"` // where it answers; empty: it does not yet
 }
 
 // Seat is where the one daemon of a store says on a node that it is at work.
-type Seat struct {
-	home, database string
-}
+type Seat struct{ settings config.Settings }
 
-// SeatOf returns the seat of a store, for processes that share a home.
-func SeatOf(home, database string) Seat { return Seat{home, database} }
+// SeatOf returns the seat of the store that the settings name.
+func SeatOf(s config.Settings) Seat { return Seat{s} }
 
-// file returns the path of the file that a daemon locks and in which it says who it is. A
-// home has more than one if its processes use different databases.
-func (s Seat) file() string {
-	name := "daemon"
-	if s.database != filepath.Join(s.home, "pawl.db") {
-		sum := sha256.Sum256([]byte(s.database))
-		name += "-" + hex.EncodeToString(sum[:6])
+// name is that of the files of the seat. A home has more than one if its processes use
+// different databases.
+func (s Seat) name() string {
+	if s.settings.Database == filepath.Join(s.settings.Home, "pawl.db") {
+		return "daemon"
 	}
-	return filepath.Join(s.home, name+".lock")
+	return "daemon-" + shortHash(s.settings.Database)
 }
 
-// Claim takes the seat, until leave is called or the process ends. The error is a
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:6])
+}
+
+// file returns the path of the file that a daemon locks and in which it says who it is.
+func (s Seat) file() string { return filepath.Join(s.settings.Home, s.name()+".lock") }
+
+// Claimed is a seat that this process has.
+type Claimed struct {
+	seat Seat
+	file *os.File
+}
+
+// Claim takes the seat, until Leave is called or the process ends. The error is a
 // *loop.Fault if another daemon has it.
-func (s Seat) Claim(r Running) (leave func() error, err error) {
+func (s Seat) Claim(r Running) (*Claimed, error) {
 	file, err := flock.Try(s.file())
 	if errors.Is(err, flock.ErrHeld) {
 		return nil, s.heldFault()
@@ -52,18 +64,30 @@ func (s Seat) Claim(r Running) (leave func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("claim the place of the daemon: %w", err)
 	}
+	c := &Claimed{s, file}
+	if err := c.Announce(r); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return c, nil
+}
+
+// Announce says how the daemon is at work.
+func (c *Claimed) Announce(r Running) error {
 	body, err := json.Marshal(r)
 	if err == nil {
-		err = file.Truncate(0)
+		err = c.file.Truncate(0)
 	}
 	if err == nil {
-		_, err = file.Write(body)
+		_, err = c.file.WriteAt(body, 0)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("say that the daemon is at work: %w", err), file.Close())
+		return fmt.Errorf("say that the daemon is at work: %w", err)
 	}
-	return func() error { return errors.Join(os.Remove(s.file()), file.Close()) }, nil
+	return nil
 }
+
+// Leave gives the seat up.
+func (c *Claimed) Leave() error { return errors.Join(os.Remove(c.seat.file()), c.file.Close()) }
 
 func (s Seat) heldFault() error {
 	f := &loop.Fault{

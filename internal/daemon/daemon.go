@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -79,21 +80,28 @@ type Happened struct {
 type Daemon struct {
 	Deps
 
-	queue *queue.Local
-	fleet fleet
-	poke  chan struct{} // the definitions are to be read again; has room for one
-	wrong sync.Map      // by what is done, or by the root of a workspace: what went wrong the last time
+	queue   *queue.Local
+	fleet   fleet
+	metrics metrics
+	poke    chan struct{} // the definitions are to be read again; has room for one
+	wrong   sync.Map      // by what is done, or by the root of a workspace: what went wrong the last time
 
 	working sync.WaitGroup // all goroutines but the workers
 	workers sync.WaitGroup
 	stop    context.CancelFunc // ends working
 	abort   context.CancelFunc // interrupts the runs
+
+	mu     sync.Mutex
+	asked  sync.WaitGroup             // work for which a caller waits
+	cancel map[int]context.CancelFunc // ends that work, by its number
+	last   int                        // number of such work
+	ending bool                       // no more is taken
 }
 
 // New makes a daemon.
 func New(d Deps) *Daemon {
 	return &Daemon{
-		Deps: d, queue: queue.NewLocal(d.Store, d.Node, d.Now), poke: make(chan struct{}, 1),
+		Deps: d, queue: queue.NewLocal(d.Store, d.Node, d.Now), poke: make(chan struct{}, 1), cancel: map[int]context.CancelFunc{},
 		fleet: fleet{store: d.Store, node: d.Node, open: d.Open, places: map[string]*Place{}},
 	}
 }
@@ -119,6 +127,7 @@ func (d *Daemon) Start(ctx context.Context) error {
 	} {
 		d.working.Go(func() { d.repeat(working, keep.gap, keep.doing, keep.work) })
 	}
+	d.working.Go(func() { d.repeat(working, time.Second, "count the runs that end", d.countEnded) })
 	for _, work := range d.Beside {
 		d.working.Go(func() { _ = work(working) }) // It ends with its context only.
 	}
@@ -140,12 +149,77 @@ func (d *Daemon) Reload() {
 // Stop claims no more runs, and waits until those that it executes have ended. When
 // ctx ends they are interrupted, which keeps their work.
 func (d *Daemon) Stop(ctx context.Context) {
+	d.mu.Lock()
+	d.ending = true
+	d.mu.Unlock()
 	d.stop()
 	d.queue.Stop()
-	defer context.AfterFunc(ctx, d.abort)()
+	defer context.AfterFunc(ctx, d.interrupt)()
 	d.workers.Wait()
+	d.asked.Wait()
 	d.working.Wait()
 	d.abort()
+}
+
+// Do carries out work for which a caller waits, until ctx ends or Stop has no more
+// patience. A daemon that has begun to end refuses it with a *loop.Fault.
+func (d *Daemon) Do(ctx context.Context, work func(context.Context) error) error {
+	d.mu.Lock()
+	if d.ending {
+		d.mu.Unlock()
+		return &loop.Fault{
+			Exit: loop.ExitHeld, What: "the daemon is ending", Why: "it takes no more work", Fix: "try again when it has ended: {1} tells", Actions: []loop.Command{loop.PawlCommand("down")},
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d.asked.Add(1)
+	d.last++
+	n := d.last
+	d.cancel[n] = cancel
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		delete(d.cancel, n)
+		d.mu.Unlock()
+		d.asked.Done()
+	}()
+	return work(ctx)
+}
+
+// interrupt ends all runs, and what callers wait for.
+func (d *Daemon) interrupt() {
+	d.abort()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, cancel := range d.cancel {
+		cancel()
+	}
+}
+
+// Busy returns how many runs are executed, and how much other work callers wait for.
+func (d *Daemon) Busy() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.queue.Taken()) + len(d.cancel)
+}
+
+// Ending reports whether Stop was called.
+func (d *Daemon) Ending() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ending
+}
+
+// Carried says that a verb was carried out: a run may have been queued, or loops may have
+// other definitions.
+func (d *Daemon) Carried(v api.Info) {
+	switch v.Name {
+	case api.FireRun.Name:
+		d.queue.Wake()
+	case api.RegisterLoops.Name, api.RegisterWorkspace.Name:
+		d.Reload()
+	}
 }
 
 // Working lists the ids of the runs that the daemon executes.
@@ -205,6 +279,7 @@ func (d *Daemon) fireDue(ctx context.Context) {
 	for {
 		fired, next, err := t.Tick(ctx)
 		for _, run := range fired {
+			d.metrics.countFiring(run.Created.Sub(run.Planned))
 			d.tell(context.WithoutCancel(ctx), run, Happened{Fired: &run})
 		}
 		if len(fired) > 0 {

@@ -20,6 +20,12 @@ func End(r Running) error { return signal(r, syscall.SIGTERM) }
 // Reload asks a daemon to read the definitions again, soon.
 func Reload(r Running) error { return signal(r, reloadSignal) }
 
+// isOwn reports whether a file is of this user.
+func isOwn(info os.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(s.Uid) == os.Getuid()
+}
+
 func signal(r Running, s os.Signal) error {
 	p, err := os.FindProcess(r.Holder.PID)
 	if err == nil {

@@ -12,10 +12,12 @@ import (
 // Flags are values of keys that come from a command line and not from a file. They are
 // read like those of a file. An empty value means that the key is absent.
 type Flags struct {
-	Setup, Guard string // commands
-	BaseURL      string
-	BudgetUSDDay string
-	Network, Env []string
+	Setup        string   `json:"setup,omitempty"` // a command
+	Guard        string   `json:"guard,omitempty"` // a command
+	BaseURL      string   `json:"base_url,omitempty"`
+	BudgetUSDDay string   `json:"budget_usd_day,omitempty"`
+	Network      []string `json:"network,omitempty"`
+	Env          []string `json:"env,omitempty"`
 }
 
 // Apply sets the flags in a definition. The error is a *loop.Fault with exit status 2 about

@@ -73,7 +73,7 @@ type Deps struct {
 	Environ  []string // of this process; what a definition allows is taken from it
 	Log      *slog.Logger
 	Egress   func(*meter.Egress)                        // may change a proxy before it serves; may be nil
-	Live     func(loop.Event)                           // sees every event as it happens; may be nil
+	Live     func(loop.Event)                           // sees every event of the runs that are fired without a Live of their own; may be nil
 	Sleep    func(context.Context, time.Duration) error // waits before a turn is tried again; nil: by the machine's clock
 	WatchGap time.Duration                              // between looks at the kill switch; 0: 100 ms
 	DiskGap  time.Duration                              // between looks at how much disk a run takes up; 0: 5 s
@@ -150,6 +150,8 @@ type Firing struct {
 	Rebase    string       // id of the void approval whose proposal is to be made again, because its base moved
 	Tried     Tried        // the run does not do again what was tried before it
 	Wait      bool         // Run waits for what is in its way, instead of returning its error
+
+	Live func(loop.Event) // sees every event of the run; may be nil
 }
 
 // Tried is what the gates of the definition said of a commit before a run began.

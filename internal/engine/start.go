@@ -157,6 +157,9 @@ func (e *Engine) claimRun(ctx context.Context, t Target, id string) (*cycle, err
 func (h *heldRun) enterClaimed(ctx context.Context, claimed time.Time) error {
 	h.takeHold(claimed)
 	h.said = h.newTranscript(h.run.ID)
+	if h.firing.Live != nil {
+		h.said.Live = h.firing.Live
+	}
 	h.said.Enter(loop.PhaseTrigger)
 	h.enterPhase(loop.PhaseClaim)
 	return afterClaim.Hit(ctx)

@@ -41,10 +41,17 @@ func entryOf(a loop.Agent) Entry { return Entry{Schema: "pawl.agent/v1", Agent: 
 
 // Change is what is set of an entry. A nil field is left as it is.
 type Change struct {
-	Driver, Command, Model, Provider, BaseURL, Auth, Role, Board *string
-	MaxRuns, AccountMaxRuns                                      *int64 // 0: any number
-
-	Skills []string // nil: as they are; empty: none
+	Driver         *string  `json:"driver,omitempty"`
+	Command        *string  `json:"command,omitempty"`
+	Model          *string  `json:"model,omitempty"`
+	Provider       *string  `json:"provider,omitempty"`
+	BaseURL        *string  `json:"base_url,omitempty"`
+	Auth           *string  `json:"auth,omitempty"`
+	Role           *string  `json:"role,omitempty"`
+	Board          *string  `json:"board,omitempty"`
+	MaxRuns        *int64   `json:"max_runs,omitempty"`         // 0: any number
+	AccountMaxRuns *int64   `json:"account_max_runs,omitempty"` // 0: any number
+	Skills         []string `json:"skills,omitzero"`            // nil: as they are; empty: none
 }
 
 // Create adds an entry and returns it with its id. A handle or a value that

@@ -27,15 +27,17 @@ import (
 
 // StartRequest says what to run. Exactly one of Loop and Until is set.
 type StartRequest struct {
-	Loop      string
-	Until     string           // a command: repair until it passes
-	Name      string           // with Until: of the loop; empty: made from Until and Scope
-	Scope     []string         // with Until; empty: everything that is not protected
-	Flags     definition.Flags // with Until: further keys
-	Request   string
-	Overrides loop.Overrides
-	By        loop.Actor
-	Wait      bool // until no run is in its way
+	Loop      string           `json:"loop,omitempty"`
+	Until     string           `json:"until,omitempty"` // a command: repair until it passes
+	Name      string           `json:"name,omitempty"`  // with Until: of the loop; empty: made from Until and Scope
+	Scope     []string         `json:"scope,omitempty"` // with Until; empty: everything that is not protected
+	Flags     definition.Flags `json:"flags,omitzero"`  // with Until: further keys
+	Request   string           `json:"request,omitempty"`
+	Overrides loop.Overrides   `json:"overrides,omitzero"`
+	Wait      bool             `json:"wait,omitempty"` // until no run is in its way
+
+	By   loop.Actor       `json:"-"`
+	Live func(loop.Event) `json:"-"` // sees every event of the run; may be nil
 }
 
 const triggerManual = "manual"
@@ -56,7 +58,7 @@ func Tiers() []string {
 
 // Prepare finds and checks what a request would run, and starts nothing.
 func (s *Service) Prepare(ctx context.Context, r StartRequest) (Prepared, error) {
-	p := Prepared{Firing: engine.Firing{Trigger: triggerManual, Request: r.Request, Overrides: r.Overrides, By: r.By, Wait: r.Wait}}
+	p := Prepared{Firing: engine.Firing{Trigger: triggerManual, Request: r.Request, Overrides: r.Overrides, By: r.By, Wait: r.Wait, Live: r.Live}}
 	if tier := r.Overrides.Sandbox; tier != "" && !slices.Contains(Tiers(), tier) {
 		return p, &loop.Fault{
 			Exit: loop.ExitUsage, What: fmt.Sprintf("there is no sandbox %q", tier), Fix: "use one of: " + strings.Join(Tiers(), ", "),

@@ -36,6 +36,24 @@ func (s *Service) Start(ctx context.Context, p Prepared) (View, error) {
 	return s.Show(context.WithoutCancel(ctx), run.ID)
 }
 
+// Fire queues a prepared run for whoever executes the runs of this node, and returns
+// its row.
+func (s *Service) Fire(ctx context.Context, p Prepared) (run loop.Run, err error) {
+	t := p.Target
+	for {
+		err = s.ws.Store.Update(ctx, func(tx *store.Tx) (err error) {
+			run, err = s.Engine.Fire(ctx, tx, t, p.Firing)
+			return err
+		})
+		if !errors.Is(err, engine.ErrNewLoop) {
+			return run, err
+		}
+		if t, err = s.Engine.Introduce(ctx, t); err != nil {
+			return run, err
+		}
+	}
+}
+
 // gatesPass tries the gates on the base, and keeps what they said for the run.
 func (s *Service) gatesPass(ctx context.Context, p *Prepared) (bool, error) {
 	if all, err := s.ws.Paused(ctx); all != "" || err != nil || engine.Switch(s.ws.Root, p.Target.Loop.Name) != "" {

@@ -122,3 +122,17 @@ SELECT ` + runColumns + ` FROM runs WHERE state = 'queued' AND created_ms <= $1 
 func (r *Reader) ForgottenRuns(ctx context.Context, by time.Time, limit int) ([]loop.Run, error) {
 	return collect(ctx, r, forgottenRuns, scanRun, millis(by), limit)
 }
+
+const backlog = `
+SELECT (SELECT count(*) FROM runs WHERE state = 'queued' AND ` + placedHere + `), (SELECT count(*) FROM approvals WHERE state = 'open')`
+
+// Backlog is what waits.
+type Backlog struct {
+	Queued    int64 // runs of workspaces on the node that nobody has claimed yet
+	Approvals int64 // of the store that are open
+}
+
+// Backlog counts what waits for a node, and for people.
+func (r *Reader) Backlog(ctx context.Context, node string) (b Backlog, err error) {
+	return b, r.queryRow(ctx, backlog, node).Scan(&b.Queued, &b.Approvals)
+}

@@ -1,0 +1,262 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/event"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Headers of a request.
+const (
+	HeaderWho     = "Pawl-Who"     // who asks; missing: Server.User
+	HeaderRole    = "Pawl-Role"    // a loop.Role; missing: human
+	HeaderFrom    = "Pawl-From"    // the surface; missing: api
+	HeaderRequest = "Pawl-Request" // an id that the caller chose, for cancel
+)
+
+// Names of the events with which a verb is answered that is followed.
+const (
+	EventProgress = "progress"
+	EventResult   = "result"
+	EventProblem  = "problem"
+)
+
+const (
+	maxBody  = 1 << 20          // bytes of a request
+	patience = 10 * time.Second // if a Server does not say it
+	aliveGap = 15 * time.Second // between signs of life on a stream
+)
+
+// Status is how a daemon is, schema pawl.status/v1.
+type Status struct {
+	Schema     string    `json:"schema"`
+	Version    string    `json:"version"`
+	PID        int       `json:"pid"`
+	Since      time.Time `json:"since"`
+	Node       string    `json:"node"` // id
+	Workspaces int       `json:"workspaces"`
+	Loops      int       `json:"loops"`
+	Broken     int       `json:"broken"`  // loops whose definition cannot run
+	Working    []string  `json:"working"` // ids of the runs that it executes
+	Ending     bool      `json:"ending"`  // it takes no new work
+	Now        time.Time `json:"now"`     // by which rows are dated
+}
+
+// Server serves the verbs of one store. All fields but Patience are required.
+type Server struct {
+	// Open opens the workspace that contains a folder of this host. A caller that only
+	// reads registers nothing.
+	Open   func(ctx context.Context, dir string, register bool) (*Workspace, error)
+	Store  *Store
+	Feed   event.Feed
+	User   string // who asks if a request does not say it
+	Status func() Status
+	// Do carries work out that a caller waits for. It ends the work's context when the
+	// daemon has no more time; if it takes no new work, its error is a *loop.Fault.
+	Do func(ctx context.Context, work func(context.Context) error) error
+	// Carried is called with a verb that was carried out.
+	Carried func(v Info)
+	// Metrics writes the metrics of the daemon as Prometheus reads them.
+	Metrics func(ctx context.Context, w io.Writer) error
+	Log     *slog.Logger
+	// Patience is for how long a reader may not read before it is given up; 0: 10 s.
+	Patience time.Duration
+
+	asked sync.Map // by the id of a request: what cancels it
+	tails tails
+}
+
+// Handler returns what answers requests. It does not ask who may connect.
+func (s *Server) Handler() http.Handler {
+	s.tails.feed = s.Feed
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", s.serveReady)
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { s.write(w, http.StatusOK, s.Status()) })
+	mux.HandleFunc("GET /metrics", s.serveMetrics)
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) { s.write(w, http.StatusOK, OpenAPI(s.Status().Version)) })
+	mux.HandleFunc("GET /v1/events", s.serveEvents)
+	mux.HandleFunc("POST /v1/requests/cancel", s.serveCancel)
+	for _, v := range Verbs() {
+		mux.HandleFunc("POST "+v.Path(), func(w http.ResponseWriter, r *http.Request) { s.serveVerb(w, r, v, decodeBody) })
+		if v.takesQuery() {
+			mux.HandleFunc("GET "+v.Path(), func(w http.ResponseWriter, r *http.Request) { s.serveVerb(w, r, v, decodeQuery) })
+		}
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, &loop.Fault{Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no %s %s", r.Method, r.URL.Path), Fix: "/openapi.json lists what there is"}, nil)
+	})
+	return mux
+}
+
+// Path is where the verb is served.
+func (i Info) Path() string { return "/v1/" + strings.ReplaceAll(i.Name, ".", "/") }
+
+func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
+	if st := s.Status(); st.Ending {
+		s.fail(w, &loop.Fault{Exit: loop.ExitInterrupted, What: "pawl is ending"}, nil)
+		return
+	}
+	if _, err := s.Feed.Head(r.Context()); err != nil {
+		s.fail(w, err, nil)
+		return
+	}
+	_, _ = io.WriteString(w, "ready\n")
+}
+
+func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	if err := s.Metrics(r.Context(), w); err != nil {
+		s.Log.WarnContext(r.Context(), "metrics", slog.String("error", err.Error()))
+	}
+}
+
+// serveCancel cancels a request that is being carried out. It is answered as always.
+func (s *Server) serveCancel(w http.ResponseWriter, r *http.Request) {
+	cancel, ok := s.asked.Load(r.Header.Get(HeaderRequest))
+	if !ok {
+		s.fail(w, &loop.Fault{Exit: loop.ExitNotFound, What: "no such request is being carried out", Fix: "pass its " + HeaderRequest}, nil)
+		return
+	}
+	cancel.(context.CancelFunc)()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// serveVerb carries one verb out.
+func (s *Server) serveVerb(w http.ResponseWriter, r *http.Request, v Info, decode func(*http.Request, any) error) {
+	in := reflect.New(v.in)
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	if err := decode(r, in.Interface()); err != nil {
+		s.fail(w, err, nil)
+		return
+	}
+	answer := s.answerTo(w, r, v)
+	var result any
+	err := s.Do(r.Context(), func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		if id := r.Header.Get(HeaderRequest); id != "" {
+			s.asked.Store(id, cancel)
+			defer s.asked.Delete(id)
+		}
+		call, err := s.call(r, v, answer.progress)
+		if err == nil {
+			result, err = v.Do(ctx, call, in.Elem().Interface())
+		}
+		return err
+	})
+	if err != nil {
+		answer.fail(err, result)
+		return
+	}
+	s.Carried(v)
+	answer.result(result)
+}
+
+// call is the request of a caller.
+func (s *Server) call(r *http.Request, v Info, say func(Progress)) (Call, error) {
+	c := Call{Store: s.Store, Say: say, By: loop.Actor{Who: s.User, Role: loop.RoleHuman, From: "api"}}
+	for name, field := range map[string]*string{HeaderWho: &c.By.Who, HeaderFrom: &c.By.From, HeaderRole: (*string)(&c.By.Role)} {
+		if given := r.Header.Get(name); given != "" {
+			*field = given
+		}
+	}
+	switch c.By.Role {
+	case loop.RoleHuman, loop.RoleAgent, loop.RoleTrigger:
+	default:
+		return c, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid %s %q", HeaderRole, c.By.Role), Fix: "write human, agent or trigger"}
+	}
+	dir := r.URL.Query().Get("workspace")
+	c.Workspace = func(ctx context.Context) (*Workspace, error) {
+		if dir == "" {
+			return nil, &loop.Fault{Exit: loop.ExitUsage, What: "which workspace?", Fix: "pass workspace=DIR, a folder in its repository on the host of the daemon"}
+		}
+		return s.Open(ctx, dir, v.Writes)
+	}
+	return c, nil
+}
+
+// answer is how one request is answered.
+type answer struct {
+	progress func(Progress)
+	result   func(any)
+	fail     func(err error, result any)
+}
+
+// answerTo answers with JSON, or with a stream of events for a caller that follows.
+func (s *Server) answerTo(w http.ResponseWriter, r *http.Request, v Info) answer {
+	if !v.Writes || !strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		return answer{
+			progress: func(Progress) {}, result: func(result any) { s.write(w, http.StatusOK, result) }, fail: func(err error, result any) { s.fail(w, err, result) },
+		}
+	}
+	out := newStream(w, s.Patience)
+	return answer{
+		progress: func(p Progress) { out.send("", EventProgress, p) },
+		result: func(result any) {
+			out.send("", EventResult, result)
+			out.close()
+		},
+		fail: func(err error, result any) {
+			p := ProblemOf(err)
+			p.Result = result
+			out.send("", EventProblem, p)
+			out.close()
+		},
+	}
+}
+
+func (s *Server) write(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		s.Log.Error("a result does not marshal", slog.String("error", err.Error()))
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n'))
+}
+
+func (s *Server) fail(w http.ResponseWriter, err error, result any) {
+	p := ProblemOf(err)
+	p.Result = result
+	w.Header().Set("Content-Type", "application/problem+json")
+	body, marshalErr := json.Marshal(p)
+	if marshalErr != nil {
+		s.Log.Error("a problem does not marshal", slog.String("error", marshalErr.Error()))
+	}
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// decodeBody reads a request from the body, which may be empty.
+func decodeBody(r *http.Request, in any) error {
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(in)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err == nil && d.More() {
+		err = errors.New("something follows the object")
+	}
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return &loop.Fault{Exit: loop.ExitUsage, What: "the request is larger than 1 MB", Fix: "send less"}
+	}
+	if err != nil {
+		return &loop.Fault{Exit: loop.ExitUsage, What: "the request cannot be read", Why: err.Error(), Fix: "send one JSON object, as /openapi.json describes it"}
+	}
+	return nil
+}

@@ -1,0 +1,329 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// flow is commands that meet every verb, in an order in which each has something to do.
+// Arguments are separated by spaces; _ is a space within one.
+var flow = strings.Fields(`
+init,--yes,--no-loop
+init,--yes,--no-loop,--agents-md
+ls
+next
+next,tidy
+next,nobody
+show,tidy
+runs
+run,tidy,--dry-run
+run,tidy,--dry-run,--json
+run,tidy
+ls
+runs
+runs,tidy,--json
+show,tidy
+show,tidy#1
+show,tidy#1,--json
+show,tidy#7
+trace,tidy
+trace,tidy,--json
+logs,tidy
+logs,-f,tidy,--json
+logs,nobody
+why,tidy
+why,tidy#1,--json
+diff,tidy
+diff,nobody
+approvals
+approvals,--json
+approvals,tidy#1
+approvals,ap_nothing
+approve,tidy
+reject,tidy,--note,not_now,--by,Ada
+reject,tidy#1
+approve,tidy#1,--yes
+run,tidy,--request,once_more
+approve,tidy,--yes,--json
+approve,tidy#2,--yes
+run,tidy,--request,and_again
+land,tidy
+land,tidy,--yes,--merge,--by,Ada
+land,tidy,--yes
+run,tidy,--iterations,0
+run,broken
+run,nobody
+run,--until,false,--scope,src/**,--agent-command,true,--sandbox,none,--iterations,1,--name,until-false
+run,--until,true,--agent-command,true,--sandbox,none
+pause,tidy,--why,holidays
+pause,tidy
+run,tidy
+approve,tidy,--yes
+resume,tidy
+resume,tidy
+pause,--all
+resume,--all,--json
+kill,tidy
+resume,--all
+pause,--everywhere,--why,all_of_it
+ls
+run,tidy
+resume,--everywhere
+stop,tidy
+stop,nobody
+recover
+recover,--json
+recover,show,nothing
+recover,restore,nothing,--branch,x,--yes
+recover,prune,--yes,--dry-run
+recover,prune,--yes,--older-than,0s,--json
+budget,show
+budget,set,tidy,--usd,5,--by,Ada
+budget,set,tidy,--usd,much
+budget,show,tidy,--json
+audit,verify
+audit,log,tidy
+audit,log,tidy,--rewrite,--yes
+audit,log,nobody
+nodes
+nodes,--json
+nodes,set,--name,here,--labels,gpu
+nodes,set,--labels,no_label
+nodes,forget,nobody,--yes
+notify,add,command,true,--name,bell
+notify,add,command,true,--name,bell
+notify,list
+notify,list,--json
+notify,test
+notify,rm,bell
+notify,rm,bell
+agent,create,@maker,--driver,command,--agent-command,true
+agent,create,@maker,--driver,command
+agent,set,@maker,--role,makes_things
+agent,list
+agent,show,@maker,--json
+agent,show,@nobody
+budget,show,--agent,maker
+rm,tidy,--yes
+rm,nobody,--yes
+ls
+runs
+`)
+
+// asideFromDaemon are the commands that no daemon is asked for, and why.
+var asideFromDaemon = map[string]string{
+	"check": "it looks at a file", "config edit": "it edits a file", "demo": "it has a home of its own", "doctor": "it looks at this machine",
+	"estimate": "it looks at a file", "new": "it makes a file", "up": "it is the daemon", "down": "it ends the daemon", "reload": "it signals the daemon",
+	"audit export": "it proves what the store says", "store migrate": "it is for the store itself",
+	"notify log": "a daemon tells people what happens", "agent drivers": "it looks at this machine", "agent login": "it looks at files of this user", "prices": "it looks at a file", "prices update": "it writes a file",
+	"agent login list": "it looks at files of this user", "agent login swap": "it moves files of this user",
+	"completion": "it prints a text", "explain": "it prints a text", "schema": "it prints a text", "version": "it prints a text", "help": "it prints a text",
+}
+
+// differs is what is different in each run of the flow.
+var differs = []struct {
+	find *regexp.Regexp
+	put  string
+}{
+	{regexp.MustCompile(`\b(run|ap|ws|lp|node|ag|st|it)_[0-9a-z]{8,}`), "${1}_ID"},
+	{regexp.MustCompile(`\b[0-9a-f]{12,64}\b`), "HASH"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?( UTC|Z|[+-]\d\d:\d\d)?`), "WHEN"},
+	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "TIME"},
+	{regexp.MustCompile(`\b\d+(\.\d+)? (ms|s)\b`), "SPAN"},
+	{regexp.MustCompile(`\b\d+(\.\d+)?(ms|s)\b`), "SPAN"},
+	{regexp.MustCompile(`in \d+[dhm]\w*`), "in SPAN"},
+	{regexp.MustCompile(`("(ms|total|agent|gates|overhead)":)[0-9.e-]+`), "${1}N"},
+	{regexp.MustCompile(`("(pid|start|skew_ms|seq|cursor|notices)":)"?[0-9.]+"?`), "${1}N"},
+	{regexp.MustCompile(`process \d+`), "process N"},
+	{regexp.MustCompile(` {2,}`), "  "},
+	{regexp.MustCompile(`(?m)^pawl up is not at work on this machine: .*\n`), ""},
+}
+
+func newWayPlace(t *testing.T, dir string) *place {
+	t.Helper()
+	p := newPlace(t, dir)
+	withLoop("kill_switch", ".loops/PAUSED exists")(p)
+	p.write("repo/.loops/broken/loop.config.yaml", loopDefinition("name", "broken", "tier", "L9"))
+	return p
+}
+
+// startUp starts a daemon for the place, and ends it after the test.
+func (p *place) startUp() *exec.Cmd {
+	p.t.Helper()
+	cmd := exec.Command("pawl", "up")
+	cmd.Dir, cmd.Env = filepath.Join(p.dir, "repo"), p.env
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGCONT)
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			p.t.Errorf("pawl up: %v\n%s", err, said.String())
+		}
+	})
+	for range 1200 { // A minute, after which a hanging test is given up.
+		locks, _ := filepath.Glob(filepath.Join(p.dir, "home", "daemon*.lock"))
+		var running struct{ Socket string }
+		if len(locks) > 0 {
+			if body, err := os.ReadFile(locks[0]); err == nil && json.Unmarshal(body, &running) == nil && running.Socket != "" {
+				return cmd
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	p.t.Fatal("pawl up does not answer")
+	return nil
+}
+
+func (p *place) transcript(args []string) string {
+	p.t.Helper()
+	cmd := exec.CommandContext(p.t.Context(), "pawl", args...)
+	cmd.Dir, cmd.Env = filepath.Join(p.dir, "repo"), p.env
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	status := 0
+	if err := cmd.Run(); err != nil {
+		status = cmd.ProcessState.ExitCode()
+	}
+	return p.same(fmt.Sprintf("$ pawl %q\n%s--- stderr\n%s--- exit status %d\n", args, out.String(), errs.String(), status))
+}
+
+// same takes out of a text what is different in each place.
+func (p *place) same(text string) string {
+	text = strings.ReplaceAll(text, p.dir, "DIR")
+	for _, d := range differs {
+		text = d.find.ReplaceAllString(text, d.put)
+	}
+	return text
+}
+
+func TestEveryCommandSaysTheSameWithAndWithoutADaemon(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	alone, asked := newWayPlace(t, filepath.Join(root, "a")), newWayPlace(t, filepath.Join(root, "b"))
+	alone.pawl("ls")
+	daemon := asked.startUp()
+	commands := []string{}
+	for _, line := range flow {
+		args := strings.Split(line, ",")
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "_", " ")
+			if strings.HasPrefix(args[i], "ap ") {
+				args[i] = "ap_nothing"
+			}
+		}
+		commands = append(commands, strings.Join(args, " "))
+		if diff := cmp.Diff(alone.transcript(args), asked.transcript(args)); diff != "" {
+			t.Errorf("pawl %s (-without a daemon +with one):\n%s", strings.Join(args, " "), diff)
+		}
+	}
+	for _, name := range asked.commands() {
+		_, aside := asideFromDaemon[name]
+		for deeper := range asideFromDaemon { // A group of commands does nothing itself.
+			aside = aside || strings.HasPrefix(deeper, name+" ")
+		}
+		tried := slices.ContainsFunc(commands, func(c string) bool { return c == name || strings.HasPrefix(c, name+" ") })
+		if !aside && !tried {
+			t.Errorf("pawl %s is neither tried nor set aside", name)
+		}
+	}
+
+	// That all of it went to the daemon is seen when it does not answer: nothing is
+	// written any more, but what reads and what stops works.
+	if err := daemon.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]int{"run other": 16, "budget set other --usd 1": 16, "ls": 0, "pause other": 0} {
+		asked.write("repo/.loops/other/loop.config.yaml", loopDefinition("name", "other"))
+		if text := asked.transcript(strings.Fields(line)); !strings.HasSuffix(text, fmt.Sprintf("exit status %d\n", want)) {
+			t.Errorf("while the daemon is stopped, want %d:\n%s", want, text)
+		}
+	}
+}
+
+// commands lists all commands, as the help does.
+func (p *place) commands() (names []string) {
+	p.t.Helper()
+	var help func(args ...string)
+	help = func(args ...string) {
+		out := p.pawl(append(args, "--help")...)
+		if len(args) > 0 {
+			names = append(names, strings.Join(args, " "))
+		}
+		if len(args) > 0 && !strings.Contains(out, "[command]") || len(args) > 0 && args[0] == "completion" {
+			return
+		}
+		for _, m := range subcommand.FindAllStringSubmatch(out, -1) {
+			help(append(args[:len(args):len(args)], m[1])...)
+		}
+	}
+	help()
+	return names
+}
+
+func TestAnInterruptEndsARunWithAndWithoutADaemon(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	var said []string
+	for _, name := range []string{"a", "b"} {
+		p := newPlace(t, filepath.Join(root, name))
+		withLoop("agent_command", "echo here; exec sleep 60")(p)
+		if name == "b" {
+			p.startUp()
+		}
+		cmd := exec.Command("pawl", "run", "tidy")
+		cmd.Dir, cmd.Env = filepath.Join(p.dir, "repo"), p.env
+		out := &waitFor{text: "the agent takes a turn", there: make(chan struct{})}
+		cmd.Stdout, cmd.Stderr = out, out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-out.there:
+		case <-time.After(30 * time.Second): // After which a hanging test is given up.
+			t.Error("the agent does not begin")
+		}
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+		text := p.same(fmt.Sprintf("%s--- exit status %d\n", out.said.String(), cmd.ProcessState.ExitCode()))
+		said = append(said, text+p.transcript([]string{"why", "tidy"}))
+	}
+	if diff := cmp.Diff(said[0], said[1]); diff != "" {
+		t.Errorf("an interrupted run (-without a daemon +with one):\n%s", diff)
+	}
+	if !strings.Contains(said[0], "exit status 130") || !strings.Contains(said[0], "interrupted") {
+		t.Errorf("an interrupted run says:\n%s", said[0])
+	}
+}
+
+// waitFor is an output that tells when it has a text.
+type waitFor struct {
+	said  strings.Builder
+	text  string
+	there chan struct{}
+	told  bool
+}
+
+func (w *waitFor) Write(b []byte) (int, error) {
+	n, err := w.said.Write(b)
+	if !w.told && strings.Contains(w.said.String(), w.text) {
+		w.told = true
+		close(w.there)
+	}
+	return n, err
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/api"
+	"github.com/pawl-run/pawl/internal/client"
+	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/daemon"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
+	"github.com/pawl-run/pawl/internal/waiting"
+)
+
+// caller carries verbs out: the daemon of the store does so if one is at work, else this
+// process.
+type caller struct {
+	a      *app
+	by     loop.Actor
+	say    func(api.Progress)
+	daemon *client.Client // nil: none is at work, or it does not answer
+	silent error          // why a daemon that is at work does not answer, else nil
+
+	parts map[bool]*compose.Parts // of this process, by whether they may write
+}
+
+// withCaller calls fn with what carries verbs out for the person who uses the command. Say is
+// told what happens meanwhile; nil: it is printed.
+func (a *app) withCaller(ctx context.Context, say func(api.Progress), fn func(api.Caller) error) (err error) {
+	if say == nil {
+		say = a.printProgress
+	}
+	return a.withCallerAs(ctx, a.actor(""), say, fn)
+}
+
+// withCallerAs is withCaller for somebody.
+func (a *app) withCallerAs(ctx context.Context, by loop.Actor, say func(api.Progress), fn func(api.Caller) error) (err error) {
+	c := &caller{a: a, by: by, say: say, parts: map[bool]*compose.Parts{}}
+	if err := c.findDaemon(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		if c.daemon != nil {
+			c.daemon.Close()
+		}
+		for _, parts := range c.parts {
+			if closed := parts.Close(); closed != nil {
+				err = errors.Join(err, fmt.Errorf("close the store: %w", closed))
+			}
+		}
+	}()
+	return fn(c)
+}
+
+// findDaemon finds the daemon of the store on this machine, if one is at work.
+func (c *caller) findDaemon(ctx context.Context) error {
+	seat, err := c.a.seat()
+	if err != nil {
+		return err
+	}
+	running, there, err := seat.Find()
+	if err != nil {
+		return nil //nolint:nilerr // Of a home that cannot be used, opening the store says what is wrong.
+	}
+	if !there {
+		if running.Holder.PID != 0 {
+			c.a.printer().Note("pawl: warning: pawl up has died (process %d, at work since %s): no loop fires by itself until it is started again: pawl up",
+				running.Holder.PID, running.Since.UTC().Format(time.RFC3339))
+		}
+		return nil
+	}
+	if host, _ := os.Hostname(); running.Holder.Host != host || running.Socket == "" {
+		return nil // It is on another machine that shares the home, or about to start.
+	}
+	d := client.New(running.Socket)
+	status, err := d.Status(ctx)
+	switch {
+	case err != nil:
+		d.Close()
+		c.silent = silentFault(running, err)
+		return nil
+	case status.Version != version:
+		d.Close()
+		c.a.printer().Note("pawl: pawl up is version %s and this is %s, so that it is not asked: start it again", output.CleanLine(status.Version), version)
+		return nil
+	}
+	c.a.clockLead.Store(int64(status.Now.Sub(c.a.Now())))
+	d.Dir, d.By, d.Say = c.a.workDir(), c.by, c.say
+	c.daemon = d
+	return nil
+}
+
+// silentFault is the error for a daemon that is at work and does not answer.
+func silentFault(r daemon.Running, err error) error {
+	return &loop.Fault{
+		Exit: loop.ExitHeld, What: "pawl up does not answer", Why: fmt.Sprintf("process %d is at work since %s: %v", r.Holder.PID, r.Since.UTC().Format(time.RFC3339), err), Err: err,
+		Fix: fmt.Sprintf("if it is stopped, kill -CONT %d lets it go on; kill -KILL %d ends it, and the next command concludes its runs", r.Holder.PID, r.Holder.PID),
+	}
+}
+
+// Call carries a verb out. Who only reads does so also while the daemon is silent, and
+// the kill switch is set then, too.
+func (c *caller) Call(ctx context.Context, v api.Info, in, out any) error {
+	if c.daemon != nil {
+		return c.daemon.Call(ctx, v, in, out)
+	}
+	if c.silent != nil && v.Writes && !v.Stops {
+		return c.silent
+	}
+	return c.carryOut(ctx, v, in, out)
+}
+
+// carryOut carries a verb out in this process.
+func (c *caller) carryOut(ctx context.Context, v api.Info, in, out any) error {
+	if v.Needs != "" {
+		return &loop.Fault{
+			Exit: loop.ExitHeld, What: "no daemon is at work", Why: v.Needs, Fix: "start one: {1}", Actions: []loop.Command{loop.PawlCommand("up")},
+		}
+	}
+	opened := waiting.For(ctx, "pawl to open its store and the repository", nil)
+	defer opened()
+	parts, err := c.open(ctx, v)
+	if err != nil {
+		return err
+	}
+	return api.Local{Request: api.Call{
+		Store: parts.StoreVerbs(), By: c.by, Say: c.say,
+		Workspace: func(ctx context.Context) (*api.Workspace, error) {
+			ws, err := parts.Verbs(ctx, c.a.workDir())
+			opened()
+			return ws, err
+		},
+	}}.Call(ctx, v, in, out)
+}
+
+// open opens the parts that a verb needs.
+func (c *caller) open(ctx context.Context, v api.Info) (*compose.Parts, error) {
+	if parts := c.parts[v.Writes]; parts != nil {
+		return parts, nil
+	}
+	o, err := c.a.composeOptions()
+	if err != nil {
+		return nil, err
+	}
+	o.ReadOnly = !v.Writes
+	if v.Writes && v.InWorkspace && !v.Stops {
+		if _, err := os.Stat(o.Settings.Database); err != nil {
+			// Outside of a workspace no store is made.
+			if err := compose.CheckRepository(ctx, c.a.workDir()); err != nil {
+				return nil, err
+			}
+		}
+	}
+	parts, err := compose.New(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	c.parts[v.Writes] = parts
+	c.a.opened.Store(parts)
+	return parts, nil
+}
+
+// printProgress prints what happened while a verb is carried out.
+func (a *app) printProgress(r api.Progress) {
+	p := a.printer()
+	switch {
+	case r.Replaced != "":
+		p.Note("pawl: the clone of another repository was here before, workspace %s; its runs stay in the store, and pawl init --join %s in a clone of it takes them up", r.Replaced, r.Replaced)
+	case r.Recovered != nil:
+		p.Note("pawl: %s", describeRecovered(*r.Recovered))
+	case r.Warning != nil:
+		f := api.Explain(r.Warning.Err())
+		p.Note("pawl: warning: %s", output.Indent(joinNonEmpty("\n", f.What, f.Why, f.Advice().String()), "  "))
+	}
+}
