@@ -22,7 +22,7 @@ import (
 func Verbs() []Info {
 	return []Info{
 		ListRuns.Info, ShowRun.Info, ExplainRun.Info, DiffRun.Info, ListEvents.Info, FindFeedHead.Info, AwaitRun.Info, FindLive.Info,
-		PlanRun.Info, StartRun.Info, FireRun.Info, RecoverRuns.Info, StopRun.Info,
+		PlanRun.Info, StartRun.Info, RerunRun.Info, FireRun.Info, RecoverRuns.Info, StopRun.Info,
 		ListLoops.Info, ShowLoop.Info, PlanLoop.Info, PlanLoops.Info, RegisterLoops.Info, RegisterWorkspace.Info, PauseLoops.Info, ResumeLoops.Info, KillLoops.Info, ForgetLoop.Info,
 		PauseEverywhere.Info, ResumeEverywhere.Info,
 		ListApprovals.Info, ShowApproval.Info, Approve.Info, Reject.Info, ShowLanding.Info, Land.Info,
@@ -85,6 +85,12 @@ type StopRequest struct {
 	Why string `json:"why,omitempty"`
 }
 
+// RerunRequest says which run to do again.
+type RerunRequest struct {
+	Run  string `json:"run"`
+	Hint string `json:"hint,omitempty"` // what the agent is told
+}
+
 // Fired is a run that was queued.
 type Fired struct {
 	Schema string `json:"schema"`
@@ -130,13 +136,15 @@ var (
 		}
 		return ws.Runs.Plan(ctx, prepared)
 	})
-	StartRun = write("runs.start", "carry out one run and return how it ended", func(ctx context.Context, ws *Workspace, c Call, r runs.StartRequest) (runs.View, error) {
-		r.By, r.Live = c.By, func(e loop.Event) { c.Say(Progress{Event: &e}) }
-		prepared, err := ws.prepareRun(ctx, c, r)
+	RerunRun = write("runs.rerun", "work the last step of a run again, from the same base", func(ctx context.Context, ws *Workspace, c Call, r RerunRequest) (runs.View, error) {
+		start, err := ws.Runs.Again(ctx, r.Run, r.Hint)
 		if err != nil {
 			return runs.View{}, err
 		}
-		return ws.Runs.Start(ctx, prepared)
+		return ws.startRun(ctx, c, start)
+	})
+	StartRun = write("runs.start", "carry out one run and return how it ended", func(ctx context.Context, ws *Workspace, c Call, r runs.StartRequest) (runs.View, error) {
+		return ws.startRun(ctx, c, r)
 	})
 	FireRun = onDaemon("runs for which nobody waits are executed by a daemon", write("runs.fire", "queue one run for the daemon, and do not wait for it", func(ctx context.Context, ws *Workspace, c Call, r runs.StartRequest) (f Fired, err error) {
 		r.By = c.By
@@ -154,6 +162,16 @@ var (
 		return ws.Runs.Stop(ctx, c.By, r.Run, r.Why)
 	})
 )
+
+// startRun carries out one run and tells what happens in it.
+func (w *Workspace) startRun(ctx context.Context, c Call, r runs.StartRequest) (runs.View, error) {
+	r.By, r.Live = c.By, func(e loop.Event) { c.Say(Progress{Event: &e}) }
+	prepared, err := w.prepareRun(ctx, c, r)
+	if err != nil {
+		return runs.View{}, err
+	}
+	return w.Runs.Start(ctx, prepared)
+}
 
 // prepareRun checks what a request would run and tells it. The store learns if the
 // definition broke.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/demo"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
@@ -56,7 +57,8 @@ func runDemo(ctx context.Context, a *app, dir string) error {
 		}
 		p.Note("The demo runs with sandbox none: %s. Your own loops will not, unless they say so; pawl doctor --sandbox tells the fix.\n", output.CleanLine(why))
 	}
-	if err := runLoop(ctx, a, runOptions{StartRequest: request}); err != nil || p.JSON {
+	start := func(ctx context.Context, c api.Caller) (runs.View, error) { return api.StartRun.Call(ctx, c, request) }
+	if err := runLoop(ctx, a, runOptions{}, start); err != nil || p.JSON {
 		return err
 	}
 	printNextSteps(p, place, a.Program)

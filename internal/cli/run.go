@@ -55,7 +55,7 @@ status is 16. With --wait the run begins once nothing is in its way.`,
 			if o.dryRun {
 				return dryRun(cmd.Context(), a, o.StartRequest)
 			}
-			return runLoop(cmd.Context(), a, o)
+			return runLoop(cmd.Context(), a, o, func(ctx context.Context, c api.Caller) (runs.View, error) { return api.StartRun.Call(ctx, c, o.StartRequest) })
 		},
 	}
 	f := cmd.Flags()
@@ -135,8 +135,8 @@ func chooseUntilAgent(ctx context.Context, a *app, r *runs.StartRequest) error {
 	}
 }
 
-// runLoop carries out one run and prints its account.
-func runLoop(ctx context.Context, a *app, o runOptions) error {
+// runLoop carries out one run, which start starts, and prints its account.
+func runLoop(ctx context.Context, a *app, o runOptions, start func(context.Context, api.Caller) (runs.View, error)) error {
 	defer surviveClosedPipe()()
 	p := a.printer()
 	show := &lateWatcher{}
@@ -174,7 +174,7 @@ func runLoop(ctx context.Context, a *app, o runOptions) error {
 			return printFired(p, fired)
 		}
 		a.running.Store(true)
-		view, err := api.StartRun.Call(ctx, c, o.StartRequest)
+		view, err := start(ctx, c)
 		a.running.Store(false)
 		begun()
 		show.close()

@@ -180,13 +180,16 @@ func describeCost(v runs.View) string {
 
 func describeOverrides(o loop.Overrides) string {
 	var parts []string
-	for _, part := range []struct{ name, value string }{{"agent", o.Agent}, {"agent_command", o.AgentCommand}, {"model", o.Model}, {"sandbox", o.Sandbox}} {
+	for _, part := range []struct{ name, value string }{{"agent", o.Agent}, {"agent_command", o.AgentCommand}, {"model", o.Model}, {"sandbox", o.Sandbox}, {"hint", o.Hint}} {
 		if part.value != "" {
 			parts = append(parts, part.name+": "+part.value)
 		}
 	}
 	if o.MaxIterations > 0 {
 		parts = append(parts, fmt.Sprintf("max_iterations: %d", o.MaxIterations))
+	}
+	if o.Step != "" {
+		parts = append([]string{"base " + shortHash(o.Base), "one step"}, parts...)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/budget"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -20,22 +21,27 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 		Rules: c.money.rules(), Run: c.run.N, RunID: c.run.ID, Settled: c.settled, Iterations: c.worked, Items: c.items,
 		Started: c.started, Output: c.run.Usage.Output, Hold: c.agent.hold, Nothing: c.sensed.Nothing, NothingDetail: c.sensed.Because,
 	}
-	for _, cand := range c.memory.session.Candidates(c.sensed.Sensed, now) {
+	asked := c.run.Overrides.Step
+	for _, cand := range c.onlyStep(asked, c.memory.session.Candidates(c.sensed.Sensed, now)) {
 		// What this run has learned of a step is newer than what the session
 		// read when it opened.
 		if row, ok := c.steps[cand.Step.Key]; ok && row.RunID == c.run.ID {
 			cand.Step = row
 		}
 		cand.Answered = c.memory.answered[cand.Step.Key]
-		c.proposals.holdBack(&cand)
+		if again := asked != "" && cand.Step.Key == asked; !again {
+			c.proposals.holdBack(&cand)
+		}
 		if s.Nothing == "" && s.Hold == nil && cand.Drop == "" {
 			if err := c.resolveBase(ctx); err != nil {
 				return plan.Decision{}, err
 			}
 			inputs := loop.Inputs{BaseTree: c.run.BaseTree, Definition: c.run.Definition, Memory: cand.Memory, Sensed: c.sensed.found}
 			cand.Inputs, c.inputs[cand.Step.Key] = inputs.Digest(), inputs
-			if err := c.proposals.dropDeclined(ctx, &cand, inputs); err != nil {
-				return plan.Decision{}, err
+			if asked == "" {
+				if err := c.proposals.dropDeclined(ctx, &cand, inputs); err != nil {
+					return plan.Decision{}, err
+				}
 			}
 		}
 		s.Candidates = append(s.Candidates, cand)
@@ -47,6 +53,28 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 	}
 	c.said.Emit(loop.EventConsidered, string(body))
 	return d, nil
+}
+
+// onlyStep drops all candidates but the step that a person asked to be worked again,
+// which begins as new, also if the protocol does not offer it any more. Without such a
+// step, the candidates are the protocol's.
+func (c *cycle) onlyStep(key string, offered []plan.Candidate) []plan.Candidate {
+	if key == "" {
+		return offered
+	}
+	at := slices.IndexFunc(offered, func(o plan.Candidate) bool { return o.Step.Key == key })
+	if row, ok := c.steps[key]; at < 0 && ok {
+		at, offered = len(offered), append(offered, plan.Candidate{Step: row})
+	}
+	for i := range offered {
+		o := &offered[i]
+		if i != at {
+			o.Drop, o.Detail = loop.ReasonNotEligible, "a person asked for another step"
+			continue
+		}
+		o.Step, o.Drop, o.Detail = o.Step.AsNew(), "", "a person asked for it again"
+	}
+	return offered
 }
 
 // saveIntent makes the iteration durable before the agent acts: what was sensed,

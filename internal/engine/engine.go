@@ -254,6 +254,12 @@ func (e *Engine) TryGates(ctx context.Context, t Target, out io.Writer) ([]loop.
 	return e.gateChecker().Gates(ctx, gatecheck.Subject{Loop: t.Loop.Name, Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition}, out)
 }
 
+// RunProgram runs a program on a copy of a commit, as confined as the gates of the
+// target's definition, and returns its exit status. Nothing of what it writes is kept.
+func (e *Engine) RunProgram(ctx context.Context, t Target, commit string, p proc.Spec) (exit int, err error) {
+	return e.gateChecker().Program(ctx, gatecheck.Subject{Loop: t.Loop.Name, Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition}, commit, p)
+}
+
 func (e *Engine) gateChecker() gatecheck.Checker {
 	return gatecheck.Checker{Host: e.host(), NewID: e.NewID, Survive: e.Survive}
 }

@@ -58,8 +58,14 @@ func (a *agentSide) promptFor(step loop.Step, brief Brief, sensed []Observation,
 	if a.run.Request != "" {
 		fmt.Fprintf(&b, "\n# What the user asks for in this run\n%s\n", a.run.Request)
 	}
+	if hint := a.run.Overrides.Hint; hint != "" {
+		fmt.Fprintf(&b, "\n# What the user tells you after an earlier attempt at this step\n%s\n", hint)
+	}
 	word, once := a.delimiter(), shownLines{}
 	for _, o := range sensed {
+		if o.Source == hintSource {
+			continue
+		}
 		writeData(&b, word, fmt.Sprintf("Sensed by %s, exit status %d", o.Source, o.Exit), once.without(o.Text))
 	}
 	for _, m := range brief.Memory {

@@ -62,6 +62,12 @@ func (h *heldRun) resolveBase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if again := h.run.Overrides.Base; again != "" {
+		b.Commit = again
+		if b.Tree, err = h.target.Repo.TreeOf(ctx, again); err != nil {
+			return err
+		}
+	}
 	h.run.BaseCommit, h.run.BaseTree, h.baseBranch = b.Commit, b.Tree, b.Branch
 	return nil
 }

@@ -21,6 +21,9 @@ const (
 	gateEnds     = 4 << 10  // bytes of each of these where the source is a gate
 )
 
+// hintSource is the source of what a person tells the agent.
+const hintSource = "a hint from the user"
+
 var beforeSense = fault.New("engine.sense.before")
 
 // sensing is what the sources of the protocol said.
@@ -42,6 +45,9 @@ func (s *sensing) readSources(ctx context.Context) (*ending, error) {
 	}
 	quiet, deciding := 0, 0
 	var found []string
+	if hint := s.run.Overrides.Hint; hint != "" {
+		s.Observations = append(s.Observations, Observation{Source: hintSource, Text: hint})
+	}
 	sources := s.memory.session.Sources()
 	for _, src := range sources {
 		o := Observation{Source: src.Name, Text: src.Text}
@@ -68,6 +74,9 @@ func (s *sensing) readSources(ctx context.Context) (*ending, error) {
 	}
 	if deciding > 0 && quiet == deciding {
 		s.Nothing = loop.ReasonSensedNothing
+	}
+	if s.run.Overrides.Step != "" { // A person wants it worked again, whatever is sensed.
+		s.Nothing = ""
 	}
 	if s.onPass = slices.ContainsFunc(sources, func(s Source) bool { return s.Gates && s.Quiet == QuietOnPass }); s.onPass && s.Nothing != "" {
 		s.Because = gatesPass
@@ -143,6 +152,10 @@ func sensedText(sensed []Observation) string {
 	for i, o := range sensed {
 		if i > 0 {
 			b.WriteString("\n")
+		}
+		if o.Source == hintSource {
+			fmt.Fprintf(&b, "%s: %s", o.Source, o.Text)
+			continue
 		}
 		fmt.Fprintf(&b, "%s (exit %d): %s", o.Source, o.Exit, cmp.Or(o.Text, "no output"))
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/sandbox"
@@ -85,6 +86,35 @@ func (t Checker) Gates(ctx context.Context, of Subject, out io.Writer) ([]loop.G
 		return results, fmt.Errorf("try the gates of %s: %w", of.Loop, projection.DiskFault(err))
 	}
 	return results, nil
+}
+
+// Program runs a program on a copy of a commit, where and as confined as the gates of the
+// definition run, and returns its exit status. What it writes is thrown away with the
+// copy. The environment of the gates is added to that of p; the directory is the copy.
+func (t Checker) Program(ctx context.Context, of Subject, commit string, p proc.Spec) (exit int, err error) {
+	c, err := t.claimNew()
+	if err != nil {
+		return 0, projection.DiskFault(err)
+	}
+	defer t.removeOrLog(context.WithoutCancel(ctx), of.Repo, c)
+	def := of.Definition.WithDefaults()
+	s := runenv.Env{
+		Host: t.Host, ID: c.id, Loop: of.Loop, Root: of.Root, Repo: of.Repo, Definition: def, Base: commit, Started: t.Now(),
+		Agent: commandLines(def), Tools: &runenv.Tools{}, Say: func(string) {},
+	}
+	k, err := s.Copy(ctx, runenv.ForAct, commit)
+	if err != nil {
+		return 0, projection.DiskFault(err)
+	}
+	defer func() { err = errors.Join(err, k.Remove(context.WithoutCancel(ctx))) }()
+	at, err := s.GatePlace(ctx, k, false)
+	if err != nil {
+		return 0, err
+	}
+	defer at.Done()
+	p.Dir, p.Env, p.Tag = at.Dir, append(s.ProgramEnv(), p.Env...), runenv.Tag(c.id)
+	res, err := at.Run(ctx, p)
+	return res.Exit, err
 }
 
 // commandLines returns the command line of a definition's own agent, if it has

@@ -61,6 +61,10 @@ type Overrides struct {
 	Model         string `json:"model,omitempty"`
 	MaxIterations int    `json:"max_iterations,omitempty"`
 	Sandbox       string `json:"sandbox,omitempty"`
+
+	Base string `json:"base,omitempty"` // commit to start from, instead of the tip of the base branch
+	Step string `json:"step,omitempty"` // key of the only step that may be worked on, whatever became of it before
+	Hint string `json:"hint,omitempty"` // what a person tells the agent; sensed first
 }
 
 // Apply returns d with the overrides in place. If the agent changes, the

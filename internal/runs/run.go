@@ -3,7 +3,9 @@ package runs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/lookup"
@@ -34,6 +36,41 @@ func (s *Service) Start(ctx context.Context, p Prepared) (View, error) {
 	}
 	// Whoever interrupted the run wants to see how it ended.
 	return s.Show(context.WithoutCancel(ctx), run.ID)
+}
+
+// Again is the request to work the last step of a run once more, from the same base, with
+// what a person tells the agent. A run that worked on nothing is refused with a
+// *loop.Fault.
+func (s *Service) Again(ctx context.Context, ref, hint string) (StartRequest, error) {
+	run, err := s.ws.Run(ctx, ref)
+	if err != nil {
+		return StartRequest{}, err
+	}
+	var its []loop.Iteration
+	var steps []loop.Step
+	err = s.ws.View(ctx, func(r *store.Reader) (err error) {
+		if its, err = r.Iterations(ctx, run.ID); err == nil {
+			steps, err = r.Steps(ctx, run.LoopID)
+		}
+		return err
+	})
+	if err != nil {
+		return StartRequest{}, err
+	}
+	name, _, _ := strings.Cut(s.ws.RunName(ctx, run), "#")
+	if len(its) == 0 || run.BaseCommit == "" {
+		f := &loop.Fault{Exit: loop.ExitRefused, What: fmt.Sprintf("rerun %s#%d", name, run.N), Why: "it worked on no step, so that there is nothing to do again"}
+		return StartRequest{}, f.WithAdvice(loop.Advise("run the loop: {1}", loop.PawlCommand("run", name)))
+	}
+	r := StartRequest{Loop: name, Request: run.Request, Overrides: run.Overrides}
+	r.Overrides.Base, r.Overrides.Hint = run.BaseCommit, hint
+	last := its[len(its)-1].StepID
+	for _, step := range steps {
+		if step.ID == last {
+			r.Overrides.Step = step.Key
+		}
+	}
+	return r, nil
 }
 
 // Fire queues a prepared run for whoever executes the runs of this node, and returns
