@@ -55,7 +55,9 @@ status is 16. With --wait the run begins once nothing is in its way.`,
 			if o.dryRun {
 				return dryRun(cmd.Context(), a, o.StartRequest)
 			}
-			return runLoop(cmd.Context(), a, o, func(ctx context.Context, c api.Caller) (runs.View, error) { return api.StartRun.Call(ctx, c, o.StartRequest) })
+			return runLoop(cmd.Context(), a, o, func(ctx context.Context, c api.Caller) (runs.View, error) {
+				return api.StartRun.Call(ctx, c, o.StartRequest)
+			})
 		},
 	}
 	f := cmd.Flags()

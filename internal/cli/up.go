@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	sdnotify "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
@@ -82,6 +83,7 @@ func runDaemon(ctx context.Context, a *app, parts *compose.Parts, workers int) (
 	telling.Lock()
 	printUp(p, d)
 	telling.Unlock()
+	stopTelling := tellSystemd(ctx, d)
 	reloads, stopReloads := listenForReloads()
 	for ctx.Err() == nil {
 		select {
@@ -91,6 +93,7 @@ func runDaemon(ctx context.Context, a *app, parts *compose.Parts, workers int) (
 		}
 	}
 	stopReloads()
+	stopTelling()
 	if n := d.Busy(); n > 0 {
 		p.Note("pawl: %s to end, for at most %s; a second interrupt ends it at once", waitForRuns(n), drainTime)
 	}
@@ -99,6 +102,38 @@ func runDaemon(ctx context.Context, a *app, parts *compose.Parts, workers int) (
 	d.Stop(draining)
 	stopServing(draining)
 	return nil
+}
+
+// tellSystemd tells a service manager that the daemon is at work, and from time to time
+// that it does not hang. Stop tells that it ends. Without such a manager it does nothing.
+func tellSystemd(ctx context.Context, d *daemon.Daemon) (stop func()) {
+	tell := func(state string) { _, _ = sdnotify.SdNotify(false, state) } // Nobody could mend it.
+	tell(sdnotify.SdNotifyReady)
+	done := make(chan struct{})
+	var telling sync.WaitGroup
+	if gap, err := sdnotify.SdWatchdogEnabled(false); err == nil && gap > 0 {
+		telling.Go(func() {
+			tick := time.NewTicker(gap / 2)
+			defer tick.Stop()
+			for {
+				select {
+				case <-done:
+					return
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+					if !d.Hangs() {
+						tell(sdnotify.SdNotifyWatchdog)
+					}
+				}
+			}
+		})
+	}
+	return func() {
+		close(done)
+		telling.Wait()
+		tell(sdnotify.SdNotifyStopping)
+	}
 }
 
 // printSocket prints the path of the socket of the daemon that is at work.

@@ -11,9 +11,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/api"
+	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -83,6 +85,7 @@ type Daemon struct {
 	queue   *queue.Local
 	fleet   fleet
 	metrics metrics
+	looked  atomic.Int64  // when it looked last for loops that are due, in Unix milliseconds of this host
 	poke    chan struct{} // the definitions are to be read again; has room for one
 	wrong   sync.Map      // by what is done, or by the root of a workspace: what went wrong the last time
 
@@ -204,6 +207,13 @@ func (d *Daemon) Busy() int {
 	return len(d.queue.Taken()) + len(d.cancel)
 }
 
+// Hangs reports whether the daemon has stopped looking for loops that are due.
+func (d *Daemon) Hangs() bool {
+	const most = 3 * scanGap
+	at := d.looked.Load()
+	return at > 0 && clock.System{}.Now().Sub(time.UnixMilli(at)) > most
+}
+
 // Ending reports whether Stop was called.
 func (d *Daemon) Ending() bool {
 	d.mu.Lock()
@@ -290,6 +300,7 @@ func (d *Daemon) fireDue(ctx context.Context) {
 			next = d.Now().Add(sweepGap)
 		}
 		d.tellWrong(ctx, "fire", "", err)
+		d.looked.Store(clock.System{}.Now().UnixMilli())
 		scanAt := scanned.Add(scanGap)
 		if next.IsZero() || scanAt.Before(next) {
 			next = scanAt

@@ -1,0 +1,204 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+// SystemService is a service of the machine's own, that keeps `pawl up` at work.
+type SystemService struct {
+	System  string // operating system, as Go calls it
+	Of      string // account whose loops it fires
+	Home    string // of that account
+	UID     int
+	User    bool     // it is that account's own, and not one of the machine
+	Program string   // absolute path of pawl
+	Environ []string // that it needs, NAME=VALUE each
+}
+
+// ServiceView says what a service is, schema pawl.service/v1.
+type ServiceView struct {
+	Schema string         `json:"schema"`
+	File   string         `json:"file"`
+	Text   string         `json:"text"`
+	Start  []loop.Command `json:"start"` // that make the system know it, in order
+	Stop   []loop.Command `json:"stop"`  // that end it for good
+	Hint   string         `json:"hint,omitempty"`
+}
+
+const (
+	unitName  = "pawl.service"
+	plistName = "run.pawl.up"
+)
+
+// View returns the file of the service and what makes the system use it.
+func (s SystemService) View() (ServiceView, error) {
+	v := ServiceView{Schema: "pawl.service/v1"}
+	switch {
+	case s.System == "linux" && s.User:
+		v.File, v.Text = filepath.Join(s.Home, ".config", "systemd", "user", unitName), s.unit()
+		ctl := func(args ...string) loop.Command {
+			return loop.HostCommand("systemctl", append([]string{"--user"}, args...)...)
+		}
+		v.Start = []loop.Command{ctl("daemon-reload"), ctl("enable", "--now", unitName)}
+		v.Stop = []loop.Command{ctl("disable", "--now", unitName)}
+		v.Hint = "loginctl enable-linger " + s.Of + " keeps it at work while you are not logged in; journalctl --user -u pawl shows what it says"
+	case s.System == "linux":
+		v.File, v.Text = filepath.Join("/etc/systemd/system", unitName), s.unit()
+		v.Start = []loop.Command{loop.HostCommand("systemctl", "daemon-reload"), loop.HostCommand("systemctl", "enable", "--now", unitName)}
+		v.Stop = []loop.Command{loop.HostCommand("systemctl", "disable", "--now", unitName)}
+		v.Hint = "journalctl -u pawl shows what it says"
+	case s.System == "darwin" && s.User:
+		domain := "gui/" + strconv.Itoa(s.UID)
+		v.File, v.Text = filepath.Join(s.Home, "Library", "LaunchAgents", plistName+".plist"), s.plist()
+		v.Start = []loop.Command{loop.HostCommand("launchctl", "bootstrap", domain, v.File)}
+		v.Stop = []loop.Command{loop.HostCommand("launchctl", "bootout", domain+"/"+plistName)}
+		v.Hint = "what it says is in " + s.log()
+	case s.System == "darwin":
+		return v, &loop.Fault{
+			Exit: loop.ExitMissing, What: "no service of the whole machine", Why: "on macOS pawl works as a service of a user, who has the keys of agents",
+			Fix: "{1}", Actions: []loop.Command{loop.PawlCommand("service install").WithFlag("user")},
+		}
+	default:
+		return v, &loop.Fault{Exit: loop.ExitMissing, What: "no service on " + s.System, Why: "pawl knows systemd and launchd", Fix: "keep {1} at work in another way", Actions: []loop.Command{loop.PawlCommand("up")}}
+	}
+	return v, nil
+}
+
+// unit is a unit of systemd. A stop reaches pawl alone, which ends its agents when their
+// time is over; one of them that runs out of memory ends nobody else.
+func (s SystemService) unit() string {
+	var b strings.Builder
+	b.WriteString("[Unit]\nDescription=pawl fires loops when they are due\nDocumentation=https://github.com/pawl-run/pawl\n")
+	if s.User {
+		b.WriteString("\n[Service]\nType=notify\n")
+	} else {
+		fmt.Fprintf(&b, "Wants=network-online.target\nAfter=network-online.target\n\n[Service]\nType=notify\nUser=%s\n", s.Of)
+	}
+	fmt.Fprintf(&b, "WorkingDirectory=%s\n", strings.ReplaceAll(s.Home, "%", "%%"))
+	for _, kv := range s.Environ {
+		fmt.Fprintf(&b, "Environment=%s\n", unitWord(kv))
+	}
+	fmt.Fprintf(&b, "EnvironmentFile=-%s\n", strings.ReplaceAll(s.secrets(), "%", "%%"))
+	fmt.Fprintf(&b, "ExecStart=%[1]s up\nExecReload=%[1]s reload\n", unitWord(s.Program))
+	b.WriteString("KillMode=mixed\nTimeoutStopSec=60\nWatchdogSec=120\nRestart=on-failure\nRestartSec=5\nOOMPolicy=continue\nDelegate=yes\n\n[Install]\nWantedBy=")
+	if s.User {
+		b.WriteString("default.target\n")
+	} else {
+		b.WriteString("multi-user.target\n")
+	}
+	return b.String()
+}
+
+// secrets is the file with the keys of agents, which is not made.
+func (s SystemService) secrets() string { return filepath.Join(s.Home, ".config", "pawl.env") }
+
+func (s SystemService) log() string { return filepath.Join(s.Home, "Library", "Logs", "pawl.log") }
+
+// unitWord quotes a word for systemd.
+func unitWord(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%", "$", "$$", "\n", `\n`).Replace(text) + `"`
+}
+
+// plist is a property list of launchd.
+func (s SystemService) plist() string {
+	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
+	var env strings.Builder
+	for _, kv := range s.Environ {
+		name, value, _ := strings.Cut(kv, "=")
+		fmt.Fprintf(&env, "    <key>%s</key><string>%s</string>\n", escape(name), escape(value))
+	}
+	return fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key><string>%s</string>
+  <key>ProgramArguments</key><array><string>%s</string><string>up</string></array>
+  <key>WorkingDirectory</key><string>%s</string>
+  <key>EnvironmentVariables</key>
+  <dict>
+%s  </dict>
+  <key>RunAtLoad</key><true/>
+  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
+  <key>ExitTimeOut</key><integer>60</integer>
+  <key>StandardOutPath</key><string>%s</string>
+  <key>StandardErrorPath</key><string>%[5]s</string>
+</dict>
+</plist>
+`, plistName, escape(s.Program), escape(s.Home), env.String(), escape(s.log()))
+}
+
+// Install writes the file and makes the system use it. What was written stays if the
+// system does not take it: the error names what is left to do.
+func (s SystemService) Install(ctx context.Context, run proc.Runner) (ServiceView, error) {
+	v, err := s.View()
+	if err != nil {
+		return v, err
+	}
+	if err := os.MkdirAll(filepath.Dir(v.File), 0o755); err != nil {
+		return v, s.fileFault(v, err)
+	}
+	if err := os.WriteFile(v.File, []byte(v.Text), 0o644); err != nil {
+		return v, s.fileFault(v, err)
+	}
+	return v, runAll(ctx, run, "service install: "+v.File+" is written, and nothing uses it yet", v.Start)
+}
+
+// Remove ends the service and removes its file.
+func (s SystemService) Remove(ctx context.Context, run proc.Runner) (ServiceView, error) {
+	v, err := s.View()
+	if err != nil {
+		return v, err
+	}
+	if _, err := os.Stat(v.File); errors.Is(err, fs.ErrNotExist) {
+		return v, &loop.Fault{Exit: loop.ExitNotFound, What: "no service is installed", Why: v.File + " does not exist", Fix: "nothing is left to do", Err: loop.ErrNotFound}
+	}
+	if err := runAll(ctx, run, "service remove", v.Stop); err != nil {
+		return v, err
+	}
+	if err := os.Remove(v.File); err != nil {
+		return v, s.fileFault(v, err)
+	}
+	return v, nil
+}
+
+func (s SystemService) fileFault(v ServiceView, err error) error {
+	f := &loop.Fault{Exit: loop.ExitError, What: "write " + v.File, Why: err.Error(), Err: err, Fix: "make its folder writable"}
+	if !s.User && errors.Is(err, fs.ErrPermission) {
+		f = f.WithAdvice(loop.Advise("do it as root, or {1} for your own account", loop.PawlCommand("service install").WithFlag("user")))
+	}
+	return f
+}
+
+// runAll runs commands of the system, in order.
+func runAll(ctx context.Context, run proc.Runner, doing string, commands []loop.Command) error {
+	for i, c := range commands {
+		var said strings.Builder
+		res, err := run.Run(ctx, proc.Spec{Argv: append([]string{c.Program}, c.Args...), Env: os.Environ(), Stdout: &said, Stderr: &said})
+		if err == nil && res.Exit == 0 {
+			continue
+		}
+		why := strings.TrimSpace(said.String())
+		if err != nil {
+			why = err.Error()
+		}
+		f := &loop.Fault{Exit: loop.ExitMissing, What: doing, Why: c.String() + ": " + why, Fix: "do it by hand:", Actions: commands[i:], Err: err}
+		for n := range f.Actions {
+			f.Fix += fmt.Sprintf(" {%d}", n+1)
+			if n+1 < len(f.Actions) {
+				f.Fix += " &&"
+			}
+		}
+		return f
+	}
+	return nil
+}
