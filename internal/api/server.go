@@ -48,7 +48,7 @@ type Status struct {
 	Workspaces int       `json:"workspaces"`
 	Loops      int       `json:"loops"`
 	Broken     int       `json:"broken"`  // loops whose definition cannot run
-	Working    []string  `json:"working"` // ids of the runs that it executes
+	Working    int       `json:"working"` // runs that it executes
 	Ending     bool      `json:"ending"`  // it takes no new work
 	Now        time.Time `json:"now"`     // by which rows are dated
 }

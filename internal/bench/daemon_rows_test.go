@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
@@ -36,7 +37,7 @@ func daemonRows(b *testing.B, name, database string) []row {
 	s.planAll(func(int) time.Time { return time.Now().Add(time.Hour) })
 	var mu sync.Mutex
 	var fired, began []time.Duration
-	d := s.d.Daemon(4, func(h daemon.Happened) {
+	d, err := s.d.Daemon(b.Context(), compose.DaemonOptions{Workers: 4, Notices: true, Tell: func(h daemon.Happened) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
@@ -47,7 +48,8 @@ func daemonRows(b *testing.B, name, database string) []row {
 		case h.Ended != nil:
 			began = append(began, h.Ended.Started.Sub(h.Ended.Planned))
 		}
-	})
+	}})
+	s.must(err)
 	s.must(d.Start(b.Context()))
 	before, used := s.d.Store().Commits(), cpu()
 	time.Sleep(quiet)

@@ -126,6 +126,10 @@ func readDefinitions(ctx context.Context, a *app, found []loops.Found) (checked 
 			}
 		}
 		c.CheckSwitches(ctx)
+		if len(c.Definition.NodeLabels) > 0 {
+			// Outside of a workspace nothing is known of machines.
+			_ = a.withReadOnlyVerbs(ctx, func(s *api.Workspace) error { return c.CheckLabels(ctx, s.Loops) })
+		}
 		checked = append(checked, c)
 	}
 	return checked, unread, nil

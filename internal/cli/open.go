@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/waiting"
@@ -75,7 +76,7 @@ func (a *app) composeOptions() (compose.Options, error) {
 	if home != "" {
 		home = a.absPath(home)
 	}
-	o, err := compose.LoadOptions(home, a.Environ)
+	o, err := compose.LoadOptions(config.Settings{Home: home, Database: a.database}, a.Environ)
 	o.Version = version
 	return o, err
 }

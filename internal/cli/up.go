@@ -36,10 +36,15 @@ each machine.`,
 			if socket {
 				return printSocket(a)
 			}
-			if workers < 1 {
-				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("--workers %d", workers), Why: "somebody has to execute the runs", Fix: "write 1 or more"}
+			if err := checkWorkers(workers); err != nil {
+				return err
 			}
-			return a.withParts(cmd.Context(), false, func(parts *compose.Parts) error { return runDaemon(cmd.Context(), a, parts, workers) })
+			return a.withParts(cmd.Context(), false, func(parts *compose.Parts) error {
+				if _, err := parts.Verbs(cmd.Context(), a.workDir()); err != nil && compose.CheckRepository(cmd.Context(), a.workDir()) == nil {
+					return err
+				}
+				return runDaemon(cmd.Context(), a, parts, compose.DaemonOptions{Workers: workers, Notices: true})
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&socket, "socket", false, "print where pawl up answers, and start nothing")
@@ -47,10 +52,15 @@ each machine.`,
 	return cmd
 }
 
-func runDaemon(ctx context.Context, a *app, parts *compose.Parts, workers int) (err error) {
-	if _, err := parts.Verbs(ctx, a.workDir()); err != nil && compose.CheckRepository(ctx, a.workDir()) == nil {
-		return err
+func checkWorkers(n int) error {
+	if n < 1 {
+		return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("--workers %d", n), Why: "somebody has to execute the runs", Fix: "write 1 or more"}
 	}
+	return nil
+}
+
+// runDaemon is at work until ctx ends. It says what happens.
+func runDaemon(ctx context.Context, a *app, parts *compose.Parts, o compose.DaemonOptions) (err error) {
 	seat, err := a.seat()
 	if err != nil {
 		return err
@@ -63,16 +73,22 @@ func runDaemon(ctx context.Context, a *app, parts *compose.Parts, workers int) (
 	defer func() { err = errors.Join(err, claimed.Leave()) }()
 	p := a.printer()
 	var telling sync.Mutex
-	d := parts.Daemon(workers, func(h daemon.Happened) {
+	o.Tell = func(h daemon.Happened) {
 		telling.Lock()
 		defer telling.Unlock()
 		printHappened(p, parts.Now(), h)
-	})
-	listener, err := claimed.Listen(ctx)
+	}
+	d, err := parts.Daemon(ctx, o)
 	if err != nil {
 		return err
 	}
+	listener, err := claimed.Listen(ctx)
+	if err != nil {
+		d.Stop(ctx)
+		return err
+	}
 	if err := d.Start(ctx); err != nil {
+		d.Stop(ctx)
 		return errors.Join(err, listener.Close())
 	}
 	stopServing := daemon.Serve(ctx, listener, parts.Server(d, version, a.actor("").Who).Handler(), compose.Log(a.Environ))

@@ -80,6 +80,9 @@ func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 	if w.Late != nil {
 		p.Field("", "late", "it should have come at "+formatMinute(*w.Late)+" (pawl up makes it come)")
 	}
+	if w.Unserved != "" {
+		p.Field("", "node_labels", w.Unserved+"; "+lookup.ServeLabels.String())
+	}
 	for _, text := range w.Careful {
 		p.Field("", "careful", text)
 	}

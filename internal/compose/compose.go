@@ -36,7 +36,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/protocol/spec"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
-	"github.com/pawl-run/pawl/internal/shape"
+	"github.com/pawl-run/pawl/internal/queue"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -55,10 +55,10 @@ type Options struct {
 	Now   func() time.Time // the clock of this host, which decides only where there is no store; nil: the machine's
 }
 
-// LoadOptions returns the options of a process: its settings, with home instead of
-// the one that they name if it is not empty.
-func LoadOptions(home string, environ []string) (Options, error) {
-	settings, err := config.Load(config.Settings{Home: home}, environ)
+// LoadOptions returns the options of a process: its settings, with those of flags that are
+// not empty instead.
+func LoadOptions(flags config.Settings, environ []string) (Options, error) {
+	settings, err := config.Load(flags, environ)
 	return Options{Settings: settings, Environ: environ, Log: Log(environ)}, err
 }
 
@@ -84,6 +84,7 @@ type Parts struct {
 	environ  []string
 	home     string // pawl's own folder
 	newID    func(prefix string) string
+	hint     func(ctx context.Context, tx *store.Tx, runs []loop.Run) error // tells other nodes of queued runs; nil without a daemon
 }
 
 // New opens the store and joins the parts.
@@ -222,12 +223,17 @@ func Log(environ []string) *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// Daemon returns the daemon of this node, which executes so many runs at once.
-func (d *Parts) Daemon(workers int, tell func(daemon.Happened)) *daemon.Daemon {
-	watcher, deliverer := d.Notifying(d.engine.Log)
-	return daemon.New(daemon.Deps{
-		Store: d.lookup.Store, Engine: d.engine, Node: d.lookup.Node.ID, Now: d.lookup.Now, Log: d.engine.Log, Workers: workers, Tell: tell,
-		Beside: []func(context.Context) error{watcher.Run, deliverer.Run},
+// DaemonOptions say what a daemon does.
+type DaemonOptions struct {
+	Workers int                   // runs that it executes at once
+	Notices bool                  // whether it sends them to people
+	Tell    func(daemon.Happened) // called by several goroutines
+}
+
+// Daemon returns the daemon of this node. Stop it, also if it was never started.
+func (d *Parts) Daemon(ctx context.Context, o DaemonOptions) (*daemon.Daemon, error) {
+	deps := daemon.Deps{
+		Store: d.lookup.Store, Engine: d.engine, Node: d.lookup.Node.ID, Now: d.lookup.Now, Log: d.engine.Log, Workers: o.Workers, Tell: o.Tell,
 		Open: func(ctx context.Context, path string) (*daemon.Place, error) {
 			v, ws, err := d.open(ctx, path, true)
 			if err != nil {
@@ -235,7 +241,21 @@ func (d *Parts) Daemon(workers int, tell func(daemon.Happened)) *daemon.Daemon {
 			}
 			return &daemon.Place{Workspace: ws, Recover: v.Runs.Recover}, nil
 		},
-	})
+	}
+	if o.Notices {
+		watcher, deliverer := d.Notifying(d.engine.Log)
+		deps.Beside = []func(context.Context) error{watcher.Run, deliverer.Run}
+	}
+	if d.lookup.Store.PostgresPool() == nil {
+		deps.Queue = queue.NewLocal(d.lookup.Store, d.lookup.Node.ID, d.lookup.Now)
+		return daemon.New(deps), nil
+	}
+	q, err := queue.NewRiver(ctx, queue.Options{Store: d.lookup.Store, Node: d.registry.Node, Now: d.lookup.Now, Workers: o.Workers, Log: d.engine.Log})
+	if err != nil {
+		return nil, err
+	}
+	deps.Queue, deps.Hint, d.hint = q, q.Hint, q.Hint
+	return daemon.New(deps), nil
 }
 
 // Server returns what answers the requests of other processes for a daemon of these
@@ -253,7 +273,7 @@ func (d *Parts) Server(of *daemon.Daemon, version, user string) *api.Server {
 			workspaces, found := of.Loops()
 			return api.Status{
 				Schema: "pawl.status/v1", Version: version, PID: self.PID, Since: since, Node: self.Node, Workspaces: workspaces, Loops: found.Loops, Broken: found.Broken,
-				Working: shape.List(of.Working()), Ending: of.Ending(), Now: d.Now(),
+				Working: of.Working(), Ending: of.Ending(), Now: d.Now(),
 			}
 		},
 	}

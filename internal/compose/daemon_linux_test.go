@@ -93,7 +93,11 @@ func (d *always) makeDue() {
 
 func (d *always) starts() {
 	d.t.Helper()
-	d.daemon = d.parts.Daemon(2, func(h daemon.Happened) { d.happened <- h })
+	var err error
+	d.daemon, err = d.parts.Daemon(d.t.Context(), compose.DaemonOptions{Workers: 2, Notices: true, Tell: func(h daemon.Happened) { d.happened <- h }})
+	if err != nil {
+		d.t.Fatal(err)
+	}
 	if err := d.daemon.Start(d.t.Context()); err != nil {
 		d.t.Fatal(err)
 	}

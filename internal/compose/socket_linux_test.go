@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/client"
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -36,7 +37,10 @@ type served struct {
 func serve(t *testing.T, s *fixture, sockets string) *served {
 	t.Helper()
 	d := &served{always: startDaemon(t, s, "true")}
-	d.daemon = d.parts.Daemon(2, func(daemon.Happened) {})
+	var err error
+	if d.daemon, err = d.parts.Daemon(t.Context(), compose.DaemonOptions{Workers: 2, Tell: func(daemon.Happened) {}}); err != nil {
+		t.Fatal(err)
+	}
 	settings, err := config.Load(config.Settings{Home: d.home, Database: d.database}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +62,7 @@ func serve(t *testing.T, s *fixture, sockets string) *served {
 	stop := daemon.Serve(t.Context(), listener, server.Handler(), slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		d.http.CloseIdleConnections()
+		d.daemon.Stop(context.Background())
 		stop(context.Background())
 		if err := claimed.Leave(); err != nil {
 			t.Error(err)

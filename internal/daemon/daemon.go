@@ -50,9 +50,20 @@ type Place struct {
 	Recover func(context.Context) ([]engine.Recovered, error)
 }
 
-// Deps are what a daemon is made of. All but Beside are required.
+// Queue hands out the runs that wait to be executed on this node; see package queue.
+type Queue interface {
+	Wake()
+	Take(ctx context.Context) (loop.Run, error)
+	Finish(run loop.Run, workspace string, again time.Duration)
+	Stop()
+}
+
+// Deps are what a daemon is made of. All but Hint and Beside are required.
 type Deps struct {
-	Store  *store.Store
+	Store *store.Store
+	Queue Queue
+	// Hint tells other nodes of runs that the transaction has queued.
+	Hint   func(ctx context.Context, tx *store.Tx, runs []loop.Run) error
 	Engine *engine.Engine
 	Node   string // id of this node
 	Now    func() time.Time
@@ -82,11 +93,11 @@ type Happened struct {
 type Daemon struct {
 	Deps
 
-	queue   *queue.Local
 	fleet   fleet
 	metrics metrics
 	looked  atomic.Int64  // when it looked last for loops that are due, in Unix milliseconds of this host
 	poke    chan struct{} // the definitions are to be read again; has room for one
+	atWork  atomic.Int64  // runs that are being executed
 	wrong   sync.Map      // by what is done, or by the root of a workspace: what went wrong the last time
 
 	working sync.WaitGroup // all goroutines but the workers
@@ -104,7 +115,7 @@ type Daemon struct {
 // New makes a daemon.
 func New(d Deps) *Daemon {
 	return &Daemon{
-		Deps: d, queue: queue.NewLocal(d.Store, d.Node, d.Now), poke: make(chan struct{}, 1), cancel: map[int]context.CancelFunc{},
+		Deps: d, stop: func() {}, abort: func() {}, poke: make(chan struct{}, 1), cancel: map[int]context.CancelFunc{},
 		fleet: fleet{store: d.Store, node: d.Node, open: d.Open, places: map[string]*Place{}},
 	}
 }
@@ -156,7 +167,7 @@ func (d *Daemon) Stop(ctx context.Context) {
 	d.ending = true
 	d.mu.Unlock()
 	d.stop()
-	d.queue.Stop()
+	d.Queue.Stop()
 	defer context.AfterFunc(ctx, d.interrupt)()
 	d.workers.Wait()
 	d.asked.Wait()
@@ -204,7 +215,7 @@ func (d *Daemon) interrupt() {
 func (d *Daemon) Busy() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.queue.Taken()) + len(d.cancel)
+	return d.Working() + len(d.cancel)
 }
 
 // Hangs reports whether the daemon has stopped looking for loops that are due.
@@ -226,14 +237,14 @@ func (d *Daemon) Ending() bool {
 func (d *Daemon) Carried(v api.Info) {
 	switch v.Name {
 	case api.FireRun.Name:
-		d.queue.Wake()
+		d.Queue.Wake()
 	case api.RegisterLoops.Name, api.RegisterWorkspace.Name:
 		d.Reload()
 	}
 }
 
-// Working lists the ids of the runs that the daemon executes.
-func (d *Daemon) Working() []string { return d.queue.Taken() }
+// Working returns how many runs the daemon executes.
+func (d *Daemon) Working() int { return int(d.atWork.Load()) }
 
 // Loops returns how many workspaces lie on this node, and what their definitions say.
 func (d *Daemon) Loops() (workspaces int, found Found) { return d.fleet.counts() }
@@ -280,7 +291,7 @@ func sleep(ctx context.Context, gap time.Duration) bool {
 // fireDue fires loops when they are due, and reads their definitions again.
 func (d *Daemon) fireDue(ctx context.Context) {
 	t := trigger.Trigger{
-		Store: d.Store, Node: d.Node, Engine: d.Engine, Target: d.fleet.target,
+		Store: d.Store, Node: d.Node, Engine: d.Engine, Target: d.fleet.target, Hint: d.Hint,
 		Tell: func(l loop.Loop, why error) {
 			d.Tell(Happened{Loop: l.Name, Wrong: fmt.Errorf("it is due and cannot be fired: %w", why)})
 		},
@@ -293,7 +304,7 @@ func (d *Daemon) fireDue(ctx context.Context) {
 			d.tell(context.WithoutCancel(ctx), run, Happened{Fired: &run})
 		}
 		if len(fired) > 0 {
-			d.queue.Wake()
+			d.Queue.Wake()
 		}
 		if err != nil {
 			err = fmt.Errorf("fire what is due: %w", err)
@@ -370,7 +381,7 @@ func (d *Daemon) recover(ctx context.Context, p *Place) {
 	}
 	d.tellWrong(ctx, "recover "+p.Root, p.Root, err)
 	if len(found) > 0 {
-		d.queue.Wake()
+		d.Queue.Wake()
 	}
 }
 
@@ -382,7 +393,7 @@ func (d *Daemon) beat(ctx context.Context) error {
 // executeQueued takes runs from the queue until it is stopped.
 func (d *Daemon) executeQueued(ctx, running context.Context) {
 	for {
-		run, err := d.queue.Take(ctx)
+		run, err := d.Queue.Take(ctx)
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, queue.ErrStopped) {
 				return
@@ -393,9 +404,11 @@ func (d *Daemon) executeQueued(ctx, running context.Context) {
 			}
 			continue
 		}
+		d.atWork.Add(1)
 		workspace, again := d.execute(running, run)
+		d.atWork.Add(-1)
 		d.tellWrong(ctx, "queue", "", nil)
-		d.queue.Finish(run, workspace, again)
+		d.Queue.Finish(run, workspace, again)
 	}
 }
 

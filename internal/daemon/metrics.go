@@ -170,7 +170,7 @@ func (d *Daemon) WriteMetrics(ctx context.Context, w io.Writer) error {
 	d.metrics.mu.Lock()
 	m.counts = maps.Clone(d.metrics.counts)
 	d.metrics.mu.Unlock()
-	m.add("pawl_runs_working", float64(len(d.Working())))
+	m.add("pawl_runs_working", float64(d.Working()))
 	m.add("pawl_queue_depth", float64(backlog.Queued))
 	m.add("pawl_approvals_pending", float64(backlog.Approvals))
 	m.add("pawl_loops", float64(found.Loops-found.Broken), "definition", "runnable")

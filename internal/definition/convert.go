@@ -159,6 +159,7 @@ func (c *converter) convertLimits() {
 	c.convertTimes()
 	c.def.Priority = c.readCount("priority")
 	c.def.DeferBound = c.readCount("defer_bound")
+	c.def.NodeLabels = c.readNodeLabels()
 	c.def.OnBlocked = c.oneOf("on_blocked", blockedPolicies)
 	c.def.OnFailure = c.oneOf("on_failure", failurePolicies)
 }

@@ -93,6 +93,22 @@ func (c *converter) readEnv() []string {
 	return names
 }
 
+// readNodeLabels reads labels of nodes; the word none is an empty list.
+func (c *converter) readNodeLabels() []string {
+	var labels []string
+	for _, item := range c.readList("node_labels") {
+		switch {
+		case item.Text == "none":
+		case !loop.IsNodeName(item.Text):
+			c.reportErrorAt("node_labels", item, readiness.Quote(item.Text)+" cannot be a label of a node; "+loop.NodeNameForm)
+		case !slices.Contains(labels, item.Text):
+			labels = append(labels, item.Text)
+		}
+	}
+	slices.Sort(labels)
+	return labels
+}
+
 // readNetworkHosts reads which hosts may be reached; the word none is an empty list. It
 // does not look names up.
 func (c *converter) readNetworkHosts() []string {

@@ -61,7 +61,7 @@ func TestCompleteDefinitionsConvertWithoutFindings(t *testing.T) {
 	own.Timezone, own.CatchUp, own.StartDeadline, own.Jitter = "Europe/Berlin", loop.CatchUpSkip, 2*time.Hour, 90*time.Second
 	own.MaxIterations, own.MaxItems, own.GiveUpAfter, own.RetryBlockedAfter, own.Priority, own.DeferBound = 5, 2, 4, 6, 60, 2
 	own.MaxStepTimeout, own.MaxWallClock = 90*time.Second, 36*time.Hour
-	own.OnBlocked, own.OnFailure, own.Sandbox = "escalate", "retry_once", "landlock"
+	own.OnBlocked, own.OnFailure, own.Sandbox, own.NodeLabels = "escalate", "retry_once", "landlock", []string{"gpu", "linux"}
 	for name, c := range map[string]struct {
 		text string
 		want loop.Definition
@@ -93,6 +93,7 @@ max_wall_clock: 1d12h
 on_blocked: escalate
 on_failure: retry_once
 sandbox: landlock
+node_labels: [linux, gpu, linux]
 `, own},
 		"B in a file that is not YAML": {strings.Replace(configB, `"Detect red CI and report it; never merge"`,
 			"Detect red CI and report it; never merge: never", 1), func() loop.Definition {
@@ -159,6 +160,8 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		"the zone of one host":              {configA, "timezone", " Local", []string{"error timezone"}, "unknown time zone Local"},
 		"a zone that is a path":             {configA, "timezone", " ../../etc/passwd", []string{"error timezone"}, "timezone: '../../etc/passwd'"},
 		"another way to catch up":           {configA, "catch_up", " twice", []string{"error catch_up"}, "write one of skip, one, all"},
+		"no labels":                         {configA, "node_labels", " none", nil, ""},
+		"a label with a space":              {configA, "node_labels", " [big gpu]", []string{"error node_labels"}, "big gpu"},
 		"no jitter":                         {configA, "jitter", " 0", nil, ""},
 		"a negative jitter":                 {configA, "jitter", " -5m", []string{"error jitter"}, "-5m"},
 		"a cron cadence":                    {configA, "cadence", ` "H 9 * * 1-5"`, nil, ""},

@@ -309,6 +309,13 @@ var ownFields = []Field{
 		Example: "2",
 	},
 	{
+		Name: "node_labels", Kind: KindList, Absent: "none: any node on which the workspace lies",
+		Meaning: "Labels that a machine must have to execute runs of the loop.",
+		More: "All of them, on a machine on which the workspace lies. pawl nodes set --label and pawl worker --labels give labels to a machine; pawl nodes shows " +
+			"them. check is an error while no machine that pawl has seen lately has them.",
+		Example: "[gpu]",
+	},
+	{
 		Name: "sandbox", Kind: KindEnum, Values: []string{"full", "landlock", "seatbelt", "external", "none"}, Default: "full",
 		Meaning: "What must confine the agent, the gates, sense and setup.",
 		More: "full gives them a root, users, processes and a network of their own, in which nothing exists but the tree, the " +

@@ -284,7 +284,7 @@ func prepareRun(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, 
 	}
 	r = loop.Run{
 		ID: id, LoopID: l.ID, N: l.LastN, Trigger: f.Trigger, Request: f.Request, Overrides: f.Overrides, Definition: digest,
-		Sandbox: d.Sandbox, Approval: f.Approval, Key: cmp.Or(f.Key, id), Planned: f.Planned, Event: f.Event, By: f.By, Lock: lock,
+		Sandbox: d.Sandbox, Approval: f.Approval, Key: cmp.Or(f.Key, id), Planned: f.Planned, Event: f.Event, By: f.By, Lock: lock, NodeLabels: d.NodeLabels,
 	}
 	return l, r, nil
 }

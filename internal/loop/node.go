@@ -1,6 +1,10 @@
 package loop
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Node is a machine that runs loops, with one home of pawl. Several nodes may share
 // a store.
@@ -15,6 +19,20 @@ type Node struct {
 	Skew    int64     `json:"skew_ms"`      // its clock minus the database's
 	Created time.Time `json:"created"`
 	Seen    time.Time `json:"seen"` // by the database's clock
+}
+
+// NodeNameForm says what IsNodeName accepts.
+const NodeNameForm = "use at most 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit"
+
+// IsNodeName reports whether a text can name a node, or be a label of one.
+func IsNodeName(text string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	return text != "" && len(text) <= 63 && strings.Trim(text, letters+".-_") == "" && strings.Contains(letters, text[:1])
+}
+
+// HasLabels reports whether the node has all of these labels.
+func (n Node) HasLabels(labels []string) bool {
+	return !slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(n.Labels, l) })
 }
 
 // Placement is where a workspace lies on a node.

@@ -47,6 +47,7 @@ type Run struct {
 	LeaseUntil time.Time `json:"lease_until,omitzero"`
 	Cancel     string    `json:"cancel,omitempty"` // who asked the holder to stop, and why
 	Lock       Lock      `json:"-"`                // that it is fired with; not read back with the run
+	NodeLabels []string  `json:"-"`                // that a node must have to execute it; not read back with the run either
 	DeferredTo Deferral  `json:"deferred_to,omitzero"`
 	Created    time.Time `json:"created"`
 	Started    time.Time `json:"started,omitzero"`

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
@@ -30,7 +31,10 @@ type Checked struct {
 	Switches   []string        // paths whose existence stops the loop
 	Setup      string          // the key setup as written: the command that prepares dependencies
 
-	Capped readiness.Value // budget_usd_day, as written
+	Capped  readiness.Value // budget_usd_day, as written
+	Labeled readiness.Value // node_labels, as written: the first
+
+	Unserved string // why no machine has node_labels; set by CheckLabels
 }
 
 // Check reads and judges a definition. The error is a *loop.Fault with exit
@@ -53,6 +57,9 @@ func Check(f Found) (Checked, error) {
 	setup, _ := doc.Scalar("setup")
 	c.Setup = setup.Text
 	c.Capped, _ = doc.Scalar("budget_usd_day")
+	if labels := doc.List("node_labels"); len(labels) > 0 {
+		c.Labeled = labels[0]
+	}
 	return c, nil
 }
 
@@ -135,4 +142,17 @@ func (c *Checked) CheckPrice(model string, t price.Table) {
 		Kind: readiness.KindNote, Severity: readiness.SeverityError, Key: "budget_usd_day",
 		Message: UnpricedSentence(OwnCap, model) + "; " + UnpricedFix.String(), Line: max(c.Capped.Line, 1), Column: max(c.Capped.Column, 1),
 	})
+}
+
+// CheckLabels adds an error if no machine can execute runs of the loop.
+func (c *Checked) CheckLabels(ctx context.Context, s *Service) error {
+	var err error
+	if c.Unserved, err = s.ws.UnservedLabels(ctx, c.Definition.NodeLabels); err != nil || c.Unserved == "" {
+		return err
+	}
+	c.More = append(c.More, readiness.Finding{
+		Kind: readiness.KindOwn, Severity: readiness.SeverityError, Key: "node_labels", Line: max(c.Labeled.Line, 1), Column: max(c.Labeled.Column, 1),
+		Message: "node_labels: " + c.Unserved + "; " + lookup.ServeLabels.String(),
+	})
+	return nil
 }

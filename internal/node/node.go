@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/pawl-run/pawl/internal/durable"
@@ -72,12 +71,6 @@ func Identify(home string, newID func(prefix string) string) (loop.Node, error) 
 // Keep keeps the name and the labels of the node of a home.
 func Keep(home string, n loop.Node) error {
 	return replace(filepath.Join(home, fileName), identity{ID: n.ID, Name: n.Name, Labels: n.Labels})
-}
-
-// IsName reports whether a text can name a node, or be a label of one.
-func IsName(text string) bool {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-	return text != "" && len(text) <= 63 && strings.Trim(text, letters+".-_") == "" && strings.Contains(letters, text[:1])
 }
 
 // writeOnce makes a file with JSON unless it exists.

@@ -153,6 +153,7 @@ func (s *Service) Set(ctx context.Context, name *string, labels *[]string) (loop
 	if err != nil {
 		return n, err
 	}
+	s.Registry.Node.Labels = n.Labels // What this process registers from now on has them too.
 	kept := n
 	if name == nil {
 		kept.Name = s.Registry.Node.Name // One that nobody chose is not kept: the host may get another.
@@ -165,10 +166,10 @@ func (s *Service) Set(ctx context.Context, name *string, labels *[]string) (loop
 func checkWords(n loop.Node) error {
 	for what, words := range map[string][]string{"name": {n.Name}, "label": n.Labels} {
 		for _, w := range words {
-			if (w != "" || what == "label") && !node.IsName(w) {
+			if (w != "" || what == "label") && !loop.IsNodeName(w) {
 				return &loop.Fault{
 					Exit: loop.ExitUsage, What: fmt.Sprintf("%q is not a %s of a node", w, what),
-					Fix: "use at most 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit",
+					Fix: loop.NodeNameForm,
 				}
 			}
 		}

@@ -86,7 +86,7 @@ func (s *Service) Add(ctx context.Context, by loop.Actor, c loop.Channel) (loop.
 	if err := s.Sender.Check(c); err != nil {
 		return c, err
 	}
-	if !node.IsName(c.Name) {
+	if !loop.IsNodeName(c.Name) {
 		return c, &loop.Fault{
 			Exit: loop.ExitUsage, What: fmt.Sprintf("%q is not a name of a channel", c.Name),
 			Fix: "use at most 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -14,6 +15,7 @@ import (
 const (
 	lateGrace  = 2 * time.Minute  // a loop is not looked at before
 	queueGrace = 15 * time.Minute // a queued run is not looked at before
+	seenLately = 5 * time.Minute  // a machine that was not seen for so long is not there
 	mostLate   = 1000             // loops that one look finds
 )
 
@@ -77,6 +79,10 @@ func findLate(ctx context.Context, r *store.Reader, now time.Time) (map[string]l
 	for _, l := range loops {
 		ids, digests = append(ids, l.ID), append(digests, l.Registered.Good)
 	}
+	var waiting []string
+	for _, run := range queued {
+		waiting, digests = append(waiting, run.ID), append(digests, run.Definition)
+	}
 	newest, err := r.NewestRuns(ctx, ids...)
 	if err != nil {
 		return nil, err
@@ -99,13 +105,21 @@ func findLate(ctx context.Context, r *store.Reader, now time.Time) (map[string]l
 			found[l.ID] = lateLoop{l, "It should have come at " + planned.UTC().Format(time.RFC3339) + " and did not: no daemon of a node where it lies is at work."}
 		}
 	}
+	served, err := r.NodesFor(ctx, seenLately, waiting...)
+	if err != nil {
+		return nil, err
+	}
 	for _, run := range queued {
 		l, err := r.Loop(ctx, run.LoopID)
 		if err != nil {
 			return nil, err
 		}
 		if !l.Paused {
-			found[l.ID] = lateLoop{l, fmt.Sprintf("Its run #%d is queued since %s and nobody takes it up.", run.N, run.Created.UTC().Format(time.RFC3339))}
+			why := fmt.Sprintf("Its run #%d is queued since %s and nobody takes it up", run.N, run.Created.UTC().Format(time.RFC3339))
+			if labels := defs[run.Definition].NodeLabels; len(labels) > 0 && len(served[run.ID]) == 0 {
+				why += ": no machine that is there has the labels " + strings.Join(labels, ", ")
+			}
+			found[l.ID] = lateLoop{l, why + "."}
 		}
 	}
 	switched := map[string]bool{}

@@ -2,11 +2,14 @@
 //
 // It only wakes: the rows of the store are the truth, a run that it hands out twice
 // is claimed once, and one that it forgets is found again by the next look at the rows.
+// Local is for one process and SQLite; River is for the nodes that share a PostgreSQL.
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"hash/fnv"
 	"slices"
 	"sync"
 	"time"
@@ -22,7 +25,7 @@ var ErrStopped = errors.New("the queue was stopped")
 // others have queued, and work that was in the way of one, are seen after it.
 const Gap = 5 * time.Second
 
-// Local is a queue within one process, for the runs of workspaces that lie on its node.
+// Local is a queue within one process, for the runs that its node may execute.
 // Its methods may be called concurrently.
 type Local struct {
 	store *store.Store
@@ -33,11 +36,14 @@ type Local struct {
 	stop  chan struct{}
 	once  sync.Once
 
-	mu    sync.Mutex
-	ready []loop.Run           // in the order in which they were fired
-	taken map[string]bool      // ids of runs that somebody executes
-	later map[string]postponed // by id
-	ended map[string]bool      // ids of runs that were executed since the look that goes on began
+	hints time.Duration // a run that was fired so recently is left to whoever gets a hint of it; zero: there are no hints
+
+	mu      sync.Mutex
+	ready   []loop.Run               // in the order in which they are handed out
+	offered map[string]chan struct{} // by id, runs of which there was a hint; closed when one is taken
+	taken   map[string]bool          // ids of runs that somebody executes
+	later   map[string]postponed     // by id
+	ended   map[string]bool          // ids of runs that were executed since the look that goes on began
 }
 
 // postponed is a run that could not be executed yet.
@@ -50,11 +56,11 @@ type postponed struct {
 func NewLocal(s *store.Store, node string, now func() time.Time) *Local {
 	return &Local{
 		store: s, node: node, now: now, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), stop: make(chan struct{}),
-		taken: map[string]bool{}, later: map[string]postponed{},
+		offered: map[string]chan struct{}{}, taken: map[string]bool{}, later: map[string]postponed{},
 	}
 }
 
-// Wake says that runs were queued.
+// Wake says that runs were queued, or that something has ended that was in their way.
 func (q *Local) Wake() {
 	select {
 	case q.wake <- struct{}{}:
@@ -100,7 +106,7 @@ func (q *Local) Take(ctx context.Context) (loop.Run, error) {
 	}
 }
 
-// next returns a run that the last look at the rows has found, unless the queue was
+// next returns a run that a look at the rows or a hint has found, unless the queue was
 // stopped.
 func (q *Local) next() (run loop.Run, ok bool) {
 	q.mu.Lock()
@@ -115,7 +121,38 @@ func (q *Local) next() (run loop.Run, ok bool) {
 	}
 	run, q.ready = q.ready[0], q.ready[1:]
 	q.taken[run.ID] = true
+	if told := q.offered[run.ID]; told != nil {
+		close(told)
+		delete(q.offered, run.ID)
+	}
 	return run, true
+}
+
+// offer hands out a run of which there was a hint. The channel is closed when somebody
+// takes it; nil if this process knows the run already.
+func (q *Local) offer(run loop.Run) <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, waits := q.later[run.ID]
+	if waits || q.taken[run.ID] || q.offered[run.ID] != nil {
+		return nil
+	}
+	told := make(chan struct{})
+	q.offered[run.ID] = told
+	q.ready = slices.DeleteFunc(q.ready, func(r loop.Run) bool { return r.ID == run.ID })
+	q.ready = append(q.ready, run)
+	q.Wake()
+	return told
+}
+
+// withdraw takes an offer back that nobody has taken.
+func (q *Local) withdraw(run loop.Run) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.offered[run.ID] != nil {
+		delete(q.offered, run.ID)
+		q.ready = slices.DeleteFunc(q.ready, func(r loop.Run) bool { return r.ID == run.ID })
+	}
 }
 
 // look reads which runs are queued. It returns how long to wait until the next look.
@@ -137,24 +174,43 @@ func (q *Local) look(ctx context.Context) (time.Duration, error) {
 	defer func() { q.ended = nil }()
 	now, wait := q.now(), Gap
 	still := map[string]bool{}
-	q.ready = nil
+	hinted := slices.DeleteFunc(q.ready, func(run loop.Run) bool { return q.offered[run.ID] == nil })
+	var found []loop.Run
 	for _, run := range rows {
 		still[run.ID] = true
 		p, waits := q.later[run.ID]
+		left := q.hints - q.store.Now().Sub(run.Created)
 		switch {
-		case q.taken[run.ID] || q.ended[run.ID]:
+		case q.taken[run.ID] || q.ended[run.ID] || q.offered[run.ID] != nil:
 		case waits && p.until.After(now):
 			wait = min(wait, p.until.Sub(now))
+		case !waits && q.hints > 0 && left > 0:
+			wait = min(wait, left)
 		default:
-			q.ready = append(q.ready, run)
+			found = append(found, run)
 		}
 	}
+	if q.hints > 0 {
+		q.scatter(found)
+	}
+	q.ready = slices.Concat(hinted, found)
 	for id := range q.later {
 		if !still[id] {
 			delete(q.later, id)
 		}
 	}
 	return wait, nil
+}
+
+// scatter puts runs into an order that is another one on each node, so that nodes which
+// find the same ones rarely begin with the same. Runs of one loop keep their order.
+func (q *Local) scatter(runs []loop.Run) {
+	place := func(run loop.Run) uint32 {
+		sum := fnv.New32a()
+		_, _ = sum.Write([]byte(q.node + run.LoopID)) // It never fails.
+		return sum.Sum32()
+	}
+	slices.SortStableFunc(runs, func(a, b loop.Run) int { return cmp.Compare(place(a), place(b)) })
 }
 
 // Finish says that a run was executed, or that it could not be: then it is handed out
@@ -174,7 +230,7 @@ func (q *Local) Finish(run loop.Run, workspace string, again time.Duration) {
 	}
 	for id, p := range q.later {
 		if p.workspace == workspace {
-			delete(q.later, id)
+			q.later[id] = postponed{workspace, q.now()}
 		}
 	}
 	q.Wake()
@@ -182,15 +238,3 @@ func (q *Local) Finish(run loop.Run, workspace string, again time.Duration) {
 
 // Stop ends all Takes, those that wait too. What was taken may be finished.
 func (q *Local) Stop() { q.once.Do(func() { close(q.stop) }) }
-
-// Taken lists the ids of the runs that are being executed, sorted.
-func (q *Local) Taken() []string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	ids := make([]string, 0, len(q.taken))
-	for id := range q.taken {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
-}

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -161,6 +162,9 @@ func (s *Service) checkRunnable(ctx context.Context, d loop.Definition) error {
 			Fix: "set sandbox: full; or set tier: L2, whose proposals are for people to land",
 		}
 	}
+	if err := s.checkLabels(ctx, d); err != nil {
+		return err
+	}
 	actor, err := s.ws.Actor(ctx, d)
 	if err != nil {
 		return err
@@ -304,4 +308,25 @@ func firstWord(line string) string {
 func isWord(s string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+."
 	return s != "" && strings.Trim(s, letters) == ""
+}
+
+// checkLabels is an error if this machine lacks labels that the loop asks for.
+func (s *Service) checkLabels(ctx context.Context, d loop.Definition) error {
+	if s.ws.Node.HasLabels(d.NodeLabels) {
+		return nil
+	}
+	f := &loop.Fault{
+		Exit: loop.ExitNotReady, What: d.Name + " does not run on this machine",
+		Why:     "it asks for machines with the labels " + strings.Join(d.NodeLabels, ", ") + ", and this one has " + cmp.Or(strings.Join(s.ws.Node.Labels, ", "), "none"),
+		Fix:     "run it on a machine that has them ({1}), or give them to this one: {2}",
+		Actions: []loop.Command{loop.PawlCommand("nodes"), loop.PawlCommand("nodes set").WithFlag("label", "LABEL").WithBlanks("LABEL")},
+	}
+	unserved, err := s.ws.UnservedLabels(ctx, d.NodeLabels)
+	if err != nil {
+		return err
+	}
+	if unserved != "" {
+		f.Why += "; " + unserved
+	}
+	return f
 }

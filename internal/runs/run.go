@@ -79,8 +79,10 @@ func (s *Service) Fire(ctx context.Context, p Prepared) (run loop.Run, err error
 	t := p.Target
 	for {
 		err = s.ws.Store.Update(ctx, func(tx *store.Tx) (err error) {
-			run, err = s.Engine.Fire(ctx, tx, t, p.Firing)
-			return err
+			if run, err = s.Engine.Fire(ctx, tx, t, p.Firing); err != nil || s.Hint == nil {
+				return err
+			}
+			return s.Hint(ctx, tx, []loop.Run{run})
 		})
 		if !errors.Is(err, engine.ErrNewLoop) {
 			return run, err

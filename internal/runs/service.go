@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // Deps are what a Service needs besides its workspace.
@@ -28,6 +29,8 @@ type Deps struct {
 	// KeepWait is how long WaitHalted waits for all runs of a workspace to keep their work,
 	// once no program of them is left; 0: 1 s.
 	KeepWait time.Duration
+	// Hint tells other nodes of runs that the transaction has queued; nil: nobody.
+	Hint func(ctx context.Context, tx *store.Tx, runs []loop.Run) error
 	// Plain runs small trusted programs.
 	Plain proc.Runner
 }

@@ -31,6 +31,7 @@ type Why struct {
 	Broken    string       `json:"broken,omitempty"`     // of a loop: why its definition cannot run now, so that the loop does not fire
 	LastGood  string       `json:"last_good,omitempty"`  // digest of the newest definition that could run; only with Broken
 	Late      *time.Time   `json:"late,omitempty"`       // of a loop: when it should have come, if it has stopped coming
+	Unserved  string       `json:"unserved,omitempty"`   // of a loop or a queued run: why no machine can execute its runs
 	Careful   []string     `json:"careful,omitempty"`    // what makes the verdict of a gate worth less
 	Denied    []string     `json:"denied,omitempty"`     // requests of its programs that did not pass, the first of them
 	Refused   []string     `json:"refused,omitempty"`    // calls to a model that no budget pays for, each reason once
@@ -80,6 +81,19 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 	if w.GoesFirst, err = s.goesFirst(ctx, v.Run); err != nil {
 		return Why{}, err
 	}
+	if v.Run.State == loop.RunQueued {
+		var d loop.Definition
+		err := s.ws.View(ctx, func(r *store.Reader) (err error) {
+			d, err = r.Definition(ctx, v.Run.Definition)
+			return err
+		})
+		if err == nil {
+			w.Unserved, err = s.ws.UnservedLabels(ctx, d.NodeLabels)
+		}
+		if err != nil {
+			return w, err
+		}
+	}
 	if !strings.HasPrefix(ref, "run_") && !strings.Contains(ref, "#") { // No loop has such a name.
 		l := lookup.Loop{Entry: catalog.Entry{Workspace: s.ws.ID, Name: v.Loop, Protocol: v.Protocol}, Last: &v.Run}
 		err := s.ws.View(ctx, func(r *store.Reader) (err error) {
@@ -99,6 +113,11 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 			w.LastGood = l.Row.Registered.Good
 		}
 		w.Late = s.ws.LateSince(l)
+		if w.Unserved == "" {
+			if w.Unserved, err = s.ws.UnservedLabels(ctx, l.Usable().NodeLabels); err != nil {
+				return w, err
+			}
+		}
 	}
 	return w, s.addDecisions(ctx, v.ID, &w)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/pattern"
@@ -49,6 +50,12 @@ func OfflineRows(c loops.Checked) []DoctorRow {
 	var rows []DoctorRow
 	for _, r := range readiness.DoctorRows(c.Config, p.Tokens.PerRun(), known) {
 		rows = append(rows, newRow(c.Name, r.State, r.Check, r.Detail, r.Fix))
+	}
+	switch labels := c.Definition.NodeLabels; {
+	case c.Unserved != "":
+		rows = append(rows, newRow(c.Name, StateBad, "node_labels", c.Unserved, lookup.ServeLabels.Text, lookup.ServeLabels.Actions...))
+	case len(labels) > 0:
+		rows = append(rows, newRow(c.Name, StateOK, "node_labels", "a machine has "+strings.Join(labels, ", "), ""))
 	}
 	return rows
 }

@@ -28,7 +28,7 @@ import (
 var migrations embed.FS
 
 // SchemaVersion is the newest version of the tables that this binary knows.
-const SchemaVersion = 15
+const SchemaVersion = 17
 
 // Options says which database to open and how.
 type Options struct {
@@ -240,6 +240,14 @@ func (s *Store) migrate(ctx context.Context) error {
 	var earlier error
 	for v := int64(-1); ; {
 		err := retryWhileBusy(ctx, s.commitCounter(ctx), func() error {
+			if s.pool != nil { // The newest version of our tables says that those of River are there too.
+				if _, err := p.UpTo(ctx, SchemaVersion-1); err != nil {
+					return err
+				}
+				if err := s.migrateRiver(ctx); err != nil {
+					return err
+				}
+			}
 			_, err := p.Up(ctx)
 			return err
 		})

@@ -42,9 +42,9 @@ func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 
 const insertRun = `
 INSERT INTO runs (id, loop_id, n, run_key, trigger_name, request, state, phase, definition, overrides, sandbox, approval, created_ms,
-                  holder, fence, lease_until_ms, started_ms, event, planned_ms, fired_by, workspace_id, seq, node_id, lock_body, contends_until_ms)
+                  holder, fence, lease_until_ms, started_ms, event, planned_ms, fired_by, workspace_id, seq, node_id, lock_body, contends_until_ms, node_labels)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CASE $14 WHEN '' THEN 0 ELSE {now} + $16 END, $17, $18,
-       $19, $20, (SELECT workspace_id FROM loops WHERE id = $2), {next}, $21, $22, CASE $7 WHEN 'queued' THEN {now} + $23 ELSE 0 END
+       $19, $20, (SELECT workspace_id FROM loops WHERE id = $2), {next}, $21, $22, CASE $7 WHEN 'queued' THEN {now} + $23 ELSE 0 END, $24
 WHERE  ($7 = 'queued' OR NOT EXISTS (SELECT 1 FROM runs WHERE loop_id = $2 AND state IN ('running', 'settling')))
 AND    NOT EXISTS (SELECT 1 FROM switches s JOIN loops l ON l.id = $2 WHERE s.id IN ('', l.workspace_id))
 ON CONFLICT (run_key) DO NOTHING
@@ -73,7 +73,7 @@ func (t *Tx) insertRun(ctx context.Context, r loop.Run, holder string, lease int
 		err := t.queryRow(ctx, insertRun, storableArgs(r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, string(r.State), string(r.Phase), r.Definition,
 			encode(r.Overrides), r.Sandbox, r.Approval, millis(t.now), holder, r.Fence, lease, millis(r.Started), r.Event,
 			sql.NullInt64{Int64: millis(r.Planned), Valid: !r.Planned.IsZero()}, encode(r.By), r.Node,
-			lockColumn(r.Lock), contendTime.Milliseconds())...).Scan(&r.Seq)
+			lockColumn(r.Lock), contendTime.Milliseconds(), labelsColumn(r.NodeLabels))...).Scan(&r.Seq)
 		if err == nil {
 			break
 		}
@@ -87,6 +87,14 @@ func (t *Tx) insertRun(ctx context.Context, r loop.Run, holder string, lease int
 	r.Created, r.Planned, r.Readiness = fromMillis(millis(t.now)), fromMillis(millis(r.Planned)), fullReadiness
 	t.announceRun(r)
 	return r, nil
+}
+
+// labelsColumn is how labels that a node must have are stored; empty if there are none.
+func labelsColumn(labels []string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	return encode(labels)
 }
 
 const keyFired = `SELECT 1 FROM runs WHERE run_key = $1`
@@ -122,11 +130,11 @@ const fullReadiness = 100
 
 // claimRun takes a queued run, or one whose lease lapsed or whose holder the
 // caller has found dead.
-const claimRun = `
+var claimRun = `
 UPDATE runs
 SET    state = CASE state WHEN 'queued' THEN 'running' ELSE state END, phase = CASE state WHEN 'queued' THEN 'claim' ELSE phase END,
        holder = $1, fence = fence + 1, lease_until_ms = {now} + $2, started_ms = CASE started_ms WHEN 0 THEN $3 ELSE started_ms END, node_id = $7
-WHERE  id = $4 AND fence = $5 AND (state = 'queued' AND NOT EXISTS (SELECT 1 FROM switches s WHERE s.id IN ('', runs.workspace_id)) OR (state IN ('running', 'settling') AND (lease_until_ms < {now} OR holder = $6)))
+WHERE  id = $4 AND fence = $5 AND (state = 'queued' AND NOT EXISTS (SELECT 1 FROM switches s WHERE s.id IN ('', runs.workspace_id)) AND ($7 = '' OR ` + labelsOn("$7") + `) OR (state IN ('running', 'settling') AND (lease_until_ms < {now} OR holder = $6)))
 AND    ($7 = '' OR EXISTS (SELECT 1 FROM placements p WHERE p.workspace_id = runs.workspace_id AND p.node_id = $7))
 RETURNING ` + runColumns
 
@@ -134,7 +142,7 @@ RETURNING ` + runColumns
 // fence that the caller knows; dead, when not zero, is the holder that the
 // caller has proven dead, whose lease then need not lapse. Nobody else's live
 // claim is ever taken: that is ErrLeaseLost. So is a run of a workspace that does not lie
-// on the node of the caller. A queued run under a switch of its workspace or of the
+// on the node of the caller, and a queued one with a label that the node lacks. A queued run under a switch of its workspace or of the
 // store is a *loop.PausedError; one that is taken from another holder is not held up.
 func (t *Tx) Claim(ctx context.Context, id string, seen int64, by, dead loop.Holder) (loop.Run, *RunTx, error) {
 	gone := "-"

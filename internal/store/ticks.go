@@ -13,6 +13,13 @@ import (
 // placedHere selects the loops and runs of workspaces that lie on a node.
 const placedHere = `workspace_id IN (SELECT workspace_id FROM placements WHERE node_id = $1)`
 
+// labelsOn is the condition that the node with the id in a parameter has all labels that
+// a run asks for.
+func labelsOn(node string) string {
+	return `(runs.node_labels = '' OR NOT EXISTS (SELECT 1 FROM {each}(runs.node_labels{json}) asked WHERE NOT EXISTS (
+  SELECT 1 FROM nodes, {each}(nodes.labels{json}) has WHERE nodes.id = ` + node + ` AND CAST(has.value AS TEXT) = CAST(asked.value AS TEXT))))`
+}
+
 const dueLoops = `
 SELECT ` + loopColumns + ` FROM loops
 WHERE  ` + placedHere + ` AND due_ms > 0 AND due_ms <= $2 AND broken = '' ORDER BY due_ms, id LIMIT $3`
@@ -81,12 +88,38 @@ func scanTick(row interface{ Scan(...any) error }) (k loop.Tick, err error) {
 	return k, err
 }
 
-const queuedRuns = `SELECT ` + runColumns + ` FROM runs WHERE state = 'queued' AND ` + placedHere + ` ORDER BY seq LIMIT $2`
+var queuedRuns = `SELECT ` + runColumns + ` FROM runs WHERE state = 'queued' AND ` + placedHere + ` AND ` + labelsOn("$1") + ` ORDER BY seq LIMIT $2`
 
-// QueuedRuns lists runs of workspaces on the node that nobody has claimed yet, in the
-// order in which they were fired.
+// QueuedRuns lists runs that nobody has claimed yet and that the node may execute: their
+// workspaces lie on it, and it has their labels. They are in the order in which they
+// were fired.
 func (r *Reader) QueuedRuns(ctx context.Context, node string, limit int) ([]loop.Run, error) {
 	return collect(ctx, r, queuedRuns, scanRun, node, limit)
+}
+
+var queuedRun = `SELECT ` + runColumns + ` FROM runs WHERE id = $2 AND state = 'queued' AND ` + placedHere + ` AND ` + labelsOn("$1")
+
+// QueuedRun returns one of QueuedRuns, or ErrNotFound.
+func (r *Reader) QueuedRun(ctx context.Context, node, id string) (loop.Run, error) {
+	return r.oneRun(ctx, "queued run "+id, queuedRun, node, id)
+}
+
+var nodesFor = `
+SELECT runs.id, nodes.id FROM runs JOIN placements p ON p.workspace_id = runs.workspace_id JOIN nodes ON nodes.id = p.node_id
+WHERE  nodes.seen_ms >= {now} - $1 AND runs.id IN ({list}) AND ` + labelsOn("nodes.id") + ` ORDER BY runs.id, nodes.id`
+
+// NodesFor lists, by run, the ids of the nodes that may execute it and were seen within
+// the time, sorted.
+func (r *Reader) NodesFor(ctx context.Context, within time.Duration, runs ...string) (map[string][]string, error) {
+	list, err := collectInParts(ctx, r, nodesFor, func(row interface{ Scan(...any) error }) (pair [2]string, err error) {
+		err = row.Scan(&pair[0], &pair[1])
+		return pair, err
+	}, runs, within.Milliseconds())
+	nodes := map[string][]string{}
+	for _, pair := range list {
+		nodes[pair[0]] = append(nodes[pair[0]], pair[1])
+	}
+	return nodes, err
 }
 
 const plannedRuns = `

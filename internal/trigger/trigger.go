@@ -51,6 +51,8 @@ type Trigger struct {
 	// Target returns what a run of a loop with the definition works on, and which kill
 	// switch stops it now: the path of a file; empty: none.
 	Target func(ctx context.Context, l loop.Loop, d loop.Definition) (t engine.Target, sw string, err error)
+	// Hint tells others of runs that the transaction has queued; nil: nobody.
+	Hint func(ctx context.Context, tx *store.Tx, runs []loop.Run) error
 	// Tell is called with a loop that is due and cannot be fired. It is tried again after
 	// a minute.
 	Tell func(l loop.Loop, why error)
@@ -177,7 +179,10 @@ func (t *Trigger) fire(ctx context.Context, list []due) ([]loop.Run, error) {
 					runs = append(runs, run)
 				}
 			}
-			return nil
+			if t.Hint == nil || len(runs) == 0 {
+				return nil
+			}
+			return t.Hint(ctx, tx, runs)
 		})
 		switch {
 		case bad >= 0 && ctx.Err() == nil && !t.Store.Waiting(err):
