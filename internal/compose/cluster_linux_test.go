@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,6 +51,7 @@ type cluster struct {
 type clusterNode struct {
 	*fixture
 	name string
+	verb string // what its process does
 	line *netLine
 	log  *os.File
 	cmd  *exec.Cmd
@@ -59,12 +61,11 @@ type clusterNode struct {
 const clusterLoops = 6
 
 // clusterConfig is a loop whose agent says all the time that it lives, in a file outside
-// of every sandbox.
-func clusterConfig(name, beats string) string {
-	return fmt.Sprintf(`name: %[1]s
+// of every sandbox, with more keys.
+func clusterConfig(name, beats, more string) string {
+	return more + fmt.Sprintf(`name: %[1]s
 pattern: custom
 tier: L2
-cadence: 1h
 goal: Say that you live.
 scope: ["src/%[1]s/**"]
 verify: "true"
@@ -82,15 +83,16 @@ agent_command: 'n=0; while [ $n -lt 12 ]; do n=$((n+1)); echo "%[1]s $PAWL_RUN $
 `, name, beats, bare)
 }
 
-func newCluster(t *testing.T, nodes int) *cluster {
+// newCluster makes nodes whose processes do what verbs say, and loops with further keys.
+func newCluster(t *testing.T, verbs []string, loops []string) *cluster {
 	t.Helper()
 	c := &cluster{t: t, server: pgtest.NewServer(t, "fsync=off"), dir: t.TempDir(), counts: map[string]int{}}
 	c.url = c.server.URL()
 	first := newFixture(t, c.url)
-	for i := range clusterLoops {
+	for i, more := range loops {
 		name := fmt.Sprintf("loop%d", i)
 		path := filepath.Join(first.root, ".loops", name, "loop.config.yaml")
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(clusterConfig(name, c.beats())), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(clusterConfig(name, c.beats(), more)), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -98,8 +100,8 @@ func newCluster(t *testing.T, nodes int) *cluster {
 	first.git("commit", "-q", "-m", "loops")
 	first.pawl("recover") // Registers it.
 	id := strings.TrimSpace(readFile(t, filepath.Join(first.root, ".git", "pawl-workspace")))
-	for i := range nodes {
-		n := &clusterNode{fixture: first, name: fmt.Sprintf("node%d", i), line: newNetLine(t, i, c.url)}
+	for i, verb := range verbs {
+		n := &clusterNode{fixture: first, name: fmt.Sprintf("node%d", i), verb: verb, line: newNetLine(t, i, c.url)}
 		if i > 0 {
 			n.fixture = &fixture{t: t, root: filepath.Join(t.TempDir(), "clone"), home: newHome(t), database: c.url}
 			if out, err := exec.CommandContext(t.Context(), "git", "clone", "-q", first.root, n.root).CombinedOutput(); err != nil {
@@ -124,7 +126,7 @@ func (c *cluster) beats() string { return filepath.Join(c.dir, "beats") }
 
 // start starts the process of a node.
 func (c *cluster) start(n *clusterNode) {
-	cmd := n.command("work", leaseEnv+"="+clusterLease.String(), seedEnv+"="+strconv.FormatUint(c.random.Uint64(), 10))
+	cmd := n.command(n.verb, nodeEnv+"="+n.name, leaseEnv+"="+clusterLease.String(), seedEnv+"="+strconv.FormatUint(c.random.Uint64(), 10))
 	if n.line.netns != "" {
 		cmd.Args = append([]string{"ip", "netns", "exec", n.line.netns}, cmd.Args...)
 		cmd.Path, _ = exec.LookPath("ip")
@@ -303,13 +305,10 @@ func (l *netLine) mend() {
 	_ = exec.Command("ip", "link", "set", l.host, "up").Run()
 }
 
-// Three nodes work on one PostgreSQL while processes are killed and stopped, the server is
-// restarted and the network is cut, and two of their clocks are five minutes wrong. Every
-// change of a run is recorded by the database itself; what is checked about that history
-// shares nothing with the code that made it.
-func TestNodesOfOneStoreKeepEveryPromiseWhateverHappensToThem(t *testing.T) {
-	t.Parallel()
-	long := time.Duration(sample.Size(12, 120)) * time.Second
+// soak returns for how many seconds the nodes of a test work, and the seed of its faults.
+func soak(t *testing.T, some, all int) (long time.Duration, seed uint64) {
+	t.Helper()
+	long = time.Duration(sample.Size(some, all)) * time.Second
 	if text := os.Getenv(soakEnv); text != "" {
 		var err error
 		if long, err = time.ParseDuration(text); err != nil {
@@ -321,7 +320,17 @@ func TestNodesOfOneStoreKeepEveryPromiseWhateverHappensToThem(t *testing.T) {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("%s with the faults of seed %d", long, seed)
-	c := newCluster(t, 3)
+	return long, seed
+}
+
+// Three nodes work on one PostgreSQL while processes are killed and stopped, the server is
+// restarted and the network is cut, and two of their clocks are five minutes wrong. Every
+// change of a run is recorded by the database itself; what is checked about that history
+// shares nothing with the code that made it.
+func TestNodesOfOneStoreKeepEveryPromiseWhateverHappensToThem(t *testing.T) {
+	t.Parallel()
+	long, seed := soak(t, 12, 120)
+	c := newCluster(t, []string{"work", "work", "work"}, slices.Repeat([]string{"cadence: 1h\n"}, clusterLoops))
 	c.random = rand.New(rand.NewPCG(seed, 2))
 	c.recordHistory()
 	for _, n := range c.nodes {

@@ -76,8 +76,11 @@ func child() int {
 		}
 		time.Sleep(wait)
 	}
-	if os.Getenv(childEnv) == "work" {
-		work(ctx, func() (*compose.Parts, error) { return compose.New(ctx, o) })
+	switch open := func() (*compose.Parts, error) { return compose.New(ctx, o) }; os.Getenv(childEnv) {
+	case "work":
+		work(ctx, open)
+	case "up", "worker":
+		return serve(ctx, open, os.Getenv(childEnv) == "up")
 	}
 	o.ReadOnly = os.Getenv(childEnv) == "look"
 	d, err := compose.New(ctx, o)

@@ -24,6 +24,7 @@ type always struct {
 	parts    *compose.Parts
 	daemon   *daemon.Daemon
 	happened chan daemon.Happened
+	quiet    bool // it sends no notices
 }
 
 // startDaemon starts a daemon whose loop runs a command as its agent, in no sandbox. The
@@ -94,7 +95,7 @@ func (d *always) makeDue() {
 func (d *always) starts() {
 	d.t.Helper()
 	var err error
-	d.daemon, err = d.parts.Daemon(d.t.Context(), compose.DaemonOptions{Workers: 2, Notices: true, Tell: func(h daemon.Happened) { d.happened <- h }})
+	d.daemon, err = d.parts.Daemon(d.t.Context(), compose.DaemonOptions{Workers: 2, Notices: !d.quiet, Tell: func(h daemon.Happened) { d.happened <- h }})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -220,4 +221,36 @@ func TestADaemonConcludesWhatWasLostBeforeItFires(t *testing.T) {
 		d.want("fix#1 recovered interrupted", "fix#2 fires", "fix#2 proposed")
 		d.daemon.Stop(t.Context())
 	})
+}
+
+// A worker is a daemon that tells nobody. What happens in its runs is told by the daemon
+// of any node.
+func TestWhatHappensInRunsOfAWorkerIsToldByADaemon(t *testing.T) {
+	t.Parallel()
+	told := filepath.Join(t.TempDir(), "told")
+	d := startDaemon(t, newFixture(t, pgtest.URL(t)), "echo two > src/a.txt")
+	if _, err := d.parts.Notices().Add(t.Context(), ann, loop.Channel{Kind: "command", Target: "cat >>" + told}); err != nil {
+		t.Fatal(err)
+	}
+	cursor := func() (n int) {
+		row := d.parts.Store().PostgresPool().QueryRow(t.Context(), `SELECT count(*) FROM notice_cursor`)
+		if err := row.Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	d.quiet = true
+	d.starts()
+	d.want("fix#1 fires", "fix#1 proposed")
+	d.daemon.Stop(t.Context())
+	if n := cursor(); n > 0 {
+		t.Error("a worker has looked for what to tell")
+	}
+	if _, err := os.Stat(told); err == nil {
+		t.Error("a worker has told somebody")
+	}
+	d.quiet = false
+	d.starts()
+	waitForFile(t, told) // The proposal waits for an answer.
+	d.daemon.Stop(t.Context())
 }

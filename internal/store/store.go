@@ -138,8 +138,7 @@ type native struct {
 // Now is the time of the database, with which the transaction stamps rows.
 func (t *Tx) Now() time.Time { return t.now }
 
-// SQLite returns the handle with which a SQLite queue joins this transaction,
-// nil on PostgreSQL.
+// SQLite returns the driver's handle of this transaction, nil on PostgreSQL.
 func (t *Tx) SQLite() *sql.Tx { return t.native.sqlite }
 
 // Postgres returns the handle with which a PostgreSQL queue joins this
@@ -414,9 +413,8 @@ func (s *Store) tryView(ctx context.Context, fn func(*Reader) error) error {
 	return s.explain("", s.frozen.checkUnchanged(fn(r)))
 }
 
-// SQLiteWriter is the only writing connection, which a queue on SQLite must share;
-// nil on PostgreSQL. Inside Update, use only those methods of the queue that take a
-// transaction: any other would wait for this connection for ever.
+// SQLiteWriter is the only writing connection; nil on PostgreSQL. Whoever uses it inside
+// Update waits for ever.
 func (s *Store) SQLiteWriter() *sql.DB {
 	if s.pool != nil {
 		return nil
