@@ -332,6 +332,8 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"OverdueLoops":     func(rt *RunTx) error { _, err := rt.OverdueLoops(ctx, time.Now(), 9); return err },
 		"PlanNext":         func(rt *RunTx) error { return rt.PlanNext(ctx, "lp", time.Now(), time.Now(), time.Now()) },
 		"PlannedRuns":      func(rt *RunTx) error { _, err := rt.PlannedRuns(ctx, "lp"); return err },
+		"QueuedRun":        func(rt *RunTx) error { _, err := rt.QueuedRun(ctx, "node_run", "run"); return err },
+		"NodesFor":         func(rt *RunTx) error { _, err := rt.NodesFor(ctx, time.Minute, "run"); return err },
 		"QueuedRuns":       func(rt *RunTx) error { _, err := rt.QueuedRuns(ctx, "node_run", 9); return err },
 		"Ticks":            func(rt *RunTx) error { _, err := rt.Ticks(ctx, "lp", time.Time{}, 9); return err },
 		"UnfinishedLoops":  func(rt *RunTx) error { _, err := rt.UnfinishedLoops(ctx, "ws", ""); return err },
