@@ -127,7 +127,7 @@ runs
 // asideFromDaemon are the commands that no daemon is asked for, and why.
 var asideFromDaemon = map[string]string{
 	"check": "it looks at a file", "config edit": "it edits a file", "demo": "it has a home of its own", "doctor": "it looks at this machine",
-	"estimate": "it looks at a file", "new": "it makes a file", "up": "it is the daemon", "down": "it ends the daemon", "reload": "it signals the daemon",
+	"estimate": "it looks at a file", "new": "it makes a file", "up": "it is the daemon", "worker": "it is the daemon", "down": "it ends the daemon", "reload": "it signals the daemon",
 	"audit export": "it proves what the store says", "store migrate": "it is for the store itself",
 	"notify log": "a daemon tells people what happens", "agent drivers": "it looks at this machine", "agent login": "it looks at files of this user", "shell": "it works on this terminal", "service install": "it is for the system", "service remove": "it is for the system", "prices": "it looks at a file", "prices update": "it writes a file",
 	"agent login list": "it looks at files of this user", "agent login swap": "it moves files of this user",
@@ -147,7 +147,7 @@ var differs = []struct {
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ms|s)\b`), "SPAN"},
 	{regexp.MustCompile(`in \d+[dhm]\w*`), "in SPAN"},
 	{regexp.MustCompile(`("(ms|total|agent|gates|overhead)":)[0-9.e-]+`), "${1}N"},
-	{regexp.MustCompile(`("(pid|start|skew_ms|seq|cursor|notices)":)"?[0-9.]+"?`), "${1}N"},
+	{regexp.MustCompile(`("(pid|start|skew_ms|seq|cursor|notices|feed)":)"?[0-9.]+"?`), "${1}N"},
 	{regexp.MustCompile(`process \d+`), "process N"},
 	{regexp.MustCompile(` {2,}`), "  "},
 	{regexp.MustCompile(`(?m)^pawl up is not at work on this machine: .*\n`), ""},

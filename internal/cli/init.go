@@ -208,6 +208,7 @@ func printWritten(p *output.Printer, plan setup.Initiation, name string, agentsM
 	p.Line("next:  pawl check %s            is the definition complete?", name)
 	p.Line("       pawl doctor %s --live    will it run here, and do its gates pass on the base?", name)
 	p.Line("       pawl run %s              one run, live", name)
+	p.Line("then:  pawl up                  fires loops when they are due; pawl service install --user keeps it at work")
 	return p.Err()
 }
 

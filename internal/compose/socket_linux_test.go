@@ -34,7 +34,7 @@ type served struct {
 	http   http.Client
 }
 
-func serve(t *testing.T, s *fixture, sockets string) *served {
+func startServing(t *testing.T, s *fixture, sockets string) *served {
 	t.Helper()
 	d := &served{always: startDaemon(t, s, "true")}
 	var err error
@@ -95,7 +95,7 @@ func (d *served) ask(method, path, body string) (int, string) {
 
 func TestTheSocketAnswersAndRefusesWithAPlaceAndAFix(t *testing.T) {
 	t.Parallel()
-	d := serve(t, newFixture(t, ""), "")
+	d := startServing(t, newFixture(t, ""), "")
 	in := "workspace=" + d.root
 	for name, c := range map[string]struct {
 		method, path, body string
@@ -132,7 +132,7 @@ func TestTheSocketAnswersAndRefusesWithAPlaceAndAFix(t *testing.T) {
 
 func TestAnAgentCannotAnswerOverTheSocket(t *testing.T) {
 	t.Parallel()
-	d := serve(t, newFixture(t, ""), "")
+	d := startServing(t, newFixture(t, ""), "")
 	c := client.New(d.socket)
 	defer c.Close()
 	c.Dir, c.By = d.root, loop.Actor{Who: "run_1", Role: loop.RoleAgent, From: "mcp"}
@@ -168,7 +168,7 @@ func (d *served) follow(after string, n int) (ids []string) {
 
 func TestAReaderOfEventsGoesOnWhereItStopped(t *testing.T) {
 	onBothDatabases(t, func(t *testing.T, s *fixture) {
-		d := serve(t, s, "")
+		d := startServing(t, s, "")
 		hold := func(n int) {
 			for i := range n {
 				err := d.parts.Store().Update(t.Context(), func(tx *store.Tx) error {
@@ -202,7 +202,7 @@ func TestAReaderOfEventsGoesOnWhereItStopped(t *testing.T) {
 
 func TestAttack118AThousandReadersThatNeverReadCostNeitherMemoryNorTime(t *testing.T) {
 	t.Parallel()
-	d := serve(t, newFixture(t, ""), "")
+	d := startServing(t, newFixture(t, ""), "")
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -261,7 +261,7 @@ func TestOtherUsersAreNotAnswered(t *testing.T) {
 	if err := os.Chmod(sockets, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	d := serve(t, newFixture(t, ""), sockets)
+	d := startServing(t, newFixture(t, ""), sockets)
 	if err := os.Chmod(d.socket, 0o777); err != nil { // Its permissions are not what keeps others out.
 		t.Fatal(err)
 	}
