@@ -137,6 +137,12 @@ func TestAYesToWhatHasChangedSinceIsStale(t *testing.T) {
 func TestWhetherAProposalIsStaleIsAnErrorWhereGitFails(t *testing.T) {
 	r := one(t)
 	target, a := r.proposes("fix")
+	// What is in the files of the repository alone is not asked of git.
+	gittest.Run(t, r.root, "commit", "-q", "--allow-empty", "-m", "moved")
+	for _, branch := range []string{"pawl/fix/1", "main"} {
+		gittest.Run(t, r.root, "branch", "real/"+branch, branch)
+		gittest.Run(t, r.root, "symbolic-ref", "refs/heads/"+branch, "refs/heads/real/"+branch)
+	}
 	for _, asked := range []string{"refs/heads/pawl/fix/1", "refs/heads/main", "--is-ancestor"} {
 		repo, err := git.OpenWith(t.Context(), execFunc(func(ctx context.Context, spec proc.Spec) (proc.Result, error) {
 			if slices.Contains(spec.Argv, asked) {

@@ -88,6 +88,7 @@ func TestWhetherAPullRequestWasMergedHereIsKnownOrTheRunFails(t *testing.T) {
 		h := &host{}
 		target, paid := r.pulling(h)
 		h.states = map[string]string{r.opened(target): forge.Closed}
+		gittest.Run(t, r.root, "commit", "-q", "--allow-empty", "-m", "moved")
 		repo, err := git.OpenWith(t.Context(), execFunc(func(ctx context.Context, spec proc.Spec) (proc.Result, error) {
 			if slices.Contains(spec.Argv, "--is-ancestor") {
 				return proc.Result{}, errors.New("too many processes")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/fault"
@@ -108,7 +109,14 @@ func (r *Repo) Contains(ctx context.Context, tip, commit string) (bool, error) {
 			return false, fmt.Errorf("compare history: %w", err)
 		}
 	}
-	_, err := r.git.Output(ctx, nil, "merge-base", "--is-ancestor", commit, tip)
+	child, err := r.isChild(ctx, commit, tip)
+	if err != nil && !errors.Is(err, loop.ErrNotFound) {
+		return false, fmt.Errorf("compare history of %s with %s: %w", tip, commit, err)
+	}
+	if child {
+		return false, nil
+	}
+	_, err = r.git.Output(ctx, nil, "merge-base", "--is-ancestor", commit, tip)
 	if program.Status(err) == 1 {
 		return false, nil
 	}
@@ -121,6 +129,17 @@ func (r *Repo) Contains(ctx context.Context, tip, commit string) (bool, error) {
 		return false, fmt.Errorf("compare history of %s with %s: %w", tip, commit, err)
 	}
 	return true, nil
+}
+
+// isChild reports whether a commit has the parent. Then it is no ancestor of it.
+func (r *Repo) isChild(ctx context.Context, commit, parent string) (child bool, err error) {
+	blobs, err := r.Blobs(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, blobs.Close()) }()
+	parents, err := blobs.Parents(commit)
+	return slices.Contains(parents, parent), err
 }
 
 func (a Advance) check(format object.Format) error {

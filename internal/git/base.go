@@ -49,14 +49,26 @@ func (r *Repo) Base(ctx context.Context, branch string) (Base, error) {
 	return b, nil
 }
 
-// resolveBase returns the commit of a ref and its tree. It asks for the commit before
-// and after the tree: if the ref moved in between, they would not match.
+// resolveBase returns the commit of a ref and its tree. If git has to say what the ref
+// is, it is asked for the commit before and after the tree: if the ref moved in between,
+// they would not match.
 func (r *Repo) resolveBase(ctx context.Context, rev string) (b Base, err error) {
 	blobs, err := r.Blobs(ctx)
 	if err != nil {
 		return b, err
 	}
 	defer func() { err = errors.Join(err, blobs.Close()) }()
+	if CheckRef(rev) == nil {
+		if id, known := r.refInFiles(rev); known && id != "" {
+			found, err := blobs.Resolve(id+"^{commit}", id+"^{tree}")
+			if err != nil {
+				return b, err
+			}
+			if found[0].ID != "" && found[1].ID != "" {
+				return Base{Commit: found[0].ID, Tree: found[1].ID}, nil
+			}
+		}
+	}
 	for range 5 {
 		found, err := blobs.Resolve(rev+"^{commit}", rev+"^{tree}", rev+"^{commit}")
 		if err != nil {

@@ -208,6 +208,7 @@ func TestNoVerbForgetsThatGitCouldNotBeStarted(t *testing.T) {
 		f := &failing{}
 		r, err := OpenWith(t.Context(), f, g.dir)
 		must(t, err)
+		r.Store = object.At(r.git, r.Format, func() ([]string, error) { return nil, nil }) // Git reads and writes all objects.
 		f.in = n
 		err = do(t.Context(), r, g)
 		switch {
@@ -220,10 +221,16 @@ func TestNoVerbForgetsThatGitCouldNotBeStarted(t *testing.T) {
 		}
 		return f.struck
 	}
-	g := newGiven(t)
+	ordinary, symbolic := newGiven(t), newGiven(t)
+	gittest.Run(t, symbolic.dir, "branch", "real")
+	gittest.Run(t, symbolic.dir, "symbolic-ref", "refs/heads/main", "refs/heads/real")
 	for name, do := range verbs {
-		if name == "CandidateRuns" {
+		g := ordinary
+		switch name {
+		case "CandidateRuns":
 			continue // It reads files.
+		case "Ref":
+			g = symbolic // Of others it reads files.
 		}
 		for n := 1; try(name, do, g, n); n++ {
 		}
@@ -232,7 +239,7 @@ func TestNoVerbForgetsThatGitCouldNotBeStarted(t *testing.T) {
 		for n := 1; try(name, do, newGiven(t), n); n++ {
 		}
 	}
-	_, err := OpenWith(t.Context(), &failing{in: 1}, g.dir)
+	_, err := OpenWith(t.Context(), &failing{in: 1}, gittest.Repo(t, nil, "--object-format=sha256"))
 	wantFault(t, err, loop.ExitMissing, "install git")
 }
 

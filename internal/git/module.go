@@ -2,7 +2,6 @@ package git
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -31,7 +30,7 @@ func (r *Repo) Module(ctx context.Context, name, path, commit string) (*Repo, er
 			continue
 		}
 		m := &Repo{Dirs: found, git: program.New(r.git.Run, found.GitDir, found.CommonDir, found.GitDir)}
-		m.Store = object.At(m.git, r.Format)
+		m.Store = object.At(m.git, r.Format, m.ObjectDirs)
 		if has, err := m.hasCommit(ctx, commit); has || ctx.Err() != nil {
 			return m, err
 		}
@@ -39,13 +38,11 @@ func (r *Repo) Module(ctx context.Context, name, path, commit string) (*Repo, er
 	return nil, fmt.Errorf("commit %s of the submodule %q: %w", commit, path, loop.ErrNotFound)
 }
 
-// hasCommit reports whether the repository has a commit.
-func (r *Repo) hasCommit(ctx context.Context, commit string) (has bool, err error) {
-	blobs, err := r.Blobs(ctx)
-	if err != nil {
-		return false, err
+// hasCommit reports whether the repository can be read by git, and has a commit.
+func (r *Repo) hasCommit(ctx context.Context, commit string) (bool, error) {
+	kind, err := r.git.Output(ctx, nil, "cat-file", "-t", commit)
+	if program.Status(err) != 0 {
+		return false, nil
 	}
-	defer func() { err = errors.Join(err, blobs.Close()) }()
-	found, err := blobs.Resolve(commit)
-	return err == nil && found[0].Kind == "commit", err
+	return err == nil && string(kind) == "commit\n", err
 }

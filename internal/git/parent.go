@@ -2,25 +2,34 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
 
 // Parent returns the first parent of a commit, by its full object name, with
 // the parent's tree.
-func (r *Repo) Parent(ctx context.Context, commit string) (Base, error) {
-	if err := r.Format.Check(commit); err != nil {
-		return Base{}, fmt.Errorf("parent of %s: %w", commit, err)
-	}
-	out, err := r.git.Output(ctx, nil, "rev-parse", commit+"^", commit+"^^{tree}")
+func (r *Repo) Parent(ctx context.Context, commit string) (b Base, err error) {
+	defer func() {
+		if err != nil {
+			b, err = Base{}, fmt.Errorf("parent of %s: %w", commit, err)
+		}
+	}()
+	blobs, err := r.Blobs(ctx)
 	if err != nil {
-		return Base{}, fmt.Errorf("parent of %s: %w", commit, err)
+		return b, err
 	}
-	ids := strings.Fields(string(out))
-	if len(ids) != 2 {
-		return Base{}, fmt.Errorf("parent of %s: git answered %q", commit, out)
+	defer func() { err = errors.Join(err, blobs.Close()) }()
+	parents, err := blobs.Parents(commit)
+	if err != nil {
+		return b, err
 	}
-	return Base{Commit: ids[0], Tree: ids[1]}, nil
+	if len(parents) == 0 {
+		return b, errors.New("it has none")
+	}
+	b.Commit = parents[0]
+	b.Tree, err = blobs.TreeOf(b.Commit)
+	return b, err
 }
 
 // Changed lists the paths that differ between two trees or commits, sorted.
@@ -41,13 +50,14 @@ func (r *Repo) Changed(ctx context.Context, from, to string) ([]string, error) {
 }
 
 // TreeOf returns the tree of a commit, both by their full object names.
-func (r *Repo) TreeOf(ctx context.Context, commit string) (string, error) {
-	if err := r.Format.Check(commit); err != nil {
-		return "", fmt.Errorf("tree of %s: %w", commit, err)
-	}
-	out, err := r.git.Output(ctx, nil, "rev-parse", "--verify", commit+"^{tree}")
+func (r *Repo) TreeOf(ctx context.Context, commit string) (tree string, err error) {
+	blobs, err := r.Blobs(ctx)
 	if err != nil {
 		return "", fmt.Errorf("tree of %s: %w", commit, err)
 	}
-	return strings.TrimSpace(string(out)), nil
+	defer func() { err = errors.Join(err, blobs.Close()) }()
+	if tree, err = blobs.TreeOf(commit); err != nil {
+		return "", fmt.Errorf("tree of %s: %w", commit, err)
+	}
+	return tree, nil
 }

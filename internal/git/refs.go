@@ -2,13 +2,18 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/safeopen"
 )
 
 const (
@@ -131,6 +136,12 @@ func (r *Repo) Ref(ctx context.Context, ref string) (id string, ok bool, err err
 	if err := CheckRef(ref); err != nil {
 		return "", false, fmt.Errorf("read ref: %w", err)
 	}
+	if ctx.Err() != nil {
+		return "", false, fmt.Errorf("read ref %s: %w", ref, context.Cause(ctx))
+	}
+	if id, known := r.refInFiles(ref); known {
+		return id, id != "", nil
+	}
 	refs, err := r.forEachRef(ctx, ref)
 	if err != nil {
 		return "", false, err
@@ -141,6 +152,50 @@ func (r *Repo) Ref(ctx context.Context, ref string) (id string, ok bool, err err
 		}
 	}
 	return "", false, nil
+}
+
+// maxPackedRefs is how many bytes of packed refs are read. Git finds one of more faster.
+const maxPackedRefs = 1 << 20
+
+// refInFiles reads a ref from the files of the repository. A ref that is there has its
+// object name, and one that is missing has none; where neither is plain, known is false.
+func (r *Repo) refInFiles(ref string) (id string, known bool) {
+	if hasRefTable(r.CommonDir) {
+		return "", false
+	}
+	// A ref that is packed meanwhile is removed only after that.
+	for _, read := range []func() ([]byte, error){
+		func() ([]byte, error) { return readSmall(filepath.Join(r.CommonDir, filepath.FromSlash(ref)), 128) },
+		func() ([]byte, error) {
+			text, err := readSmall(filepath.Join(r.CommonDir, "packed-refs"), maxPackedRefs)
+			before, _, found := bytes.Cut(text, []byte(" "+ref+"\n"))
+			if err == nil && found {
+				return before[bytes.LastIndexByte(before, '\n')+1:], nil
+			}
+			return nil, cmp.Or(err, fs.ErrNotExist)
+		},
+	} {
+		text, err := read()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		id = strings.TrimSuffix(string(text), "\n")
+		return id, err == nil && r.Format.Check(id) == nil && strings.Trim(id, "0") != ""
+	}
+	return "", true
+}
+
+// readSmall reads a regular file of at most that many bytes.
+func readSmall(name string, most int64) ([]byte, error) {
+	f, info, err := safeopen.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info.Size() > most {
+		return nil, fmt.Errorf("%s has more than %d bytes", name, most)
+	}
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
 // Refs lists the refs below a prefix that ends with a slash, sorted by name.

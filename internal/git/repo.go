@@ -19,8 +19,10 @@ package git
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/git/gitconfig"
 	"github.com/pawl-run/pawl/internal/git/gitdir"
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/git/program"
@@ -52,23 +54,55 @@ func OpenWith(ctx context.Context, run proc.Runner, dir string) (*Repo, error) {
 		return nil, err
 	}
 	r := &Repo{Dirs: dirs}
+	format := object.SHA1
+	if !isOrdinary(r.CommonDir) {
+		if format, err = r.askFormat(ctx, run); err != nil {
+			return nil, err
+		}
+	}
+	r.git = program.New(run, r.GitDir, r.CommonDir, r.GitDir)
+	r.Store = object.At(r.git, object.Format(format), r.ObjectDirs)
+	return r, nil
+}
+
+// isOrdinary reports whether a repository, by its configuration, has a checkout, names of
+// SHA-1 and no extension. Of others git says what they are.
+func isOrdinary(commonDir string) bool {
+	text, err := readSmall(filepath.Join(commonDir, "config"), 1<<20)
+	if err != nil {
+		return false
+	}
+	settings, err := gitconfig.Parse(text)
+	version := ""
+	for _, s := range settings {
+		switch section, _, _ := s.Split(); {
+		case s.Key == "core.repositoryformatversion":
+			version = s.Value
+		case section == "extensions", section == "include", section == "includeif", s.Key == "core.worktree", s.Key == "core.bare" && s.Value != "false":
+			return false
+		}
+	}
+	return err == nil && version == "0"
+}
+
+// askFormat asks git for the format of object names, and refuses a repository that has
+// no checkout.
+func (r *Repo) askFormat(ctx context.Context, run proc.Runner) (string, error) {
 	// Told about a work tree, git answers that the repository is not bare, so
 	// this one question is asked without it.
-	r.git = program.New(run, r.GitDir, r.CommonDir, "")
-	out, err := r.git.Output(ctx, nil, "rev-parse", "--show-object-format", "--is-bare-repository")
+	git := program.New(run, r.GitDir, r.CommonDir, "")
+	out, err := git.Output(ctx, nil, "rev-parse", "--show-object-format", "--is-bare-repository")
 	if err != nil {
-		return nil, gitdir.Unreadable(r.Root, err)
+		return "", gitdir.Unreadable(r.Root, err)
 	}
 	format, bare, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	if bare == "true" {
-		return nil, gitdir.Bare(r.GitDir)
+		return "", gitdir.Bare(r.GitDir)
 	}
 	if format != object.SHA1 && format != object.SHA256 {
-		return nil, gitdir.Unreadable(r.Root, fmt.Errorf("unknown object format %q", format))
+		return "", gitdir.Unreadable(r.Root, fmt.Errorf("unknown object format %q", format))
 	}
-	r.git = program.New(run, r.GitDir, r.CommonDir, r.GitDir)
-	r.Store = object.At(r.git, object.Format(format))
-	return r, nil
+	return format, nil
 }
 
 // MovedBy returns the same repository with the name that the reflog gives to each

@@ -5,6 +5,7 @@ package git
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -279,4 +280,73 @@ func readFile(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// Of a repository without extensions its own files say enough. What is not understood
+// there is for git to say.
+func TestGitIsAskedAboutARepositoryThatIsNotOrdinary(t *testing.T) {
+	for name, c := range map[string]struct {
+		config string // at its end
+		asked  bool
+	}{
+		"ordinary":                 {"", false},
+		"with other settings":      {"[user]\n\tname = x\n[remote \"origin\"]\n\turl = y\n", false},
+		"of another version":       {"[core]\n\trepositoryformatversion = 1\n", true},
+		"with an extension":        {"[extensions]\n\tworktreeConfig = true\n", true},
+		"with an include":          {"[include]\n\tpath = other\n", true},
+		"with a condition":         {"[includeIf \"gitdir:x\"]\n\tpath = other\n", true},
+		"with a work tree":         {"[core]\n\tworktree = ..\n", true},
+		"bare by a key alone":      {"[core]\n\tbare\n", true},
+		"bare and not bare":        {"[core]\n\tbare = true\n\tbare = false\n", true},
+		"that cannot be read":      {"[broken", true},
+		"with a value that is odd": {"[core]\n\trepositoryformatversion = zero\n", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := gittest.Repo(t, map[string]string{"a": "1"})
+			file := filepath.Join(dir, ".git/config")
+			text, err := os.ReadFile(file)
+			must(t, err)
+			must(t, os.WriteFile(file, append(text, c.config...), 0o600))
+			count := &gittest.Counting{}
+			r, err := OpenWith(t.Context(), count, dir)
+			if asked := slices.Contains(count.Verbs, "rev-parse"); asked != c.asked {
+				t.Errorf("git was asked = %v, want %v", asked, c.asked)
+			}
+			if err == nil && r.Format != object.SHA1 {
+				t.Errorf("format = %s", r.Format)
+			}
+		})
+	}
+}
+
+func TestARefIsReadFromFilesAsGitHasIt(t *testing.T) {
+	dir := gittest.Repo(t, map[string]string{"a": "1"})
+	count := &gittest.Counting{}
+	r, err := OpenWith(t.Context(), count, dir)
+	must(t, err)
+	for _, change := range [][]string{
+		{"branch", "a/b"}, {"pack-refs", "--all"}, {"commit", "-q", "--allow-empty", "-m", "next"}, {"branch", "-f", "a/b"},
+		{"tag", "-a", "-m", "x", "v1"}, {"pack-refs", "--all"}, {"branch", "-D", "a/b"}, {"branch", "b"},
+	} {
+		gittest.Run(t, dir, change...)
+		for _, ref := range []string{"refs/heads/main", "refs/heads/a/b", "refs/heads/b", "refs/heads/none"} {
+			want, _ := gittest.Try(t.Context(), dir, "rev-parse", "--verify", "-q", ref)
+			if id, ok, err := r.Ref(t.Context(), ref); id != want || ok != (want != "") || err != nil {
+				t.Errorf("after git %v: %s = %q, %v, %v, want %q", change, ref, id, ok, err, want)
+			}
+		}
+	}
+	if len(count.Verbs) > 0 {
+		t.Errorf("git was started for %v", count.Verbs)
+	}
+	// Whatever is not a plain ref is asked of git.
+	id := gittest.Run(t, dir, "rev-parse", "main")
+	for name, text := range map[string]string{"symbolic": "ref: refs/heads/main\n", "odd": id + " and more\n", "empty": "", "zero": strings.Repeat("0", 40) + "\n"} {
+		must(t, os.WriteFile(filepath.Join(dir, ".git/refs/heads", name), []byte(text), 0o600))
+		count.Verbs = nil
+		_, _, _ = r.Ref(t.Context(), "refs/heads/"+name)
+		if !slices.Equal(count.Verbs, []string{"for-each-ref"}) {
+			t.Errorf("%s: git was started for %v", name, count.Verbs)
+		}
+	}
 }

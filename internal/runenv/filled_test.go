@@ -264,7 +264,7 @@ func TestASetUpKeepsWhatItBuildsInASubmoduleAndNoneOfItsFiles(t *testing.T) {
 	}
 }
 
-func TestARepositoryThatHoldsAllOfItselfStartsNoProcessMoreAndHasNoLayers(t *testing.T) {
+func TestARepositoryThatHoldsAllOfItselfStartsNoProcessAndHasNoLayers(t *testing.T) {
 	s := newEnv(t, loop.Definition{}, map[string]string{"a.txt": "one\n", ".gitattributes": "* text=auto\n"})
 	count := &gittest.Counting{}
 	repo, err := git.OpenWith(t.Context(), count, s.Root)
@@ -274,7 +274,7 @@ func TestARepositoryThatHoldsAllOfItselfStartsNoProcessMoreAndHasNoLayers(t *tes
 	k, err := s.Copy(t.Context(), ForGate, s.head(t))
 	must(t, err)
 	must(t, k.Remove(t.Context()))
-	if !slices.Equal(count.Verbs, []string{"cat-file"}) {
+	if len(count.Verbs) > 0 {
 		t.Errorf("git was started for %v", count.Verbs)
 	}
 	if _, err := os.Stat(s.Host.filledDir().Dir); !errors.Is(err, fs.ErrNotExist) {

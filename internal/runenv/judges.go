@@ -60,9 +60,13 @@ func treeAt(ctx context.Context, repo *git.Repo, rev string) treeOf {
 			}
 			return text, err
 		},
-		names: func() ([]string, error) {
-			entries, err := repo.List(ctx, rev)
-			names := make([]string, 0, len(entries))
+		names: func() (names []string, err error) {
+			blobs, err := repo.Blobs(ctx)
+			if err != nil {
+				return nil, err
+			}
+			defer func() { err = errors.Join(err, blobs.Close()) }()
+			_, entries, err := blobs.Tree(rev)
 			for _, e := range entries {
 				names = append(names, e.Path)
 			}

@@ -49,6 +49,12 @@ func (b *Blobs) Added(rev, base string) (ids []string, ok bool, err error) {
 	return nil, false, nil
 }
 
+// Parents returns the parents of a commit. Another object has none.
+func (b *Blobs) Parents(id string) ([]string, error) {
+	_, parents, err := b.readCommit(id)
+	return parents, err
+}
+
 // readCommit reads the tree and the parents of a commit. Another object has no tree.
 func (b *Blobs) readCommit(id string) (tree string, parents []string, err error) {
 	var body []byte

@@ -1,6 +1,7 @@
 package object
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -17,36 +18,54 @@ import (
 // streams and has no limit.
 const MaxBlob = 64 << 20
 
-// Blobs reads objects through one long-lived git process. It is safe for
-// concurrent use; requests are served one after another. After an error that
-// is not loop.ErrNotFound it is broken and every call fails: open a new one.
+// maxFromFiles is how many objects of one question are read without git. More are read
+// faster while another process inflates them.
+const maxFromFiles = 256
+
+// Blobs reads objects: small ones from the files of the repository, all others through
+// one long-lived git process. It is safe for concurrent use; requests are served one
+// after another. After an error that is not loop.ErrNotFound it is broken and every
+// call fails: open a new one.
 type Blobs struct {
 	format   Format
 	sessions *sessionCache
-	loose    func() bool // lets go of the context; false: it has ended the process
+	files    *files
+	over     func() error // why no more is to be read, if that is so
+	start    func() error // starts the process, or takes the one that a held Store has at hand
 
-	mu     sync.Mutex
-	broken error
-	*session
+	mu       sync.Mutex
+	broken   error
+	*session             // nil before the first question to git
+	loose    func() bool // lets go of the context; false: it has ended the process
 }
 
-// Blobs starts the process, or takes the one that a held Store has at hand. It
-// ends with Close, or when ctx does.
+// Blobs prepares reading. It ends with Close, or when ctx does.
 func (s Store) Blobs(ctx context.Context) (*Blobs, error) {
-	if ctx.Err() != nil { // The process, which has a context of its own, might answer before it is ended.
+	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	p := s.sessions.take()
-	if p == nil {
-		var err error
-		if p, err = s.startSession(ctx); err != nil {
-			return nil, err
-		}
+	dirs, err := s.dirs()
+	if err != nil {
+		return nil, err
 	}
-	return &Blobs{
-		format: s.Format, sessions: s.sessions, session: p,
-		loose: context.AfterFunc(ctx, func() { p.cancel(context.Cause(ctx)) }),
-	}, nil
+	b := &Blobs{
+		format: s.Format, sessions: s.sessions, files: &files{format: s.Format, dirs: dirs},
+		over: func() error { return context.Cause(ctx) },
+	}
+	b.start = func() (err error) {
+		if err = b.over(); err != nil { // The process, which has a context of its own, might answer before it is ended.
+			return err
+		}
+		p := s.sessions.take()
+		if p == nil {
+			if p, err = s.startSession(ctx); err != nil {
+				return err
+			}
+		}
+		b.session, b.loose = p, context.AfterFunc(ctx, func() { p.cancel(context.Cause(ctx)) })
+		return nil
+	}
+	return b, nil
 }
 
 // Close ends the process and waits for it. That of a held Store goes back to it.
@@ -57,7 +76,8 @@ func (b *Blobs) Close() error {
 		return nil
 	}
 	b.broken = errClosed
-	if b.loose() && b.sessions.put(b.session) {
+	b.files.close()
+	if b.session == nil || b.loose() && b.sessions.put(b.session) {
 		return nil
 	}
 	return b.endSession()
@@ -67,8 +87,12 @@ var errClosed = errors.New("closed")
 
 // setError breaks b for err, and adds what the process said at its end.
 func (b *Blobs) setError(err error) error {
-	b.loose()
-	b.broken = errors.Join(err, b.endSession())
+	b.broken = err
+	b.files.close()
+	if b.session != nil {
+		b.loose()
+		b.broken = errors.Join(err, b.endSession())
+	}
 	return b.broken
 }
 
@@ -109,11 +133,18 @@ func (b *Blobs) eachObject(ids []string, fn func(i int, kind string, size int64,
 			return fmt.Errorf("read object: %w", err)
 		}
 	}
-	if err := b.writeRequest("contents", ids); err != nil {
+	read, err := b.eachInFiles(ids, fn)
+	if err != nil || read == len(ids) {
+		return err
+	}
+	if err := b.writeRequest("contents", ids[read:]); err != nil {
 		return err
 	}
 	var missing error
 	for i, id := range ids {
+		if i < read {
+			continue
+		}
 		kind, size, err := b.readHeader(id)
 		if errors.Is(err, loop.ErrNotFound) {
 			missing = cmp.Or(missing, err)
@@ -129,9 +160,37 @@ func (b *Blobs) eachObject(ids []string, fn func(i int, kind string, size int64,
 	return missing
 }
 
+// eachInFiles calls fn for the first objects, as long as no process is needed, and returns
+// how many these were.
+func (b *Blobs) eachInFiles(ids []string, fn func(i int, kind string, size int64, r io.Reader) error) (int, error) {
+	if len(ids) > maxFromFiles {
+		return 0, nil
+	}
+	for i, id := range ids {
+		err := b.over()
+		var kind string
+		var body []byte
+		if err == nil {
+			if kind, body, err = b.files.read(id); err != nil {
+				return i, nil //nolint:nilerr // Git says what is in the way.
+			}
+			err = fn(i, kind, int64(len(body)), bytes.NewReader(body))
+		}
+		if err != nil {
+			return i, b.setError(fmt.Errorf("read object %s: %w", id, err))
+		}
+	}
+	return len(ids), nil
+}
+
 // writeRequest writes all questions and then one flush. Git answers nothing before
 // the flush, so neither side can block on a full pipe.
 func (b *Blobs) writeRequest(verb string, names []string) error {
+	if b.session == nil {
+		if err := b.start(); err != nil {
+			return b.setError(fmt.Errorf("ask git for %d objects: %w", len(names), err))
+		}
+	}
 	var ask strings.Builder
 	ask.Grow(len(names) * (b.format.HexLen() + 10))
 	for _, name := range names {
@@ -158,10 +217,14 @@ func (b *Blobs) Resolve(names ...string) ([]Object, error) {
 	if b.broken != nil {
 		return nil, fmt.Errorf("resolve objects: %w", b.broken)
 	}
+	found := make([]Object, len(names))
+	if b.resolveInFiles(names, found) {
+		return found, nil
+	}
+	clear(found)
 	if err := b.writeRequest("info", names); err != nil {
 		return nil, err
 	}
-	found := make([]Object, len(names))
 	for i, name := range names {
 		line, err := b.out.ReadString('\n')
 		if err != nil {
@@ -177,6 +240,21 @@ func (b *Blobs) Resolve(names ...string) ([]Object, error) {
 		found[i] = Object{f[0], f[1]}
 	}
 	return found, nil
+}
+
+// resolveInFiles fills in what each name means, and reports whether it could without git.
+func (b *Blobs) resolveInFiles(names []string, found []Object) bool {
+	if len(names) > maxFromFiles || b.over() != nil {
+		return false
+	}
+	b.files.close() // What is in a pack that was removed is no longer there.
+	for i, name := range names {
+		var err error
+		if found[i], err = b.files.resolve(name); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // readHeader reads "id kind size" or "id missing".

@@ -75,8 +75,12 @@ func (s Store) writeCandidate(ctx context.Context, d Draft) (c Candidate, err er
 	if c.Tree, err = blobs.editTree(start, changes, p); err != nil {
 		return c, err
 	}
-	c.Commit = p.addObject("commit", commitText(d, c.Tree))
-	if err := p.writeToGit(ctx); err != nil {
+	var parents []string
+	if d.Base != "" {
+		parents = []string{d.Base}
+	}
+	c.Commit = p.addObject("commit", commitText(c.Tree, parents, d.Message, d.When))
+	if err := p.write(ctx, blobs); err != nil {
 		return Candidate{}, err
 	}
 	if d.Hold == nil {
@@ -87,7 +91,7 @@ func (s Store) writeCandidate(ctx context.Context, d Draft) (c Candidate, err er
 	}
 	whole, err := blobs.hasAll(p)
 	if err == nil && !whole {
-		err = p.writeToGit(ctx) // Garbage was collected before the ref was there.
+		err = p.write(ctx, blobs) // Garbage was collected before the ref was there.
 	}
 	if err != nil {
 		return Candidate{}, err
@@ -163,14 +167,52 @@ func (b *Blobs) checkWritten(c Candidate) error {
 	return err
 }
 
-func commitText(d Draft, tree string) []byte {
+// Commit writes a commit of an existing tree and returns its name. No ref points to it.
+// The message is cleaned by CleanMessage.
+func (s Store) Commit(ctx context.Context, tree string, parents []string, message string, when time.Time) (id string, err error) {
+	id, err = s.writeCommit(ctx, tree, parents, message, when)
+	if err != nil {
+		return "", fmt.Errorf("commit tree %s: %w", tree, err)
+	}
+	return id, nil
+}
+
+func (s Store) writeCommit(ctx context.Context, tree string, parents []string, message string, when time.Time) (id string, err error) {
+	named := append([]string{tree}, parents...)
+	for _, id := range named {
+		if err := s.Format.Check(id); err != nil {
+			return "", err
+		}
+	}
+	blobs, err := s.Blobs(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, blobs.Close()) }()
+	found, err := blobs.Resolve(named...)
+	if err != nil {
+		return "", err
+	}
+	want := "tree"
+	for i, o := range found {
+		if o.Kind != want {
+			return "", fmt.Errorf("there is no %s %s: %w", want, named[i], loop.ErrNotFound)
+		}
+		want = "commit"
+	}
+	p := &pack{store: s}
+	id = p.addObject("commit", commitText(tree, parents, message, when))
+	return id, p.write(ctx, blobs)
+}
+
+func commitText(tree string, parents []string, message string, when time.Time) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "tree %s\n", tree)
-	if d.Base != "" {
-		fmt.Fprintf(&b, "parent %s\n", d.Base)
+	for _, parent := range parents {
+		fmt.Fprintf(&b, "parent %s\n", parent)
 	}
-	who := fmt.Sprintf("%s <%s> %d +0000", program.AuthorName, program.AuthorEmail, unixSeconds(d.When))
-	fmt.Fprintf(&b, "author %s\ncommitter %s\n\n%s", who, who, CleanMessage(d.Message))
+	who := fmt.Sprintf("%s <%s> %d +0000", program.AuthorName, program.AuthorEmail, unixSeconds(when))
+	fmt.Fprintf(&b, "author %s\ncommitter %s\n\n%s", who, who, CleanMessage(message))
 	return b.Bytes()
 }
 

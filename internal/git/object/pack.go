@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -110,8 +111,21 @@ func changedFault(c FileChange) error {
 
 var errStopped = errors.New("git stopped reading")
 
-// writeToGit lets git write the objects. One that does not hold what its name says
-// is not written, and none after it.
+// write writes the objects: few small ones as files, others through git. One that does
+// not hold what its name says is not written, and none after it.
+func (p *pack) write(ctx context.Context, b *Blobs) error {
+	if len(p.list) <= unpackLimit {
+		b.mu.Lock()
+		err := b.files.write(p.list)
+		b.mu.Unlock()
+		if _, ofFile := errors.AsType[*fs.PathError](err); !ofFile && !errors.Is(err, errForGit) {
+			return err
+		}
+		// Git does it, or says what is in the way.
+	}
+	return p.writeToGit(ctx)
+}
+
 func (p *pack) writeToGit(ctx context.Context) error {
 	in, feed := io.Pipe()
 	fed := make(chan error, 1)
@@ -193,11 +207,13 @@ func (p *pack) writeFile(w io.Writer, deflate *zlib.Writer, c FileChange) error 
 	return deflate.Close()
 }
 
+// packKinds are the numbers of the kinds of objects in packs.
+var packKinds = map[string]byte{"commit": 1, "tree": 2, "blob": 3, "tag": 4}
+
 // packHead is the kind and size of an object: four bits of the size beside the
 // kind, then seven in each byte, as long as there are more.
 func packHead(kind string, size int64) []byte {
-	number := map[string]byte{"commit": 1, "tree": 2, "blob": 3}[kind]
-	head := []byte{number<<4 | byte(size&15)}
+	head := []byte{packKinds[kind]<<4 | byte(size&15)}
 	for size >>= 4; size > 0; size >>= 7 {
 		head[len(head)-1] |= 0x80
 		head = append(head, byte(size&0x7f))

@@ -24,7 +24,13 @@ func open(t *testing.T, dir string) Store {
 func openWith(t *testing.T, run proc.Runner, dir string) Store {
 	t.Helper()
 	out := strings.Fields(gittest.Run(t, dir, "rev-parse", "--absolute-git-dir", "--show-object-format"))
-	return At(program.New(run, out[0], out[0], out[0]), Format(out[1]))
+	return At(program.New(run, out[0], out[0], out[0]), Format(out[1]), func() ([]string, error) { return []string{filepath.Join(out[0], "objects")}, nil })
+}
+
+// throughGit are the same objects, all of which git reads and writes.
+func (s Store) throughGit() Store {
+	s.dirs = func() ([]string, error) { return nil, nil }
+	return s
 }
 
 // root is the checkout, where git has to be to use its index.

@@ -15,10 +15,15 @@ import (
 	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
+func openThroughGit(t *testing.T, dir string) Store {
+	t.Helper()
+	return open(t, dir).throughGit()
+}
+
 func TestAHeldRepositoryStartsOneProcessForItsReaders(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"a": "one"})
 	count := &gittest.Counting{}
-	r := openWith(t, count, dir)
+	r := openWith(t, count, dir).throughGit()
 	held, release := r.Hold()
 	id := r.Format.HashBytes([]byte("one"))
 	for range 3 {
@@ -49,12 +54,16 @@ func wantContent(t *testing.T, r Store, id, content string) {
 }
 
 func TestReadersAtTheSameTimeDoNotShareAProcess(t *testing.T) {
-	r := open(t, gittest.Repo(t, map[string]string{"a": "one"}))
+	r := openThroughGit(t, gittest.Repo(t, map[string]string{"a": "one"}))
 	held, release := r.Hold()
 	first, err := held.Blobs(t.Context())
 	must(t, err)
 	second, err := held.Blobs(t.Context())
 	must(t, err)
+	for _, b := range []*Blobs{first, second} {
+		_, err := b.Read(r.Format.HashBytes([]byte("one")))
+		must(t, err)
+	}
 	if first.session == second.session {
 		t.Error("two readers have the same process")
 	}
@@ -67,7 +76,7 @@ func TestReadersAtTheSameTimeDoNotShareAProcess(t *testing.T) {
 }
 
 func TestTheProcessOfAReaderThatWasCanceledIsNotReused(t *testing.T) {
-	r := open(t, gittest.Repo(t, map[string]string{"a": "one"}))
+	r := openThroughGit(t, gittest.Repo(t, map[string]string{"a": "one"}))
 	held, release := r.Hold()
 	ctx, cancel := context.WithCancel(t.Context())
 	blobs, err := held.Blobs(ctx)
@@ -82,7 +91,7 @@ func TestTheProcessOfAReaderThatWasCanceledIsNotReused(t *testing.T) {
 }
 
 func TestARepositoryAtRestHasNoProcess(t *testing.T) {
-	r := open(t, gittest.Repo(t, map[string]string{"a": "one"}))
+	r := openThroughGit(t, gittest.Repo(t, map[string]string{"a": "one"}))
 	r.Rest()
 	held, release := r.Hold()
 	id := r.Format.HashBytes([]byte("one"))
@@ -98,7 +107,7 @@ func TestARepositoryAtRestHasNoProcess(t *testing.T) {
 }
 
 func TestAProcessThatDiedBetweenTwoReadersIsReplaced(t *testing.T) {
-	r := open(t, gittest.Repo(t, map[string]string{"a": "one"}))
+	r := openThroughGit(t, gittest.Repo(t, map[string]string{"a": "one"}))
 	held, release := r.Hold()
 	id := r.Format.HashBytes([]byte("one"))
 	wantContent(t, held, id, "one")
@@ -112,7 +121,7 @@ func TestAProcessThatDiedBetweenTwoReadersIsReplaced(t *testing.T) {
 
 func TestReadReportsWhatIsMissingAndStaysUsable(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"a": "one", "b": ""})
-	r := open(t, dir)
+	r := openThroughGit(t, dir)
 	blobs, err := r.Blobs(t.Context())
 	must(t, err)
 	missing := strings.Repeat("0", 40)
@@ -135,7 +144,7 @@ func TestReadReportsWhatIsMissingAndStaysUsable(t *testing.T) {
 }
 
 func TestASessionWhoseProcessDiedSaysSo(t *testing.T) {
-	r := open(t, gittest.Repo(t, map[string]string{"a": "one"}))
+	r := openThroughGit(t, gittest.Repo(t, map[string]string{"a": "one"}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	blobs, err := r.Blobs(ctx)
@@ -167,6 +176,6 @@ func (s *slow) Run(ctx context.Context, spec proc.Spec) (proc.Result, error) {
 }
 
 func TestAProcessThatIsSlowToEndIsNoError(t *testing.T) {
-	r := openWith(t, &slow{}, gittest.Repo(t, map[string]string{"a": "one"}))
+	r := openWith(t, &slow{}, gittest.Repo(t, map[string]string{"a": "one"})).throughGit()
 	wantContent(t, r, r.Format.HashBytes([]byte("one")), "one")
 }

@@ -1,5 +1,6 @@
 // Package object reads and writes the objects of a repository: blobs, trees and
-// commits, byte for byte, through one process of git that is asked again and
+// commits, byte for byte. Few small ones are read from and written to the files of
+// the repository; others go through one process of git that is asked again and
 // again, and through one that takes a pack.
 //
 // It moves no ref, has no index, knows no checkout, and takes from an untrusted
@@ -14,11 +15,15 @@ type Store struct {
 	Format Format
 
 	git      program.Git
+	dirs     func() ([]string, error)
 	sessions *sessionCache // nil unless held
 }
 
-// At returns the objects of the repository that git is started for.
-func At(git program.Git, format Format) Store { return Store{Format: format, git: git} }
+// At returns the objects of the repository that git is started for. Dirs are its object
+// directories, its own first.
+func At(git program.Git, format Format, dirs func() ([]string, error)) Store {
+	return Store{Format: format, git: git, dirs: dirs}
+}
 
 // Hold returns the same objects for somebody who reads them several times in a
 // row: the process behind Blobs lives on after each use and serves the next
