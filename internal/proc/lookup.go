@@ -80,7 +80,7 @@ func checkDir(dir string) error {
 func findProgram(s Spec) (string, error) {
 	name := s.Argv[0]
 	if !hasSeparator(name) {
-		return searchPath(name, LookupVariable(s.Env, "PATH"))
+		return SearchPath(name, LookupVariable(s.Env, "PATH"))
 	}
 	seen := name
 	if !filepath.IsAbs(name) {
@@ -89,8 +89,8 @@ func findProgram(s Spec) (string, error) {
 	return name, checkExecutable(seen)
 }
 
-// searchPath looks up name in the absolute directories of path.
-func searchPath(name, path string) (string, error) {
+// SearchPath looks up a name without a separator in the absolute directories of path.
+func SearchPath(name, path string) (string, error) {
 	missing := exec.ErrNotFound
 	for _, dir := range PathDirs(path) {
 		found := filepath.Join(dir, name)

@@ -238,11 +238,23 @@ func (s *Service) checkPrograms(ctx context.Context, d loop.Definition, actor tu
 	if d.Protocol == loop.ProtocolSpec {
 		keys[1] = "--until"
 	}
+	path := s.pathVariable()
+	unknown := slices.DeleteFunc(slices.Clone(words), func(w string) bool {
+		if w == "" || strings.ContainsRune(w, '/') {
+			return w == ""
+		}
+		_, err := proc.SearchPath(w, proc.LookupVariable(path, "PATH"))
+		return err == nil
+	})
+	if len(unknown) == 0 {
+		return nil
+	}
+	// Only a shell knows what is a part of it.
 	const script = `for w; do command -v "$w" >/dev/null 2>&1 || { [ -n "$w" ] && printf '%s\n' "$w"; }; done; :`
 	out := proc.NewRing(4<<10, 0)
 	defer waiting.For(ctx, "the shell to look for programs on PATH", nil)()
 	_, err := s.Plain.Run(ctx, proc.Spec{
-		Argv: append([]string{"/bin/sh", "-c", script, "sh"}, words...), Dir: s.ws.Root, Env: s.pathVariable(), Stdout: out, Stderr: out,
+		Argv: append([]string{"/bin/sh", "-c", script, "sh"}, unknown...), Dir: s.ws.Root, Env: path, Stdout: out, Stderr: out,
 	})
 	if err != nil {
 		return fmt.Errorf("look for programs: %w", err)
