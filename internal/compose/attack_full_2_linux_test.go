@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/runs"
 )
 
@@ -145,7 +146,9 @@ find "$dir" -type f -newer go.mod -name '*-[ad]' | head -100 >src/entries.txt
 while read -r f; do echo planted-7f3a >"$f"; done <src/entries.txt
 mkdir -p "$mod" "$HOME/.cache/go-build"; for d in "$dir" "$mod" "$HOME" "$HOME/.cache/go-build" /tmp; do echo planted-7f3a >"$d/planted.txt" && echo "$d" >>src/written.txt; done
 true`
-	v := caged(t, script, files, "sense", "go build ./src && echo something", "setup", "none",
+	// In a cache with few entries they are found soon.
+	environ := proc.WithVariables(os.Environ(), "GOCACHE="+t.TempDir())
+	v := cagedIn(t, environ, script, files, "sense", "go build ./src && echo something", "setup", "none",
 		"verify", `dir=$(go env GOCACHE); ! find "$dir" -type f -newer go.mod -name '*-[ad]' -size -20c -exec grep -lx planted-7f3a {} + | grep . && ! ls "$dir/planted.txt" "$(go env GOMODCACHE)/planted.txt" "$HOME/planted.txt" "$HOME/.cache/go-build/planted.txt" /tmp/planted.txt 2>/dev/null && go vet ./src && echo clean`)
 	for range 2 {
 		run := v.runs()

@@ -68,7 +68,7 @@ var flows = []flow{
 
 var (
 	killed = kind{
-		name: "kill", action: "kill", dies: true, sample: 5,
+		name: "kill", action: "kill", dies: true, sample: 3,
 		check: func(s *fixture, v *told, stderr string) {
 			if v != nil || stderr != "" {
 				s.t.Fatalf("it was not killed: %+v %s", v, stderr)
@@ -76,7 +76,7 @@ var (
 		},
 	}
 	fullDisk = kind{
-		name: "full disk", action: "ENOSPC", sample: 3, always: []string{"git.advance.ref.after:1"},
+		name: "full disk", action: "ENOSPC", sample: 2, always: []string{"git.advance.ref.after:1"},
 		check: func(s *fixture, v *told, stderr string) {
 			const full = "no space left on device"
 			if v == nil && !strings.Contains(stderr, full) {
@@ -118,6 +118,9 @@ func sweep(t *testing.T, kinds ...kind) {
 				for i, k := range kinds {
 					if name == "postgres" {
 						k.sample = (k.sample + 1) / 2
+						if len(k.always) > 0 {
+							k.sample--
+						}
 					}
 					t.Run(k.name, func(t *testing.T) {
 						t.Parallel()
