@@ -99,7 +99,7 @@ func isChanged(root string, format object.Format, e index.Record) (bool, error) 
 }
 
 // stagedWork compares the index with HEAD. Both are sorted alike.
-func (r *Repo) stagedWork(ctx context.Context, entries []index.Record) (bool, error) {
+func (r *Repo) stagedWork(ctx context.Context, entries []index.Record) (staged bool, err error) {
 	base, err := r.Base(ctx, "")
 	if errors.Is(err, loop.ErrNotFound) {
 		return len(entries) > 0, nil // Without a commit, whatever is staged is new.
@@ -107,7 +107,12 @@ func (r *Repo) stagedWork(ctx context.Context, entries []index.Record) (bool, er
 	if err != nil {
 		return false, err
 	}
-	head, err := r.List(ctx, base.Tree)
+	blobs, err := r.Blobs(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, blobs.Close()) }()
+	_, head, err := blobs.Tree(base.Tree)
 	if err != nil || len(head) != len(entries) {
 		return true, err
 	}

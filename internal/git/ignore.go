@@ -5,17 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
+	"github.com/pawl-run/pawl/internal/git/gitconfig"
 	"github.com/pawl-run/pawl/internal/git/program"
 )
 
 // Ignores answers whether a path is ignored by a set of .gitignore files and
 // the repository's info/exclude, through one long-lived git process that is
-// started with the first question. It is for one goroutine.
+// started with the first question if there is any rule. It is for one goroutine.
 type Ignores struct {
 	ctx  context.Context
 	repo *Repo
@@ -23,6 +25,7 @@ type Ignores struct {
 	fill func(dir string) error
 
 	once  sync.Once
+	none  bool // there is no rule, and no process
 	err   error
 	in    *os.File
 	out   *bufio.Reader
@@ -52,7 +55,7 @@ func (g *Ignores) Ignored(paths []string) []bool {
 		return ignored
 	}
 	g.once.Do(g.startProcess)
-	if g.err != nil {
+	if g.err != nil || g.none {
 		return ignored
 	}
 	var questions []byte
@@ -113,6 +116,10 @@ func (g *Ignores) startProcess() {
 		g.err = fmt.Errorf("put the ignore rules into %s: %w", g.dir, err)
 		return
 	}
+	if g.repo.hasNoRules(g.dir) {
+		g.none = true
+		return
+	}
 	// Literal pathspecs are refused by this verb, which takes its paths
 	// literally anyway.
 	git := program.New(g.repo.git.Run, g.repo.GitDir, g.repo.CommonDir, g.dir).Without("GIT_LITERAL_PATHSPECS")
@@ -127,6 +134,40 @@ func (g *Ignores) startProcess() {
 		err := errors.Join(s.In.Close(), ignoreNoMatch(<-s.Ended))
 		return errors.Join(err, s.Out.Close())
 	}
+}
+
+// hasNoRules reports whether nothing is ignored: no .gitignore is below dir, and neither
+// the repository nor its configuration has rules.
+func (r *Repo) hasNoRules(dir string) bool {
+	config, err := readSmall(filepath.Join(r.CommonDir, "config"), 1<<20)
+	if err != nil {
+		return false
+	}
+	settings, err := gitconfig.Parse(config)
+	if err != nil {
+		return false
+	}
+	for _, s := range settings {
+		if section, _, name := s.Split(); section == "include" || section == "includeif" || section == "extensions" || name == "excludesfile" {
+			return false
+		}
+	}
+	exclude, err := readSmall(filepath.Join(r.CommonDir, "info", "exclude"), 64<<10)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	for line := range strings.Lines(string(exclude)) {
+		if line[0] != '#' && strings.TrimSpace(line) != "" {
+			return false
+		}
+	}
+	err = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && e.Name() == ".gitignore" {
+			err = fs.ErrExist
+		}
+		return err
+	})
+	return err == nil
 }
 
 // ignoreNoMatch drops the exit status that means that nothing was ignored.

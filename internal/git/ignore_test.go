@@ -63,3 +63,34 @@ func TestIgnoredPathsAreToldByTheRulesThatWereGiven(t *testing.T) {
 		t.Errorf("Close = %v", err)
 	}
 }
+
+func TestWithoutRulesNothingIsIgnoredAndNoProcessStarts(t *testing.T) {
+	for name, c := range map[string]struct {
+		file, text string // below the repository, or below the folder of the rules
+		ignored    bool
+	}{
+		"no rules":                      {"README.md", "text\n", false},
+		"comments":                      {".git/info/exclude", "# *.log\n\n   \n", false},
+		"a rule of the repository":      {".git/info/exclude", "# comment\n*.log\n", true},
+		"a file of the configuration":   {".git/config", "[core]\n\trepositoryformatversion = 0\n\texcludesFile = ROOT/more\n", true},
+		"an include":                    {".git/config", "[core]\n\trepositoryformatversion = 0\n[include]\n\tpath = ROOT/other\n", true},
+		"a rule of a folder of the run": {"rules/deep/.gitignore", "*.log\n", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := gittest.Repo(t, nil)
+			gittest.Write(t, top, map[string]string{
+				"more": "*.log\n", "other": "[core]\n\texcludesFile = " + top + "/more\n", c.file: strings.ReplaceAll(c.text, "ROOT", top),
+			})
+			count := &gittest.Counting{}
+			repo, err := OpenWith(t.Context(), count, top)
+			must(t, err)
+			count.Verbs = nil
+			ask := repo.Ignores(t.Context(), filepath.Join(top, "rules"), func(string) error { return nil })
+			got := ask.Ignored([]string{"deep/a.log", "deep/a.txt"})
+			must(t, ask.Close())
+			if got[0] != c.ignored || got[1] || (len(count.Verbs) > 0) != c.ignored {
+				t.Errorf("ignored %v, and git was started for %v", got, count.Verbs)
+			}
+		})
+	}
+}
