@@ -23,30 +23,48 @@ var errGroup = errors.New("enter its control group")
 // cgroups remembers where this pawl makes control groups.
 var cgroups struct {
 	mu    sync.Mutex
-	known bool
+	found *cgroup.Home // untried
+	tried bool
 	home  cgroup.Home
 }
 
-// groupHome returns where this pawl makes control groups. The first call removes the
-// groups that dead pawls left there, and starts a program to see whether groups of
-// version 2 work. Like strongestKind it remembers only an answer that will not
-// change.
+// untriedGroupHome returns where this pawl may make control groups. The first call
+// removes the groups that dead pawls left there. The caller has cgroups.mu.
+func untriedGroupHome() cgroup.Home {
+	if cgroups.found == nil {
+		h := cgroup.FindHome()
+		sweepGroups(h)
+		cgroups.found = &h
+	}
+	return *cgroups.found
+}
+
+// groupHome returns where this pawl makes control groups. The first call starts a
+// program to see whether groups of version 2 work. Like strongestKind it remembers only
+// an answer that will not change.
 func groupHome() cgroup.Home {
 	cgroups.mu.Lock()
 	defer cgroups.mu.Unlock()
-	if cgroups.known {
+	if cgroups.tried {
 		return cgroups.home
 	}
-	h := cgroup.FindHome()
-	sweepGroups(h)
+	h := untriedGroupHome()
 	var err error
 	if h.CanKill() {
 		if err = tryGroup(h); err != nil {
 			h = h.WithoutUnified()
 		}
 	}
-	cgroups.home, cgroups.known = h, !isTemporary(err)
+	cgroups.home, cgroups.tried = h, !isTemporary(err)
 	return h
+}
+
+// stagedGroupHome is groupHome for a stage that confines itself: it can no longer enter
+// a group of version 2 then, so that nothing has to be tried.
+func stagedGroupHome() cgroup.Home {
+	cgroups.mu.Lock()
+	defer cgroups.mu.Unlock()
+	return untriedGroupHome().WithoutUnified()
 }
 
 // tryGroup starts a program in a group of h. A container may show the hierarchy and
@@ -87,12 +105,11 @@ func (w treeMethod) makeGroup(l Limits) *cgroup.Group {
 	if w.method != CGroup && l.Processes == 0 && l.Memory == 0 {
 		return nil
 	}
-	h := groupHome()
+	home := groupHome
 	if w.stage != "" {
-		// Such a stage can no longer enter a group of version 2 once it has confined itself.
-		h = h.WithoutUnified()
+		home = stagedGroupHome
 	}
-	return h.MakeGroup(newGroupName(), cgroup.Limits{
+	return home().MakeGroup(newGroupName(), cgroup.Limits{
 		Processes: l.Processes, Memory: l.Memory, Kill: w.method == CGroup,
 	})
 }

@@ -125,7 +125,7 @@ func useGroupHome(t *testing.T, h cgroup.Home) {
 	set := func(h cgroup.Home) {
 		cgroups.mu.Lock()
 		defer cgroups.mu.Unlock()
-		cgroups.home = h
+		cgroups.home, cgroups.found = h, &h
 	}
 	set(h)
 	t.Cleanup(func() { set(before) })
