@@ -101,11 +101,16 @@ func (s *fixture) proposes(name string) (v runs.View, commits int64) {
 	before := s.d.Store().Commits()
 	v = s.run(s.b.Context(), name, loop.OutcomeProposed)
 	commits = s.d.Store().Commits() - before
+	s.void(v.Approval)
+	return v, commits
+}
+
+func (s *fixture) void(approval string) {
+	s.b.Helper()
 	s.must(s.d.Store().Update(s.b.Context(), func(tx *store.Tx) error {
-		_, err := tx.VoidApproval(s.b.Context(), v.Approval, "the next run makes it again")
+		_, err := tx.VoidApproval(s.b.Context(), approval, "the next run makes it again")
 		return err
 	}))
-	return v, commits
 }
 
 func (s *fixture) run(ctx context.Context, name string, want loop.Outcome) runs.View {

@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
 )
 
-func coldStart(b *testing.B) []row {
+// buildPawl makes the program as it is released.
+func buildPawl(b *testing.B) string {
 	b.Helper()
 	bin := filepath.Join(b.TempDir(), "pawl")
 	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "../../cmd/pawl")
@@ -22,6 +24,12 @@ func coldStart(b *testing.B) []row {
 	if out, err := build.CombinedOutput(); err != nil {
 		b.Fatalf("build: %v\n%s", err, out)
 	}
+	return bin
+}
+
+func coldStart(b *testing.B) []row {
+	b.Helper()
+	bin := buildPawl(b)
 	start := func(name string, args ...string) []time.Duration {
 		var took []time.Duration
 		for range 31 {
@@ -113,6 +121,85 @@ func wholeRun(b *testing.B, files, rounds int, target string) []row {
 		{"  commits of that run", fmt.Sprintf("%.1f", commits), "≤ 6", "", ""},
 		{"  where its time goes", shareText(shares, rounds), "", "", ""},
 	}
+}
+
+// wholeProcess measures what somebody sees who starts `pawl run` from cron: the whole
+// process of a proposing run, in turns with plain git, and how many processes it starts
+// beside its agent and its gates.
+func wholeProcess(b *testing.B) []row {
+	b.Helper()
+	bin := buildPawl(b)
+	s := newFixture(b, 20, "")
+	s.loop("works", "L2", writes)
+	run := func(before ...string) time.Duration {
+		b.Helper()
+		argv := append(before, bin, "run", "works")
+		cmd := exec.CommandContext(b.Context(), argv[0], argv[1:]...)
+		cmd.Dir, cmd.Env = s.root, append(os.Environ(), config.EnvHome+"="+s.home)
+		took := timed(func() {
+			if out, err := cmd.CombinedOutput(); err != nil {
+				b.Fatalf("%v: %v\n%s", argv, err, out)
+			}
+		})
+		made, err := s.svc.Runs.List(b.Context(), "works", 1)
+		s.must(err)
+		if made[0].Outcome != loop.OutcomeProposed {
+			b.Fatalf("the run is %s %s, want it to propose", made[0].Outcome, made[0].Reason)
+		}
+		s.void(made[0].Approval)
+		return took
+	}
+	run() // It makes the base.
+	var took, baseline []time.Duration
+	for i := range 21 {
+		took = append(took, run())
+		baseline = append(baseline, timed(func() { plainGit(s, i) }))
+	}
+	ours, bare := median(took), median(baseline)
+	processes := "strace is not installed"
+	if _, err := exec.LookPath("strace"); err == nil {
+		trace := filepath.Join(b.TempDir(), "trace")
+		run("strace", "-f", "-qq", "-e", "trace=execve", "-o", trace)
+		processes = startedProcesses(b, trace)
+	}
+	return []row{
+		{"`pawl run` as a whole process, from outside, full, 20 files", millis(ours), "< 1.50 ×", "plain git in pairs " + millis(bare), ratio(ours, bare)},
+		{"  processes beside agent and gates", processes, "≤ 8", "", ""},
+	}
+}
+
+// startedProcesses counts the programs in what strace wrote, by name. The first is pawl
+// itself; a shell and date are the agent and the gates.
+func startedProcesses(b *testing.B, trace string) string {
+	b.Helper()
+	text, err := os.ReadFile(trace)
+	if err != nil {
+		b.Fatal(err)
+	}
+	count, all := map[string]int{}, 0
+	var names []string
+	for line := range strings.Lines(string(text)) {
+		_, call, found := strings.Cut(line, "execve(")
+		args := strings.Split(call, `"`)
+		if !found || len(args) < 4 || strings.Contains(call, "ENOENT") {
+			continue
+		}
+		name := filepath.Base(args[1])
+		if name == "exe" { // pawl, for a purpose
+			name = args[len(args)-2]
+		}
+		if name == "sh" || name == "date" || name == "pawl" {
+			continue
+		}
+		if count[name]++; count[name] == 1 {
+			names = append(names, name)
+		}
+		all++
+	}
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s %d", strings.TrimPrefix(name, "__pawl-"), count[name])
+	}
+	return fmt.Sprintf("%d (%s)", all, strings.Join(names, ", "))
 }
 
 // longHistory measures what a history costs a run: the first packs it, and the
