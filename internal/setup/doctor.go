@@ -91,7 +91,23 @@ func (d Doctor) LoopRows(ctx context.Context, c loops.Checked) []DoctorRow {
 	d.checkSandbox(ctx, c.Definition, add)
 	d.checkToolchains(ctx, c.Definition, add)
 	d.checkGates(ctx, c, add)
+	d.checkLate(ctx, c.Name, add)
 	return rows
+}
+
+// checkLate warns of a loop that has stopped coming.
+func (d Doctor) checkLate(ctx context.Context, name string, add adder) {
+	if d.Service == nil {
+		return
+	}
+	l, err := d.Service.ws.Loop(ctx, name)
+	if err != nil {
+		return // The store does not know it yet, or cannot be used, which another row says.
+	}
+	if late := d.Service.ws.LateSince(l); late != nil {
+		add(readiness.StateWarn, "late", "it should have come at "+late.UTC().Format("2006-01-02 15:04 UTC"), "{1} makes it come, {2} tells what is in its way",
+			loop.PawlCommand("up"), loop.PawlCommand("why", name))
+	}
 }
 
 // adder adds one row.
