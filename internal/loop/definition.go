@@ -64,6 +64,8 @@ type Definition struct {
 	StartDeadline time.Duration `json:"start_deadline,omitempty"` // a firing that is later than this is skipped; 0: none is too late
 	Jitter        time.Duration `json:"jitter,omitempty"`         // a firing is put off by less than this, whole seconds
 
+	On []string `json:"on,omitempty"` // events that fire the loop, each an EventSource
+
 	Priority   int      `json:"priority,omitempty"`    // among loops that may touch the same; the higher one goes first; 0: the pattern's
 	DeferBound int      `json:"defer_bound,omitempty"` // after so many deferrals in a row the loop goes first; 0: DefaultDeferBound, also after WithDefaults
 	NodeLabels []string `json:"node_labels,omitempty"` // that a node must have to execute runs; empty: any node

@@ -45,6 +45,8 @@ type Registration struct {
 	Due    time.Time `json:"due"`    // when the loop fires next; zero: never by time. A broken loop keeps it and does not fire
 
 	Planned time.Time `json:"planned"` // what the cadence says of Due, which a jitter puts off
+
+	Listens string `json:"listens,omitempty"` // the events that fire it, one EventSource a line; a broken loop keeps them
 }
 
 // Protocol names, as written in definitions, rows and on the command line.

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-const loopColumns = `id, workspace_id, name, protocol, definition, paused, forgotten, last_n, created_ms, deferrals, source, good, broken, planned_ms, due_ms, ticked_ms`
+const loopColumns = `id, workspace_id, name, protocol, definition, paused, forgotten, last_n, created_ms, deferrals, source, good, broken, planned_ms, due_ms, ticked_ms, listens`
 
 func scanLoop(row interface{ Scan(...any) error }) (loop.Loop, error) {
 	var l loop.Loop
@@ -21,7 +21,7 @@ func scanLoop(row interface{ Scan(...any) error }) (loop.Loop, error) {
 	reg := &l.Registered
 	err := row.Scan(
 		&l.ID, &l.WorkspaceID, &l.Name, &l.Protocol, &l.Definition, &l.Paused, &l.Forgotten, &l.LastN, &created, &l.Deferrals,
-		&reg.Source, &reg.Good, &reg.Broken, &planned, &due, &ticked,
+		&reg.Source, &reg.Good, &reg.Broken, &planned, &due, &ticked, &reg.Listens,
 	)
 	l.Created, reg.Planned, reg.Due, l.Ticked = fromMillis(created), fromMillis(planned), fromMillis(due), fromMillis(ticked)
 	return l, err
@@ -153,7 +153,7 @@ func (t *Tx) Pause(ctx context.Context, loopID string, paused bool) error {
 	return nil
 }
 
-const forgetLoop = `UPDATE loops SET forgotten = 1, paused = 0, source = '', due_ms = 0 WHERE id = $1`
+const forgetLoop = `UPDATE loops SET forgotten = 1, paused = 0, source = '', due_ms = 0, listens = '' WHERE id = $1`
 
 // Forget takes a loop out of listings until it runs again, and plans no run of it until
 // its file is looked at again. Its runs and its audit chain, of which this is a link,

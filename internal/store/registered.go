@@ -39,11 +39,11 @@ func (t *Tx) LockLoops(ctx context.Context, ids ...string) ([]loop.Loop, error) 
 	return list, nil
 }
 
-const saveRegistration = `UPDATE loops SET source = $1, good = $2, broken = $3, planned_ms = $4, due_ms = $5 WHERE id = $6`
+const saveRegistration = `UPDATE loops SET source = $1, good = $2, broken = $3, planned_ms = $4, due_ms = $5, listens = $6 WHERE id = $7`
 
 // SaveRegistration says what the file of a loop says. The caller has locked the loop.
 func (t *Tx) SaveRegistration(ctx context.Context, loopID string, reg loop.Registration) error {
-	if _, err := t.exec(ctx, saveRegistration, reg.Source, reg.Good, reg.Broken, millis(reg.Planned), millis(reg.Due), loopID); err != nil {
+	if _, err := t.exec(ctx, saveRegistration, reg.Source, reg.Good, reg.Broken, millis(reg.Planned), millis(reg.Due), reg.Listens, loopID); err != nil {
 		return fmt.Errorf("register loop %s: %w", loopID, err)
 	}
 	t.announce(loop.FeedLoop, loopID, loopID, "")

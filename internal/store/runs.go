@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -342,7 +343,11 @@ func (t *Tx) save(ctx context.Context, r loop.Run, phase loop.Phase, from, to lo
 		r.Approval, r.Sandbox, r.Readiness, r.Agent, string(r.Auth), encode(r.Usage), encode(r.Cost), micros(r.Spent.Total),
 		micros(r.Spent.Agent), micros(r.Spent.Gates), string(phase), string(to), string(r.Outcome), ended, t.lease.Milliseconds(), r.ID, r.Fence, string(from))
 	r.Phase, r.State = phase, to
-	return t.newRunTx("save", r, n, err)
+	rt, err := t.newRunTx("save", r, n, err)
+	if err == nil && to == loop.RunEnded && r.Event != "" && (r.Outcome == loop.OutcomePaused || r.Outcome == loop.OutcomeInterrupted) {
+		err = rt.ReturnEvents(ctx, time.Time{}, string(r.Outcome))
+	}
+	return rt, err
 }
 
 // newRunTx returns the handle if the guarding statement matched the row.

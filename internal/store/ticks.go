@@ -123,10 +123,10 @@ func (r *Reader) NodesFor(ctx context.Context, within time.Duration, runs ...str
 }
 
 const plannedRuns = `
-SELECT ` + runColumns + ` FROM runs WHERE loop_id IN ({list}) AND state = 'queued' AND planned_ms IS NOT NULL ORDER BY seq`
+SELECT ` + runColumns + ` FROM runs WHERE loop_id IN ({list}) AND state = 'queued' AND (planned_ms IS NOT NULL OR event <> '') ORDER BY seq`
 
-// PlannedRuns lists those runs of the loops that were planned and that nobody has
-// claimed yet, in the order in which they were fired.
+// PlannedRuns lists those runs of the loops that were planned, or that an event has fired,
+// and that nobody has claimed yet, in the order in which they were fired.
 func (r *Reader) PlannedRuns(ctx context.Context, loops ...string) ([]loop.Run, error) {
 	return collectInParts(ctx, r, plannedRuns, scanRun, loops)
 }

@@ -1,9 +1,10 @@
-// Package trigger fires loops whose time has come, and keeps the ledger that says of
-// each planned time what became of it.
+// Package trigger fires loops whose time has come or for which events wait, and keeps the
+// ledgers that say of each planned time and of each event what became of it.
 //
 // Any number of nodes may do so for one store: a time is decided by the transaction
-// that moves the loop on to the next one. It never runs anything; the runs that it
-// fires are queued.
+// that moves the loop on to the next one, an event by the one that gives it its verdict.
+// It never runs anything; the runs that it fires are queued. It notices no event itself:
+// package listen does.
 package trigger
 
 import (
@@ -11,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
@@ -25,15 +27,23 @@ var (
 	afterTick  = fault.New("trigger.tick.commit.after")
 )
 
-// Name is the trigger of runs that were planned.
-const Name = "schedule"
+// The triggers of runs: that they were planned, or that an event happened.
+const (
+	Name    = "schedule"
+	OnEvent = "event"
+)
 
-// actor is who fires them: the person who wrote the cadence said so before.
-var actor = loop.Actor{Who: Name, Role: loop.RoleTrigger, From: "daemon"}
+// Who fires them: the person who wrote the definition said so before.
+var (
+	actor      = loop.Actor{Who: Name, Role: loop.RoleTrigger, From: "daemon"}
+	eventActor = loop.Actor{Who: OnEvent, Role: loop.RoleTrigger, From: "daemon"}
+)
 
 const (
-	batchSize = 100             // loops that one transaction fires at most
-	restTime  = 1 * time.Minute // until a loop that could not be fired is tried again
+	batchSize = 100                 // loops that one transaction fires at most
+	restTime  = 1 * time.Minute     // until a loop that could not be fired is tried again
+	eventGap  = 5 * time.Second     // until it is looked again whether events still have to wait
+	keepTime  = 30 * 24 * time.Hour // for which events are kept that have fired
 )
 
 // Engine fires runs; see engine.Engine.
@@ -69,12 +79,14 @@ type due struct {
 	sw     string // kill switch that stops it
 }
 
-// Tick fires the loops that are due, and returns their runs and when the next loop is
-// due. The zero time means never. A loop that cannot be fired keeps no other from it.
+// Tick fires the loops that are due and those for which events wait, and returns their
+// runs and when to call it again. The zero time means never. A loop that cannot be fired
+// keeps no other from it.
 func (t *Trigger) Tick(ctx context.Context) (fired []loop.Run, next time.Time, err error) {
+	var after string // the loop with events that was looked at last
 	for {
-		list, next, err := t.read(ctx)
-		if err != nil || len(list) == 0 {
+		list, more, next, err := t.read(ctx, &after)
+		if err != nil || len(list) == 0 && !more {
 			return fired, next, err
 		}
 		runs, err := t.fire(ctx, list)
@@ -85,8 +97,10 @@ func (t *Trigger) Tick(ctx context.Context) (fired []loop.Run, next time.Time, e
 	}
 }
 
-// read returns loops that are due, with all that firing them needs.
-func (t *Trigger) read(ctx context.Context) (list []due, next time.Time, err error) {
+// read returns loops that are due, and loops with events that come after the one with the id
+// after, which it moves on: with all that firing them needs. It reports more if there may be
+// others.
+func (t *Trigger) read(ctx context.Context, after *string) (list []due, more bool, next time.Time, err error) {
 	now := t.Store.Now()
 	for id, until := range t.rests {
 		if !now.Before(until) {
@@ -100,8 +114,31 @@ func (t *Trigger) read(ctx context.Context) (list []due, next time.Time, err err
 		if loops, err = r.DueLoops(ctx, t.Node, now, batchSize+len(t.rests)); err != nil {
 			return err
 		}
-		if next, err = r.NextDue(ctx, t.Node, now); err != nil || len(loops) == 0 {
+		if next, err = r.NextDue(ctx, t.Node, now); err != nil {
 			return err
+		}
+		event, err := r.NextEvent(ctx, t.Node, now)
+		if err != nil {
+			return err
+		}
+		withEvents, err := r.LoopsWithEvents(ctx, t.Node, now, *after, batchSize)
+		if err != nil {
+			return err
+		}
+		if *after != "" || len(withEvents) > 0 {
+			event = now.Add(eventGap) // Some may have to wait.
+		}
+		next = earlier(next, event)
+		if more = len(withEvents) == batchSize; len(withEvents) > 0 {
+			*after = withEvents[len(withEvents)-1].ID
+		}
+		for _, l := range withEvents {
+			if !slices.ContainsFunc(loops, func(d loop.Loop) bool { return d.ID == l.ID }) {
+				loops = append(loops, l)
+			}
+		}
+		if len(loops) == 0 {
+			return nil
 		}
 		var digests []string
 		for _, l := range loops {
@@ -112,12 +149,10 @@ func (t *Trigger) read(ctx context.Context) (list []due, next time.Time, err err
 		return err
 	})
 	if err != nil {
-		return nil, next, err
+		return nil, false, next, err
 	}
 	for _, until := range t.rests {
-		if next.IsZero() || until.Before(next) {
-			next = until
-		}
+		next = earlier(next, until)
 	}
 	for _, l := range loops {
 		if _, rests := t.rests[l.ID]; rests {
@@ -136,7 +171,15 @@ func (t *Trigger) read(ctx context.Context) (list []due, next time.Time, err err
 		}
 		list = append(list, d)
 	}
-	return list, next, ctx.Err()
+	return list, more, next, ctx.Err()
+}
+
+// earlier returns the earlier of two times of which zero means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // rest keeps a loop that cannot be fired from being tried all the time.
@@ -168,16 +211,15 @@ func (t *Trigger) fire(ctx context.Context, list []due) ([]loop.Run, error) {
 					continue // Somebody else was faster, or its file has changed.
 				}
 				d.Loop = l
-				run, err := t.decide(ctx, tx, d, locked)
+				more, err := t.decide(ctx, tx, d, locked)
 				switch {
 				case errors.Is(err, engine.ErrNewLoop):
 					unknown = append(unknown, i)
 				case err != nil:
 					bad = i
 					return err
-				case run.ID != "":
-					runs = append(runs, run)
 				}
+				runs = append(runs, more...)
 			}
 			if t.Hint == nil || len(runs) == 0 {
 				return nil
@@ -268,9 +310,88 @@ func (t *Trigger) lock(ctx context.Context, tx *store.Tx, list []due) (l locked,
 	return l, err
 }
 
-// decide gives the planned times of one loop their verdicts, and fires its runs. It
-// returns the last run, or the zero Run if it fired none.
-func (t *Trigger) decide(ctx context.Context, tx *store.Tx, d due, locked locked) (run loop.Run, err error) {
+// decide gives the events and the planned times of one loop their verdicts, and fires its
+// runs, which it returns.
+func (t *Trigger) decide(ctx context.Context, tx *store.Tx, d due, locked locked) (runs []loop.Run, err error) {
+	stopped := d.Paused || d.sw != "" || locked.switches[d.WorkspaceID] != ""
+	run, err := t.decideEvents(ctx, tx, d, stopped)
+	if err != nil {
+		return nil, err
+	}
+	waiting := locked.waiting[d.ID]
+	if run.ID != "" { // It makes up for a time that is due now, too.
+		runs, waiting = append(runs, run), append(waiting, run)
+	}
+	if d.Registered.Due.IsZero() || d.Registered.Due.After(tx.Now()) {
+		return runs, nil
+	}
+	if run, err = t.decideTimes(ctx, tx, d, stopped, waiting); run.ID != "" {
+		runs = append(runs, run)
+	}
+	return runs, err
+}
+
+// decideEvents gives the events that wait for a loop their verdicts. It returns the run that
+// it fired, or the zero Run.
+func (t *Trigger) decideEvents(ctx context.Context, tx *store.Tx, d due, stopped bool) (run loop.Run, err error) {
+	waiting, err := tx.WaitingEvents(ctx, d.ID, tx.Now())
+	if err != nil || len(waiting) == 0 {
+		return run, err
+	}
+	scene := schedule.Scene{Stopped: stopped}
+	if scene.Queued, err = tx.QueuedByEvent(ctx, d.ID); err != nil {
+		return run, err
+	}
+	switch _, err := tx.Live(ctx, d.ID); {
+	case err == nil:
+		scene.Live = true
+	case !errors.Is(err, loop.ErrNotFound):
+		return run, err
+	}
+	decided := schedule.DecideEvents(waiting, scene)
+	if decided[0].Verdict == loop.EventRan {
+		run, err = t.Engine.Fire(ctx, tx, d.target, engine.Firing{Trigger: OnEvent, Event: sourcesOf(decided), By: eventActor, Key: decided[0].FiringKey()})
+		if err != nil {
+			return loop.Run{}, err
+		}
+		for i := range decided {
+			decided[i].RunID = run.ID
+		}
+		if err := tx.ForgetEvents(ctx, d.ID, tx.Now().Add(-keepTime)); err != nil {
+			return loop.Run{}, err
+		}
+	}
+	changed := decided[:0]
+	for i, e := range decided {
+		if e.Verdict != waiting[i].Verdict || e.Reason != waiting[i].Reason {
+			changed = append(changed, e)
+		}
+	}
+	return run, tx.DecideEvents(ctx, changed)
+}
+
+// mostSources is how many characters of the sources of its events a run is known by.
+const mostSources = 200
+
+// sourcesOf names the sources of events, each once.
+func sourcesOf(list []loop.FiringEvent) string {
+	var all []string
+	for _, e := range list {
+		if !slices.Contains(all, e.Source) {
+			all = append(all, e.Source)
+		}
+	}
+	text := strings.Join(all, ", ")
+	if runes := []rune(text); len(runes) > mostSources {
+		text = string(runes[:mostSources-1]) + "…"
+	}
+	return text
+}
+
+// decideTimes gives the planned times of one loop their verdicts, and fires its runs. It
+// returns the last run, or the zero Run if it fired none. Waiting are its runs that nobody
+// has claimed yet.
+func (t *Trigger) decideTimes(ctx context.Context, tx *store.Tx, d due, stopped bool, waiting []loop.Run) (run loop.Run, err error) {
 	reg := d.Registered
 	ticks, next, err := schedule.Ticks(d.def, d.Created, schedule.Firing{Planned: reg.Planned, Due: reg.Due}, tx.Now())
 	if err != nil {
@@ -279,8 +400,6 @@ func (t *Trigger) decide(ctx context.Context, tx *store.Tx, d due, locked locked
 	if len(ticks) == 0 { // The database's clock was set back since it was read.
 		return run, tx.PlanNext(ctx, d.ID, next.Planned, next.Due, d.Ticked)
 	}
-	stopped := d.Paused || d.sw != "" || locked.switches[d.WorkspaceID] != ""
-	waiting := locked.waiting[d.ID]
 	ahead := -1 // index of the first tick that does not know its run yet
 	for i := range ticks {
 		k := &ticks[i]
