@@ -61,6 +61,7 @@ var table = []row{
 	{level: 0, name: "lazyregexp", what: "regular expressions that are compiled at their first use", pure: true},
 	{level: 0, name: "price", what: "prices as dated data", may: []string{"lazyregexp"}, pure: true},
 	{level: 0, name: "pattern", what: "the catalogue of loop patterns", pure: true},
+	{level: 0, name: "webhook", what: "deliveries signed, and verified, as Standard Webhooks asks"},
 	{level: 0, name: "shape", what: "what results have in common when they print as JSON", pure: true},
 
 	{level: 0, name: "test/sample", what: "how much of what a test can try it does try", tests: true},
@@ -151,6 +152,7 @@ var table = []row{
 	{level: 5, name: "catalog", what: "the loops of a workspace, by name and listed", may: []string{"protocol/spine"}},
 	{level: 5, name: "lookup", what: "loops, runs and open approvals of a workspace, found by what people call them", may: []string{"catalog", "protocol/spine"}},
 	{level: 5, name: "trigger", what: "due loops fire, once"},
+	{level: 5, name: "listen", what: "events that fire loops are noticed: files, refs, webhooks, ends of runs, commands"},
 	{level: 5, name: "queue", what: "queued runs are handed to those who execute them"},
 
 	{level: 6, name: "runs", what: "verbs: run, stop, list, explain; recovery, and work that is on no branch"},

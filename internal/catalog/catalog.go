@@ -249,6 +249,9 @@ func (c *Catalog) LoadDefinitions(ctx context.Context, list []Entry) error {
 		}
 		k := c.files.read(c.ws.Root, e.Name, e.info, unknown)
 		e.source, e.Definition, e.Warnings, e.Problem = k.source, k.def, k.warnings, k.problem
+		if e.Problem == nil {
+			e.Problem = c.findCycle(e.Name, e.Definition.On)
+		}
 	}
 	if len(digests) == 0 {
 		return nil

@@ -100,7 +100,18 @@ func (c *Catalog) trySync(ctx context.Context) (s Synced, err error) {
 		delete(rows, e.LoopID())
 		s.Loops++
 		broken := reg.Broken != ""
-		if k.source != reg.Source {
+		if k.source == reg.Source && c.cycleMoved(e.Name, reg) {
+			k = c.files.read(c.ws.Root, e.Name, e.info, unknown)
+			if k.problem == nil {
+				k.problem = c.findCycle(e.Name, k.def.On)
+			}
+			e.source, e.Definition, e.Problem = k.source, k.def, k.problem
+			broken = e.Problem != nil
+			changed = append(changed, e)
+		} else if k.source != reg.Source {
+			if k.problem == nil {
+				k.problem = c.findCycle(e.Name, k.def.On)
+			}
 			e.source, e.Definition, e.Problem = k.source, k.def, k.problem
 			broken = e.Problem != nil
 			changed = append(changed, e)
@@ -176,6 +187,9 @@ func (c *Catalog) Registration(e Entry) func(context.Context, *store.Tx, loop.Lo
 // saveRegistration makes the locked row of the loop say what its file says.
 func (e Entry) saveRegistration(ctx context.Context, tx *store.Tx, root string, l loop.Loop) error {
 	before, reg := l.Registered, loop.Registration{Source: e.source}
+	if e.source != "" {
+		reg.Listens = strings.Join(e.Definition.On, "\n")
+	}
 	switch {
 	case e.source == "": // The file is gone: so is what it said.
 	case e.Problem != nil:

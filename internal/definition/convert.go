@@ -157,6 +157,7 @@ func (c *converter) convertLimits() {
 	c.def.GiveUpAfter = c.readCount("give_up_after")
 	c.def.RetryBlockedAfter = c.readCount("retry_blocked_after")
 	c.convertTimes()
+	c.def.On = c.readEvents()
 	c.def.Priority = c.readCount("priority")
 	c.def.DeferBound = c.readCount("defer_bound")
 	c.def.NodeLabels = c.readNodeLabels()

@@ -163,6 +163,41 @@ func (c *converter) readAutoland() []string {
 	return classes
 }
 
+// mostEvents is how many events one loop can wait for.
+const mostEvents = 20
+
+// readEvents reads which events fire the loop; the word none is an empty list.
+func (c *converter) readEvents() []string {
+	items := c.readList("on")
+	if len(items) > mostEvents {
+		c.reportErrorAt("on", items[mostEvents], fmt.Sprintf("%d events, at most %d; write wider ones, or a second loop", len(items), mostEvents))
+		return nil
+	}
+	var events []string
+	for _, item := range items {
+		if item.Text == "none" {
+			continue
+		}
+		s, err := loop.ParseEventSource(item.Text)
+		problem := ""
+		switch {
+		case err != nil:
+			problem = err.Error()
+		case s.Kind == loop.OnFile:
+			problem = patternProblem(s.What)
+		case s.Kind == loop.OnLoop && s.What == c.def.Name:
+			problem = "a loop cannot be fired by its own end: it would never stop"
+		}
+		switch {
+		case problem != "":
+			c.reportErrorAt("on", item, readiness.Quote(item.Text)+": "+problem)
+		case !slices.Contains(events, s.String()):
+			events = append(events, s.String())
+		}
+	}
+	return events
+}
+
 func variableName(text string) bool {
 	if text == "" || digitsOnly(text[:1]) {
 		return false

@@ -286,7 +286,7 @@ func TestARepeatedKeyIsAnErrorUnlessItSaysTheSame(t *testing.T) {
 func TestKeysThatAreNotHonouredAreNeverIgnored(t *testing.T) {
 	refused := strings.Fields("invariants reviewer stop_lines include_dirty " +
 		"commit_state human_gate")
-	mentioned := strings.Fields("on reviewer_agent reviewer_model")
+	mentioned := strings.Fields("reviewer_agent reviewer_model")
 	if len(refused)+len(mentioned) != len(NotYet) {
 		t.Errorf("%d keys are tested, NotYet has %d", len(refused)+len(mentioned), len(NotYet))
 	}

@@ -29,13 +29,6 @@ var laterFields = []Field{
 		Example: "claude-opus-4-8",
 	},
 	{
-		Name: "on", Kind: KindList, Default: "none", NotYet: NoEffect,
-		Meaning: "Events that fire the loop, beside its cadence.",
-		More: "file:GLOB, ref:REF, webhook:NAME, loop:NAME=OUTCOME or cmd:COMMAND. A YAML reader of version 1.1 takes the bare " +
-			"key for a truth value; pawl does not.",
-		Example: `["ref:refs/heads/main"]`,
-	},
-	{
 		Name: "human_gate", Kind: KindEnum, Values: []string{"propose"}, Default: "propose", NotYet: Refused,
 		Meaning: "What an approval does with the result.",
 		More:    "In this version approval always does what land_via says.",

@@ -19,6 +19,15 @@ func modelToolNames() []string {
 	return names
 }
 
+// onForms says in words what the key on can name.
+func onForms() string {
+	var words []string
+	for _, f := range loop.OnForms {
+		words = append(words, f.Form+": "+f.Fires+".")
+	}
+	return strings.Join(words, " ")
+}
+
 // patternPriorities says in words what priority holds without the key.
 func patternPriorities() string {
 	usual, _ := pattern.Find(pattern.Custom)
@@ -293,6 +302,13 @@ var ownFields = []Field{
 		More: "By how much is the same each time for one loop and one planned time, and never beyond the next one. The cron field H spreads loops " +
 			"without it.",
 		Example: "2m",
+	},
+	{
+		Name: "on", Kind: KindList, Absent: "none",
+		Meaning: "Events that fire the loop, beside its cadence.",
+		More: onForms() + " While the loop is paused or at work, events wait; then one run has them all, and sees them. pawl up notices events; " +
+			"docs/always-on.md says more about each kind. A YAML reader of version 1.1 takes the bare key for a truth value; pawl does not.",
+		Example: `["ref:refs/heads/main", "file:docs/**"]`,
 	},
 	{
 		Name: "priority", Kind: KindCount, Absent: "the pattern's",

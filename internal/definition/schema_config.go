@@ -20,6 +20,7 @@ const (
 	dollarsPattern = `^0*([1-9][0-9]{0,5}(\.[0-9]{1,6})?|1000000(\.0{1,6})?|` +
 		`0\.([1-9][0-9]{0,5}|0[1-9][0-9]{0,4}|00[1-9][0-9]{0,3}|000[1-9][0-9]{0,2}|0000[1-9][0-9]?|00000[1-9]))$`
 	urlPattern      = `^https?://[^/?#@\s]+(/[^?#\s]*)?$`
+	eventPattern    = `^(none|(file|ref|webhook|cmd):\s*\S.*|loop:[^=]+=\s*\S.*)$`
 	variablePattern = `^[A-Za-z_][A-Za-z0-9_]*$`
 
 	wholeTreePattern  = `^(\.|[*?]*)(/(\.|[*?]*))*$`
@@ -196,6 +197,8 @@ func (f Field) listSchema() schema {
 		}}}
 	case f.Name == "env":
 		item = schema{Type: []string{"string", "boolean"}, Pattern: variablePattern}
+	case f.Name == "on":
+		item = schema{Type: "string", Pattern: eventPattern}
 	case f.Kind == KindGlobs:
 		item = schema{Type: looseTypes, Not: &schema{Type: "string", Pattern: outOfScopePattern}}
 	case f.Values != nil:

@@ -46,7 +46,7 @@ type Registration struct {
 
 	Planned time.Time `json:"planned"` // what the cadence says of Due, which a jitter puts off
 
-	Listens string `json:"listens,omitempty"` // the events that fire it, one EventSource a line; a broken loop keeps them
+	Listens string `json:"listens,omitempty"` // the events that fire it, one EventSource a line; a broken loop is not fired by them
 }
 
 // Protocol names, as written in definitions, rows and on the command line.

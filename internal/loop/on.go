@@ -145,14 +145,14 @@ func (s EventSource) MatchesRef(ref string) bool {
 	return ref == s.What
 }
 
-// EventVerdict is what became of an event.
-type EventVerdict string
+// FiringVerdict is what became of an event.
+type FiringVerdict string
 
 // What can become of one. An event that waits becomes one that ran or coalesced.
 const (
-	EventWaits     EventVerdict = "waits"     // it fires as soon as nothing is in the way, which Reason says
-	EventRan       EventVerdict = "ran"       // a run was fired for it
-	EventCoalesced EventVerdict = "coalesced" // a run that another event fired has it too
+	FiringWaits     FiringVerdict = "waits"     // it fires as soon as nothing is in the way, which Reason says
+	FiringRan       FiringVerdict = "ran"       // a run was fired for it
+	FiringCoalesced FiringVerdict = "coalesced" // a run that another event fired has it too
 )
 
 // Why an event waits.
@@ -165,18 +165,18 @@ const (
 // FiringEvent is something that happened outside of a loop and fires it: once, or several
 // times in a row before a run could begin.
 type FiringEvent struct {
-	LoopID    string       `json:"loop_id"`
-	ID        string       `json:"id"` // unique in the loop: an event that is reported twice is one
-	Source    string       `json:"source"`
-	Payload   string       `json:"payload,omitempty"` // what is known of it
-	Times     int          `json:"times"`             // how often it happened
-	First     time.Time    `json:"first"`
-	Last      time.Time    `json:"last"`
-	NotBefore time.Time    `json:"not_before,omitzero"`
-	Verdict   EventVerdict `json:"verdict"`
-	Reason    string       `json:"reason,omitempty"` // why it waits
-	RunID     string       `json:"run,omitempty"`
-	Returned  int          `json:"returned,omitempty"` // runs that had it and were stopped before they could act on it
+	LoopID    string        `json:"loop_id"`
+	ID        string        `json:"id"` // unique in the loop: an event that is reported twice is one
+	Source    string        `json:"source"`
+	Payload   string        `json:"payload,omitempty"` // what is known of it
+	Times     int           `json:"times"`             // how often it happened
+	First     time.Time     `json:"first"`
+	Last      time.Time     `json:"last"`
+	NotBefore time.Time     `json:"not_before,omitzero"`
+	Verdict   FiringVerdict `json:"verdict"`
+	Reason    string        `json:"reason,omitempty"` // why it waits
+	RunID     string        `json:"run,omitempty"`
+	Returned  int           `json:"returned,omitempty"` // runs that had it and were stopped before they could act on it
 }
 
 // MaxReturned is how often an event fires again after its run was stopped.

@@ -97,14 +97,6 @@ func verify(t *testing.T, secret string, r received) {
 
 func TestAWebhookIsSignedAsStandardWebhooksAsks(t *testing.T) {
 	t.Parallel()
-	// The example of that specification.
-	key, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := sign(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`)), "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; got != want {
-		t.Errorf("the signature is %q, want %q", got, want)
-	}
 	server := receive(t)
 	if err := sendWith(t, loop.Channel{Name: "hook", Kind: loop.ChannelWebhook, Target: server.URL + "/in", SecretEnv: "HOOK"}, asked, "HOOK="+hookSecret); err != nil {
 		t.Fatal(err)

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,11 +12,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/webhook"
 )
 
 // post sends a request with its body. An answer other than 2xx is an error; a redirect
@@ -72,20 +69,16 @@ func leadsTo(resp *http.Response) string {
 	return ", on " + to.Scheme + "://" + to.Host
 }
 
-// secretPrefix begins a secret in the form of Standard Webhooks; base64 follows.
-const secretPrefix = "whsec_"
-
 // decodeSecret returns the key in a secret of a webhook.
-func decodeSecret(c loop.Channel, secret string) ([]byte, error) {
-	coded, prefixed := strings.CutPrefix(secret, secretPrefix)
-	key, err := base64.StdEncoding.DecodeString(coded)
-	if !prefixed || err != nil || len(key) < 24 || len(key) > 64 {
-		return nil, &loop.Fault{
+func decodeSecret(c loop.Channel, secret string) (webhook.Key, error) {
+	key, err := webhook.ParseSecret(secret)
+	if err != nil {
+		err = &loop.Fault{
 			Exit: loop.ExitUsage, What: "the secret of the channel " + c.Name + " in " + cmp.Or(c.SecretEnv, c.SecretFile) + " is not one of Standard Webhooks",
-			Why: "it has to be " + secretPrefix + " and the base64 of 24 to 64 random bytes", Fix: "make one: printf whsec_; openssl rand -base64 32",
+			Why: err.Error(), Fix: "make one: printf whsec_; openssl rand -base64 32",
 		}
 	}
-	return key, nil
+	return key, err
 }
 
 // cloudEvent is the body of a webhook: a notice as an event of CloudEvents 1.0.
@@ -117,19 +110,9 @@ func (s *Sender) sendWebhook(ctx context.Context, c loop.Channel, n loop.Notice,
 	if err != nil {
 		return err
 	}
-	at := strconv.FormatInt(s.Now().Unix(), 10)
-	header := http.Header{"Content-Type": {"application/cloudevents+json"}}
-	header.Set("Webhook-Id", n.ID)
-	header.Set("Webhook-Timestamp", at)
-	header.Set("Webhook-Signature", sign(key, n.ID, at, body))
+	header := key.Sign(n.ID, s.Now(), body)
+	header.Set("Content-Type", "application/cloudevents+json")
 	return s.post(ctx, c.Target, header, body)
-}
-
-// sign is the signature v1 of Standard Webhooks.
-func sign(key []byte, id, at string, body []byte) string {
-	mac := hmac.New(sha256.New, key)
-	_, _ = fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
-	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
 // checkTopic refuses what is not a topic of an ntfy server.

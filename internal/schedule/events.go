@@ -20,13 +20,13 @@ func DecideEvents(list []loop.FiringEvent, s Scene) []loop.FiringEvent {
 		case s.Stopped:
 			e.Reason = loop.WaitsPaused
 		case s.Queued != "":
-			e.Verdict, e.Reason, e.RunID = loop.EventCoalesced, "", s.Queued
+			e.Verdict, e.Reason, e.RunID = loop.FiringCoalesced, "", s.Queued
 		case s.Live:
 			e.Reason = loop.WaitsRunning
 		case i == 0:
-			e.Verdict, e.Reason = loop.EventRan, ""
+			e.Verdict, e.Reason = loop.FiringRan, ""
 		default:
-			e.Verdict, e.Reason = loop.EventCoalesced, ""
+			e.Verdict, e.Reason = loop.FiringCoalesced, ""
 		}
 		decided[i] = e
 	}

@@ -25,7 +25,7 @@ func TestEventsThatWaitFireOneRunOrGoOnWaiting(t *testing.T) {
 		"one has not begun, and a switch is set":   {schedule.Scene{Queued: "r", Stopped: true}, "waits paused, waits paused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			waiting := []loop.FiringEvent{{ID: "a", Verdict: loop.EventWaits}, {ID: "b", Verdict: loop.EventWaits, Reason: loop.WaitsRunning}}
+			waiting := []loop.FiringEvent{{ID: "a", Verdict: loop.FiringWaits}, {ID: "b", Verdict: loop.FiringWaits, Reason: loop.WaitsRunning}}
 			var got []string
 			for _, e := range schedule.DecideEvents(waiting, c.scene) {
 				got = append(got, strings.Join(strings.Fields(fmt.Sprint(e.Verdict, " ", e.Reason, " ", e.RunID)), " "))
@@ -33,7 +33,7 @@ func TestEventsThatWaitFireOneRunOrGoOnWaiting(t *testing.T) {
 			if strings.Join(got, ", ") != c.want {
 				t.Errorf("they are %q, want %s", got, c.want)
 			}
-			if waiting[0].Verdict != loop.EventWaits {
+			if waiting[0].Verdict != loop.FiringWaits {
 				t.Error("the list of the caller was changed")
 			}
 		})
@@ -47,7 +47,7 @@ func TestNoEventIsDroppedAndAtMostOneFires(t *testing.T) {
 		}
 		list := make([]loop.FiringEvent, rapid.IntRange(0, 20).Draw(rt, "events"))
 		for i := range list {
-			list[i] = loop.FiringEvent{ID: fmt.Sprint(i), Verdict: loop.EventWaits}
+			list[i] = loop.FiringEvent{ID: fmt.Sprint(i), Verdict: loop.FiringWaits}
 		}
 		ran, waits := 0, 0
 		decided := schedule.DecideEvents(list, s)
@@ -56,11 +56,11 @@ func TestNoEventIsDroppedAndAtMostOneFires(t *testing.T) {
 				rt.Fatalf("event %d is %s", i, e.ID)
 			}
 			switch e.Verdict {
-			case loop.EventRan:
+			case loop.FiringRan:
 				ran++
-			case loop.EventWaits:
+			case loop.FiringWaits:
 				waits++
-			case loop.EventCoalesced:
+			case loop.FiringCoalesced:
 			}
 		}
 		if len(decided) != len(list) || ran > 1 || waits > 0 && waits < len(list) || ran == 1 && (s.Stopped || s.Live || s.Queued != "") {

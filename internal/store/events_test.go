@@ -14,7 +14,9 @@ import (
 // eventsOf writes the events of a loop as text, oldest first.
 func eventsOf(t *testing.T, s *store.Store, loopID string) string {
 	t.Helper()
-	list := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.FiringEvent, error) { return r.LoopEvents(ctx, loopID, 100) })
+	list := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.FiringEvent, error) {
+		return r.LoopEvents(ctx, loopID, 100)
+	})
 	var all []string
 	for _, e := range list {
 		all = append([]string{strings.TrimSpace(fmt.Sprintf("%s %s×%d %q %s %s", e.ID, e.Source, e.Times, e.Payload, e.Verdict, strings.TrimSpace(e.Reason+" "+e.RunID)))}, all...)
@@ -50,7 +52,7 @@ func TestEventsOfASourceThatWaitAreOneAndWebhooksAreEachTheirOwn(t *testing.T) {
 			t.Errorf("%d deliveries wait, want 2", n)
 		}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
-			return tx.DecideEvents(ctx, []loop.FiringEvent{{LoopID: l.ID, ID: "e1", Verdict: loop.EventRan, RunID: "r1"}})
+			return tx.DecideEvents(ctx, []loop.FiringEvent{{LoopID: l.ID, ID: "e1", Verdict: loop.FiringRan, RunID: "r1"}})
 		})
 		add("e4", "file:a", "9", join) // The one before is not waiting any more.
 		if add("w1", "webhook:x", "again", nil) {
@@ -91,7 +93,7 @@ func TestEventsOfARunThatWasStoppedFireAgainButNotForEver(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				list[0].Verdict, list[0].RunID = loop.EventRan, run.ID
+				list[0].Verdict, list[0].RunID = loop.FiringRan, run.ID
 				if err := tx.DecideEvents(ctx, list); err != nil {
 					return err
 				}
@@ -139,7 +141,7 @@ func TestASourceIsMovedByOneOfTwoThatLookAtIt(t *testing.T) {
 	})
 }
 
-func TestAnEventWaitsUntilItsTime(t *testing.T) {
+func TestAnFiringWaitsUntilItsTime(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		l := seed(t, s, "l")
 		now := s.Now().Truncate(time.Millisecond)

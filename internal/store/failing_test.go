@@ -331,29 +331,29 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"AddTicks": func(rt *RunTx) error {
 			return rt.AddTicks(ctx, []loop.Tick{{LoopID: "lp", First: time.UnixMilli(5), Last: time.UnixMilli(5), N: 1, Verdict: loop.TickRan}})
 		},
-		"DueLoops":         func(rt *RunTx) error { _, err := rt.DueLoops(ctx, "node_run", time.Now(), 9); return err },
+		"DueLoops": func(rt *RunTx) error { _, err := rt.DueLoops(ctx, "node_run", time.Now(), 9); return err },
 		"AddEvent": func(rt *RunTx) error {
 			_, err := rt.AddEvent(ctx, loop.FiringEvent{LoopID: "lp", ID: "ev2", Source: "file:*"}, func(before, now string) string { return before + now })
 			return err
 		},
 		"CountWaiting": func(rt *RunTx) error { _, err := rt.CountWaiting(ctx, "lp", "file:*"); return err },
 		"DecideEvents": func(rt *RunTx) error {
-			return rt.DecideEvents(ctx, []loop.FiringEvent{{LoopID: "lp", ID: "ev", Verdict: loop.EventRan, RunID: "run"}})
+			return rt.DecideEvents(ctx, []loop.FiringEvent{{LoopID: "lp", ID: "ev", Verdict: loop.FiringRan, RunID: "run"}})
 		},
-		"EventCursor":     func(rt *RunTx) error { _, _, err := rt.EventCursor(ctx, "node_run"); return err },
-		"ForgetEvents":    func(rt *RunTx) error { return rt.ForgetEvents(ctx, "lp", time.Now()) },
-		"ListeningLoops":  func(rt *RunTx) error { _, err := rt.ListeningLoops(ctx, "node_run"); return err },
-		"LoopEvents":      func(rt *RunTx) error { _, err := rt.LoopEvents(ctx, "lp", 9); return err },
-		"LoopsWithEvents": func(rt *RunTx) error { _, err := rt.LoopsWithEvents(ctx, "node_run", time.Now(), "", 9); return err },
-		"MoveSource":      func(rt *RunTx) error { _, err := rt.MoveSource(ctx, "lp", "node_run", "file:*", "a", "b"); return err },
-		"NextEvent":       func(rt *RunTx) error { _, err := rt.NextEvent(ctx, "node_run", time.Now()); return err },
-		"QueuedByEvent":   func(rt *RunTx) error { _, err := rt.QueuedByEvent(ctx, "lp"); return err },
-		"ReturnEvents":    func(rt *RunTx) error { return rt.ReturnEvents(ctx, time.Time{}, "paused") },
-		"RunEvents":       func(rt *RunTx) error { _, err := rt.RunEvents(ctx, "run"); return err },
-		"SaveEventCursor": func(rt *RunTx) error { return rt.SaveEventCursor(ctx, "node_run", loop.Cursor{Seq: 3}) },
-		"SourceState":     func(rt *RunTx) error { _, _, err := rt.SourceState(ctx, "lp", "node_run", "file:*"); return err },
-		"StartSource":     func(rt *RunTx) error { return rt.StartSource(ctx, "lp", "node_run", "ref:*", "a") },
-		"WaitingEvents":   func(rt *RunTx) error { _, err := rt.WaitingEvents(ctx, "lp", time.Now()); return err },
+		"EventCursor":      func(rt *RunTx) error { _, _, err := rt.EventCursor(ctx, "node_run"); return err },
+		"ForgetEvents":     func(rt *RunTx) error { return rt.ForgetEvents(ctx, "lp", time.Now()) },
+		"ListeningLoops":   func(rt *RunTx) error { _, err := rt.ListeningLoops(ctx, "node_run"); return err },
+		"LoopEvents":       func(rt *RunTx) error { _, err := rt.LoopEvents(ctx, "lp", 9); return err },
+		"LoopsWithEvents":  func(rt *RunTx) error { _, err := rt.LoopsWithEvents(ctx, "node_run", time.Now(), "", 9); return err },
+		"MoveSource":       func(rt *RunTx) error { _, err := rt.MoveSource(ctx, "lp", "node_run", "file:*", "a", "b"); return err },
+		"NextEvent":        func(rt *RunTx) error { _, err := rt.NextEvent(ctx, "node_run", time.Now()); return err },
+		"QueuedByEvent":    func(rt *RunTx) error { _, err := rt.QueuedByEvent(ctx, "lp"); return err },
+		"ReturnEvents":     func(rt *RunTx) error { return rt.ReturnEvents(ctx, time.Time{}, "paused") },
+		"RunEvents":        func(rt *RunTx) error { _, err := rt.RunEvents(ctx, "run"); return err },
+		"SaveEventCursor":  func(rt *RunTx) error { return rt.SaveEventCursor(ctx, "node_run", loop.Cursor{Seq: 3}) },
+		"SourceState":      func(rt *RunTx) error { _, _, err := rt.SourceState(ctx, "lp", "node_run", "file:*"); return err },
+		"StartSource":      func(rt *RunTx) error { return rt.StartSource(ctx, "lp", "node_run", "ref:*", "a") },
+		"WaitingEvents":    func(rt *RunTx) error { _, err := rt.WaitingEvents(ctx, "lp", time.Now()); return err },
 		"ForgottenRuns":    func(rt *RunTx) error { _, err := rt.ForgottenRuns(ctx, time.Now(), 9); return err },
 		"LapsedWorkspaces": func(rt *RunTx) error { _, err := rt.LapsedWorkspaces(ctx, "node_run"); return err },
 		"NextDue":          func(rt *RunTx) error { _, err := rt.NextDue(ctx, "node_run", time.Now()); return err },

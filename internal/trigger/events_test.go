@@ -253,13 +253,13 @@ func TestNoEventIsLostOrFiresTwice(t *testing.T) {
 				times, ran := 0, map[string]string{}
 				for _, e := range r.events(id) {
 					times += e.Times
-					if e.Verdict == loop.EventWaits || e.RunID == "" {
+					if e.Verdict == loop.FiringWaits || e.RunID == "" {
 						rt.Fatalf("%s: an event still waits: %+v", l.Name, e)
 					}
-					if other := ran[e.RunID]; e.Verdict == loop.EventRan && other != "" {
+					if other := ran[e.RunID]; e.Verdict == loop.FiringRan && other != "" {
 						rt.Fatalf("%s: the events %s and %s have both fired run %s", l.Name, e.ID, other, e.RunID)
 					}
-					if e.Verdict == loop.EventRan {
+					if e.Verdict == loop.FiringRan {
 						ran[e.RunID] = e.ID
 					}
 				}

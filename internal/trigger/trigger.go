@@ -349,7 +349,7 @@ func (t *Trigger) decideEvents(ctx context.Context, tx *store.Tx, d due, stopped
 		return run, err
 	}
 	decided := schedule.DecideEvents(waiting, scene)
-	if decided[0].Verdict == loop.EventRan {
+	if decided[0].Verdict == loop.FiringRan {
 		run, err = t.Engine.Fire(ctx, tx, d.target, engine.Firing{Trigger: OnEvent, Event: sourcesOf(decided), By: eventActor, Key: decided[0].FiringKey()})
 		if err != nil {
 			return loop.Run{}, err
