@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/daemon"
+	"github.com/pawl-run/pawl/internal/listen"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 )
@@ -22,7 +25,7 @@ import (
 const drainTime = 30 * time.Second
 
 func newUpCommand(a *app) *cobra.Command {
-	workers, socket := 8, false
+	workers, socket, at := 8, false, ""
 	cmd := &cobra.Command{
 		Use: "up", Short: "Fire loops when they are due, until it is ended", Args: exactArgs(0),
 		Long: `Fire the loops of all workspaces on this machine when they are due, and execute their runs, until it is ended.
@@ -30,8 +33,12 @@ func newUpCommand(a *app) *cobra.Command {
 The repository that it is started in is registered first. What was missed while nobody was there is made up for as the
 key catch_up of each loop says. An interrupt, SIGTERM or pawl down ends it: runs that have begun get 30 seconds to end,
 then they are interrupted and keep their work; a second interrupt ends it at once. One pawl up works for a store on
-each machine.`,
-		Example: "  pawl up\n  pawl next\n  pawl down",
+each machine.
+
+With --listen it also receives webhooks for the loops whose key on names them, at /webhooks/NAME, and serves nothing else
+there. Each delivery has to be signed as Standard Webhooks asks; the secret of a webhook is in the variable
+PAWL_WEBHOOK_NAME or the file webhooks/NAME.key in pawl's home.`,
+		Example: "  pawl up\n  pawl up --listen 127.0.0.1:8787\n  pawl next\n  pawl down",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if socket {
 				return printSocket(a)
@@ -43,13 +50,40 @@ each machine.`,
 				if _, err := parts.Verbs(cmd.Context(), a.workDir()); err != nil && compose.CheckRepository(cmd.Context(), a.workDir()) == nil {
 					return err
 				}
-				return runDaemon(cmd.Context(), a, parts, compose.DaemonOptions{Workers: workers, Notices: true})
+				o := compose.DaemonOptions{Workers: workers, Notices: true}
+				if at != "" {
+					l, err := listenAt(cmd.Context(), at)
+					if err != nil {
+						return err
+					}
+					defer func() { _ = l.Close() }()
+					o.Webhooks = l
+				}
+				return runDaemon(cmd.Context(), a, parts, o)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&socket, "socket", false, "print where pawl up answers, and start nothing")
 	cmd.Flags().IntVar(&workers, "workers", workers, "how many runs are executed at once, at most `N`")
+	cmd.Flags().StringVar(&at, "listen", at, "receive webhooks at this loopback `ADDRESS:PORT`")
 	return cmd
+}
+
+// listenAt listens at an address of this machine that no other one can reach.
+func listenAt(ctx context.Context, at string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(at)
+	_, numberErr := strconv.ParseUint(port, 10, 16)
+	if ip := net.ParseIP(host); err != nil || numberErr != nil || ip == nil || !ip.IsLoopback() {
+		return nil, &loop.Fault{
+			Exit: loop.ExitUsage, What: "--listen " + at, Why: "it is not an address of this machine alone, and a port",
+			Fix: "write one like 127.0.0.1:8787; for senders elsewhere, let a reverse proxy or a tunnel with TLS lead to it",
+		}
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at)
+	if err != nil {
+		return nil, &loop.Fault{Exit: loop.ExitHeld, What: "receive webhooks at " + at, Why: err.Error(), Err: err, Fix: "name another port"}
+	}
+	return l, nil
 }
 
 func checkWorkers(n int) error {
@@ -98,6 +132,9 @@ func runDaemon(ctx context.Context, a *app, parts *compose.Parts, o compose.Daem
 	}
 	telling.Lock()
 	printUp(p, d)
+	if o.Webhooks != nil {
+		p.Line("webhooks are received at http://%s%sNAME", o.Webhooks.Addr(), listen.WebhookPath)
+	}
 	telling.Unlock()
 	stopTelling := tellSystemd(ctx, d)
 	reloads, stopReloads := listenForReloads()
@@ -189,7 +226,11 @@ func printHappened(p *output.Printer, now time.Time, h daemon.Happened) {
 	at := now.UTC().Format("15:04:05")
 	switch {
 	case h.Fired != nil:
-		p.Line("%s %s#%d fires", at, output.CleanLine(h.Loop), h.Fired.N)
+		by := ""
+		if h.Fired.Event != "" {
+			by = " by " + output.CleanLine(h.Fired.Event)
+		}
+		p.Line("%s %s#%d fires%s", at, output.CleanLine(h.Loop), h.Fired.N, by)
 	case h.Ended != nil:
 		line := fmt.Sprintf("%s %s#%d %s", at, output.CleanLine(h.Loop), h.Ended.N, styleOutcome(p.Style, h.Ended.Outcome))
 		if h.Ended.Branch != "" {

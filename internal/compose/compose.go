@@ -12,6 +12,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"runtime"
 	"strings"
@@ -28,6 +29,7 @@ import (
 	"github.com/pawl-run/pawl/internal/event"
 	"github.com/pawl-run/pawl/internal/forge"
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/listen"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/node"
@@ -228,12 +230,14 @@ type DaemonOptions struct {
 	Workers int                   // runs that it executes at once
 	Notices bool                  // whether it sends them to people
 	Tell    func(daemon.Happened) // called by several goroutines
+
+	Webhooks net.Listener // where it receives webhooks; nil: nowhere
 }
 
 // Daemon returns the daemon of this node. Stop it, also if it was never started.
 func (d *Parts) Daemon(ctx context.Context, o DaemonOptions) (*daemon.Daemon, error) {
 	deps := daemon.Deps{
-		Store: d.lookup.Store, Engine: d.engine, Node: d.lookup.Node.ID, Now: d.lookup.Now, Log: d.engine.Log, Workers: o.Workers, Tell: o.Tell,
+		Store: d.lookup.Store, Engine: d.engine, Node: d.lookup.Node.ID, Now: d.lookup.Now, NewID: d.newID, Log: d.engine.Log, Workers: o.Workers, Tell: o.Tell,
 		Open: func(ctx context.Context, path string) (*daemon.Place, error) {
 			v, ws, err := d.open(ctx, path, true)
 			if err != nil {
@@ -248,14 +252,18 @@ func (d *Parts) Daemon(ctx context.Context, o DaemonOptions) (*daemon.Daemon, er
 	}
 	if d.lookup.Store.PostgresPool() == nil {
 		deps.Queue = queue.NewLocal(d.lookup.Store, d.lookup.Node.ID, d.lookup.Now)
-		return daemon.New(deps), nil
+	} else {
+		q, err := queue.NewRiver(ctx, queue.Options{Store: d.lookup.Store, Node: d.registry.Node, Now: d.lookup.Now, Workers: o.Workers, Log: d.engine.Log})
+		if err != nil {
+			return nil, err
+		}
+		deps.Queue, deps.Hint, d.hint = q, q.Hint, q.Hint
 	}
-	q, err := queue.NewRiver(ctx, queue.Options{Store: d.lookup.Store, Node: d.registry.Node, Now: d.lookup.Now, Workers: o.Workers, Log: d.engine.Log})
-	if err != nil {
-		return nil, err
+	of := daemon.New(deps)
+	if o.Webhooks != nil {
+		of.ReceiveWebhooks(o.Webhooks, listen.Secrets{Home: d.home, Environ: d.environ})
 	}
-	deps.Queue, deps.Hint, d.hint = q, q.Hint, q.Hint
-	return daemon.New(deps), nil
+	return of, nil
 }
 
 // Server returns what answers the requests of other processes for a daemon of these

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/listen"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/notify"
@@ -67,6 +69,7 @@ type Deps struct {
 	Engine *engine.Engine
 	Node   string // id of this node
 	Now    func() time.Time
+	NewID  func(prefix string) string
 	Log    *slog.Logger
 	// Open opens the workspace that lies at a path on this node.
 	Open func(ctx context.Context, path string) (*Place, error)
@@ -94,10 +97,13 @@ type Daemon struct {
 	Deps
 
 	fleet   fleet
+	listen  *listen.Listener
+	hooks   *hooks // nil: no webhooks are received
 	metrics metrics
 	looked  atomic.Int64  // when it looked last for loops that are due, in Unix milliseconds of this host
 	poke    chan struct{} // the definitions are to be read again; has room for one
 	atWork  atomic.Int64  // runs that are being executed
+	look    chan struct{} // something may fire; has room for one
 	wrong   sync.Map      // by what is done, or by the root of a workspace: what went wrong the last time
 
 	working sync.WaitGroup // all goroutines but the workers
@@ -114,10 +120,49 @@ type Daemon struct {
 
 // New makes a daemon.
 func New(d Deps) *Daemon {
-	return &Daemon{
-		Deps: d, stop: func() {}, abort: func() {}, poke: make(chan struct{}, 1), cancel: map[int]context.CancelFunc{},
+	m := &Daemon{
+		Deps: d, stop: func() {}, abort: func() {}, poke: make(chan struct{}, 1), look: make(chan struct{}, 1), cancel: map[int]context.CancelFunc{},
 		fleet: fleet{store: d.Store, node: d.Node, open: d.Open, places: map[string]*Place{}},
 	}
+	m.listen = listen.New(listen.Deps{
+		Store: d.Store, Node: d.Node, Now: d.Now, NewID: d.NewID, Log: d.Log, Hide: d.Engine.Hide, Places: m.fleet.listenPlaces, Ask: m.ask,
+		Wake: func() { set(m.look) }, Reload: m.Reload,
+		Tell: func(l loop.Loop, subject string, why error) {
+			if why != nil {
+				why = fmt.Errorf("it cannot be fired by %s: %w", strings.TrimPrefix(subject, l.ID+" "), why)
+			}
+			m.tellWrongOf(l.Name, subject, why)
+		},
+	})
+	return m
+}
+
+// ask runs a command that may fire a loop, unless the loop is paused.
+func (d *Daemon) ask(ctx context.Context, l loop.Loop, command string) (listen.Answer, error) {
+	var def loop.Definition
+	var switches []loop.Switch
+	err := d.Store.View(ctx, func(r *store.Reader) (err error) {
+		if l, err = r.Loop(ctx, l.ID); err != nil {
+			return err
+		}
+		if switches, err = r.Switches(ctx, l.WorkspaceID); err != nil {
+			return err
+		}
+		def, err = r.Definition(ctx, l.Registered.Good)
+		return err
+	})
+	if err != nil {
+		return listen.Answer{}, err
+	}
+	t, sw, err := d.fleet.target(ctx, l, def)
+	if err != nil {
+		return listen.Answer{}, err
+	}
+	if l.Paused || sw != "" || len(switches) > 0 {
+		return listen.Answer{}, listen.ErrPaused
+	}
+	a, err := d.Engine.Ask(ctx, t, command)
+	return listen.Answer(a), err
 }
 
 // Start concludes what was lost and begins to work. Ending ctx does not end the daemon.
@@ -125,6 +170,11 @@ func (d *Daemon) Start(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	if err := d.scan(ctx); err != nil {
 		return err
+	}
+	if d.hooks != nil {
+		if err := d.listen.CheckWebhooks(ctx, d.hooks.secrets); err != nil {
+			return err
+		}
 	}
 	for _, p := range d.fleet.all() {
 		d.recover(ctx, p)
@@ -146,6 +196,10 @@ func (d *Daemon) Start(ctx context.Context) error {
 		d.working.Go(func() { _ = work(working) }) // It ends with its context only.
 	}
 	d.working.Go(func() { d.fireDue(working) })
+	d.working.Go(func() { _ = d.listen.Run(working) })
+	if d.hooks != nil {
+		d.working.Go(func() { d.hooks.serve(working, d.listen) })
+	}
 	for range d.Workers {
 		d.workers.Go(func() { d.executeQueued(working, running) })
 	}
@@ -153,9 +207,12 @@ func (d *Daemon) Start(ctx context.Context) error {
 }
 
 // Reload reads the definitions of all workspaces again, soon. Live runs keep theirs.
-func (d *Daemon) Reload() {
+func (d *Daemon) Reload() { set(d.poke) }
+
+// set sends to a channel that has room for one, unless something is in it.
+func set(c chan struct{}) {
 	select {
-	case d.poke <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -266,13 +323,23 @@ func (d *Daemon) repeat(ctx context.Context, gap time.Duration, doing string, wo
 // tellWrong tells what is wrong with something that is tried again and again, if that was
 // not told the last time. A nil error means that it works.
 func (d *Daemon) tellWrong(ctx context.Context, subject, root string, err error) {
-	switch {
-	case err == nil:
+	if err == nil || ctx.Err() == nil {
+		d.tellOnce(subject, Happened{Root: root, Wrong: err})
+	}
+}
+
+// tellWrongOf is tellWrong for what is wrong with a loop.
+func (d *Daemon) tellWrongOf(name, subject string, err error) {
+	d.tellOnce(subject, Happened{Loop: name, Wrong: err})
+}
+
+func (d *Daemon) tellOnce(subject string, h Happened) {
+	if h.Wrong == nil {
 		d.wrong.Delete(subject)
-	case ctx.Err() == nil:
-		if was, told := d.wrong.Swap(subject, err.Error()); !told || was != err.Error() {
-			d.Tell(Happened{Root: root, Wrong: err})
-		}
+		return
+	}
+	if was, told := d.wrong.Swap(subject, h.Wrong.Error()); !told || was != h.Wrong.Error() {
+		d.Tell(h)
 	}
 }
 
@@ -322,6 +389,7 @@ func (d *Daemon) fireDue(ctx context.Context) {
 		case <-ctx.Done():
 		case <-d.poke:
 			poked = true
+		case <-d.look:
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -331,6 +399,7 @@ func (d *Daemon) fireDue(ctx context.Context) {
 		if poked || !d.Now().Before(scanAt) {
 			d.tellWrong(ctx, "scan", "", d.scan(ctx))
 			scanned = d.Now()
+			d.listen.Refresh()
 		}
 	}
 }
@@ -409,6 +478,7 @@ func (d *Daemon) executeQueued(ctx, running context.Context) {
 		d.atWork.Add(-1)
 		d.tellWrong(ctx, "queue", "", nil)
 		d.Queue.Finish(run, workspace, again)
+		set(d.look) // Events may wait for its end.
 	}
 }
 

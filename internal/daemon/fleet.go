@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/listen"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -119,6 +120,14 @@ func (f *fleet) all() []*Place {
 	list := make([]*Place, 0, len(f.places))
 	for _, p := range f.places {
 		list = append(list, p)
+	}
+	return list
+}
+
+// listenPlaces lists the workspaces as a listener sees them.
+func (f *fleet) listenPlaces() (list []listen.Place) {
+	for _, p := range f.all() {
+		list = append(list, listen.Place{ID: p.ID, Root: p.Root, Repo: p.Repo})
 	}
 	return list
 }

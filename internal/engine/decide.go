@@ -20,6 +20,7 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 	s := plan.Snapshot{
 		Rules: c.money.rules(), Run: c.run.N, RunID: c.run.ID, Settled: c.settled, Iterations: c.worked, Items: c.items,
 		Started: c.started, Output: c.run.Usage.Output, Hold: c.agent.hold, Nothing: c.sensed.Nothing, NothingDetail: c.sensed.Because,
+		News: c.sensed.news,
 	}
 	asked := c.run.Overrides.Step
 	for _, cand := range c.onlyStep(asked, c.memory.session.Candidates(c.sensed.Sensed, now)) {

@@ -260,6 +260,18 @@ func (e *Engine) RunProgram(ctx context.Context, t Target, commit string, p proc
 	return e.gateChecker().Program(ctx, gatecheck.Subject{Loop: t.Loop.Name, Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition}, commit, p)
 }
 
+// Ask runs a command on the base of the target's definition, confined as the command of the
+// key sense is, and returns what it said without known secrets: see gatecheck.Checker.Ask.
+// It looks at no kill switch.
+func (e *Engine) Ask(ctx context.Context, t Target, command string) (gatecheck.Answer, error) {
+	a, err := e.gateChecker().Ask(ctx, gatecheck.Subject{Loop: t.Loop.Name, Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition}, command)
+	a.Text = e.Hide(a.Text)
+	return a, err
+}
+
+// Hide takes the secrets of the environment out of a text.
+func (e *Engine) Hide(text string) string { return e.known().String(text) }
+
 func (e *Engine) gateChecker() gatecheck.Checker {
 	return gatecheck.Checker{Host: e.host(), NewID: e.NewID, Survive: e.Survive}
 }

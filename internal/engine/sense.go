@@ -34,6 +34,7 @@ type sensing struct {
 	memory *memory
 	Sensed
 	found  string // without the answer that the run was fired for
+	news   bool   // an event has fired the run
 	onPass bool   // gates that pass on the base mean that there is nothing to do
 }
 
@@ -82,6 +83,9 @@ func (s *sensing) readSources(ctx context.Context) (*ending, error) {
 		s.Because = gatesPass
 	}
 	s.found = strings.Join(found, "\n")
+	if err := s.senseEvents(ctx); err != nil {
+		return nil, err
+	}
 	return s.senseAnswer(ctx)
 }
 

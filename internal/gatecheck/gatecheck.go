@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/git"
@@ -53,39 +54,96 @@ type Subject struct {
 // far and the cause. If the base does not exist, the error is the *loop.Fault
 // that a run would get.
 func (t Checker) Gates(ctx context.Context, of Subject, out io.Writer) ([]loop.GateResult, error) {
+	var results []loop.GateResult
+	err := t.onBase(ctx, of, "try the gates", func(s runenv.Env) error {
+		return s.Judge(ctx, s.Base, true, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
+			res, err := s.RunGate(ctx, g, at, nil, out)
+			if err == nil {
+				err = context.Cause(ctx) // The result of a gate that was stopped is not a verdict.
+			}
+			if err != nil {
+				return false, err
+			}
+			results = append(results, res)
+			return true, nil
+		})
+	})
+	return results, err
+}
+
+// The bounds of a command that is asked.
+const (
+	askTimeout = 2 * time.Minute
+	askHead    = 12 << 10 // bytes kept of its output: its beginning
+	askTail    = 4 << 10  // and its end
+)
+
+// Answer is what a command said that was asked.
+type Answer struct {
+	Text string // what it printed
+	Exit int
+}
+
+// Ask runs a command on the tip of the base of a definition, confined as the command of the
+// key sense is. It blocks until the command has ended, for two minutes at most. A command
+// that takes longer is an error.
+func (t Checker) Ask(ctx context.Context, of Subject, command string) (a Answer, err error) {
+	err = t.onBase(ctx, of, "ask", func(s runenv.Env) (err error) {
+		k, err := s.Copy(ctx, runenv.ForGate, s.Base)
+		if err != nil {
+			return err
+		}
+		turn, err := s.OpenTurn(0)
+		if err != nil {
+			return err
+		}
+		at, err := s.Place(ctx, k, runenv.Use{Turn: turn, Vouched: true})
+		if err != nil {
+			return err
+		}
+		defer at.Done()
+		said := proc.NewRing(askHead, askTail)
+		res, err := at.Run(ctx, proc.Spec{
+			Argv: []string{"/bin/sh", "-c", command}, Dir: at.Dir, Env: s.ProgramEnv(), Stdout: said, Stderr: said, Timeout: askTimeout, Tag: runenv.Tag(s.ID),
+		})
+		switch {
+		case err != nil:
+			return fmt.Errorf("start %q: %w", command, err)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case res.Ended == proc.TimedOut:
+			return fmt.Errorf("%q did not end within %s", command, askTimeout)
+		}
+		a = Answer{strings.TrimSpace(said.String()), res.Exit}
+		return nil
+	})
+	return a, err
+}
+
+// onBase calls fn with where programs work for a subject, on the tip of its base, and removes
+// all that is left of it.
+func (t Checker) onBase(ctx context.Context, of Subject, step string, fn func(runenv.Env) error) error {
 	def := of.Definition.WithDefaults()
 	base, err := of.Repo.Base(ctx, def.Base)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c, err := t.claimNew()
 	if err != nil {
-		return nil, fmt.Errorf("try the gates of %s: %w", of.Loop, projection.DiskFault(err))
+		return fmt.Errorf("%s of %s: %w", step, of.Loop, projection.DiskFault(err))
 	}
 	defer t.removeOrLog(context.WithoutCancel(ctx), of.Repo, c)
-	s := runenv.Env{
+	err = fn(runenv.Env{
 		Host: t.Host, ID: c.id, Loop: of.Loop, Root: of.Root, Repo: of.Repo, Definition: def, Base: base.Commit, Started: t.Now(),
-		Agent: commandLines(def), Tools: &runenv.Tools{}, Say: func(string) {}, Iteration: 1, Step: "try the gates",
-	}
-	var results []loop.GateResult
-	err = s.Judge(ctx, base.Commit, true, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
-		res, err := s.RunGate(ctx, g, at, nil, out)
-		if err == nil {
-			err = context.Cause(ctx) // The result of a gate that was stopped is not a verdict.
-		}
-		if err != nil {
-			return false, err
-		}
-		results = append(results, res)
-		return true, nil
+		Agent: commandLines(def), Tools: &runenv.Tools{}, Say: func(string) {}, Iteration: 1, Step: step,
 	})
 	if missing, ok := errors.AsType[*filled.MissingError](err); ok {
-		return results, &loop.Fault{Exit: loop.ExitNoSuccess, What: missing.Error(), Fix: missing.Fix(), Err: err}
+		return &loop.Fault{Exit: loop.ExitNoSuccess, What: missing.Error(), Fix: missing.Fix(), Err: err}
 	}
 	if err != nil {
-		return results, fmt.Errorf("try the gates of %s: %w", of.Loop, projection.DiskFault(err))
+		return fmt.Errorf("%s of %s: %w", step, of.Loop, projection.DiskFault(err))
 	}
-	return results, nil
+	return nil
 }
 
 // Program runs a program on a copy of a commit, where and as confined as the gates of the

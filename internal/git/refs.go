@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/git/gitdir"
 	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/safeopen"
@@ -220,4 +221,27 @@ func (r *Repo) forEachRef(ctx context.Context, pattern string) ([]Ref, error) {
 		refs = append(refs, Ref{Name: name, ID: id})
 	}
 	return refs, nil
+}
+
+// Tips returns the objects that refs name, by the full names of the refs; a name that ends
+// with /* means all below it, and a ref that does not exist is left out. It starts git only
+// if the repository keeps its refs in another form than files.
+func (r *Repo) Tips(ctx context.Context, names ...string) (map[string]string, error) {
+	tips, err := r.Dirs.Refs(names...)
+	if !errors.Is(err, gitdir.ErrRefStorage) {
+		return tips, err
+	}
+	tips = map[string]string{}
+	for _, name := range names {
+		refs, err := r.forEachRef(ctx, strings.TrimSuffix(name, "*"))
+		if err != nil {
+			return nil, err
+		}
+		for _, ref := range refs {
+			if ref.Name == name || strings.HasSuffix(name, "*") {
+				tips[ref.Name] = ref.ID
+			}
+		}
+	}
+	return tips, nil
 }

@@ -109,6 +109,24 @@ func TestASettledStepWithOtherInputsStartsAfresh(t *testing.T) {
 	}
 }
 
+func TestAnEventMakesAStepWorkedOnAgainThatIsDoneAndNoOther(t *testing.T) {
+	for state, chosen := range map[loop.StepState]bool{loop.StepDone: true, loop.StepEscalated: false} {
+		same := settled(state, "inputs")
+		same.Inputs = same.Step.Inputs
+		for news, want := range map[bool]bool{true: chosen, false: false} {
+			s := snapshot(same)
+			s.News = news
+			if d := plan.Next(s, noon); (d.Choice != nil) != want {
+				t.Errorf("%s, an event: %v: chosen %+v", state, news, d.Choice)
+			}
+			s.Settled = map[string]bool{same.Step.Key: true}
+			if d := plan.Next(s, noon); d.Choice != nil {
+				t.Errorf("%s, an event: %v: the run works on it twice", state, news)
+			}
+		}
+	}
+}
+
 func TestEveryCandidateGetsTheReasonThatDecidedAboutIt(t *testing.T) {
 	limited := func(change func(*plan.Snapshot)) plan.Snapshot {
 		s := snapshot(work("a", loop.StepOpen), work("b", loop.StepEscalated))

@@ -63,6 +63,7 @@ type Snapshot struct {
 	Hold          *loop.Hold  // what keeps the loop or its account from acting; nil: nothing
 	Nothing       loop.Reason // why sensing found nothing to do; empty: it found something
 	NothingDetail string      // Nothing in words
+	News          bool        // an event has fired the run: a step that is done although its inputs are the same is worked on again
 }
 
 // Choice is the step that was chosen.
@@ -90,7 +91,7 @@ func Next(s Snapshot, now time.Time) Decision {
 	d := Decision{Reason: loop.ReasonNoCandidates}
 	var rests []loop.Considered // steps whose state keeps them from being worked on
 	for _, c := range order {
-		if c.inputsChanged() {
+		if c.inputsChanged() || s.News && c.Step.State == loop.StepDone && c.Step.Inputs != "" {
 			c.Step = c.Step.AsNew()
 		}
 		reason, detail := s.exclusion(c)
