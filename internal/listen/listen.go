@@ -260,6 +260,9 @@ func (n *Listener) bound(text string) string { return bound(n.Hide(text)) }
 
 // joinLines is the lines of two payloads, each once.
 func joinLines(before, now string) string {
+	if before == "" {
+		return bound(now)
+	}
 	lines := strings.Split(before, "\n")
 	for line := range strings.SplitSeq(now, "\n") {
 		if !slices.Contains(lines, line) {
