@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/listen"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
@@ -130,6 +131,8 @@ func readDefinitions(ctx context.Context, a *app, found []loops.Found) (checked 
 			// Outside of a workspace nothing is known of machines.
 			_ = a.withReadOnlyVerbs(ctx, func(s *api.Workspace) error { return c.CheckLabels(ctx, s.Loops) })
 		}
+		o, _ := a.composeOptions() // What is wrong with the settings is said by a command that needs them.
+		c.CheckEvents(listen.Secrets{Home: o.Settings.Home, Environ: o.Environ})
 		checked = append(checked, c)
 	}
 	return checked, unread, nil

@@ -80,11 +80,14 @@ func printPlan(a *app, plan loops.Plan) error {
 	case plan.Problem != "":
 		p.Line("%s does not fire: %s", output.CleanLine(plan.Loop), output.CleanLine(plan.Problem))
 		return nil
-	case plan.Cadence == "":
+	case plan.Cadence == "" && len(plan.On) == 0:
 		p.Line("%s never fires by time: it has no cadence (pawl explain cadence)", output.CleanLine(plan.Loop))
 		return nil
+	case plan.Cadence == "":
+		p.Line("%s never fires by time, only by events", output.CleanLine(plan.Loop))
+	default:
+		p.Line("%s fires %s, read in %s; catch_up %s", output.CleanLine(plan.Loop), output.CleanLine(plan.Cadence), output.CleanLine(plan.Timezone), plan.CatchUp)
 	}
-	p.Line("%s fires %s, read in %s; catch_up %s", output.CleanLine(plan.Loop), output.CleanLine(plan.Cadence), output.CleanLine(plan.Timezone), plan.CatchUp)
 	for _, f := range plan.Next {
 		line := "  " + f.Planned.Format("Mon 2006-01-02 15:04 MST")
 		if !f.Due.Equal(f.Planned) {
@@ -105,8 +108,18 @@ func printPlan(a *app, plan loops.Plan) error {
 		}
 		p.Line("%s  %s", text, strings.TrimSpace(string(k.Verdict)+" "+k.Reason))
 	}
+	if len(plan.On) > 0 {
+		p.Line("events that fire it: %s", output.CleanLine(strings.Join(plan.On, ", ")))
+	}
+	for _, e := range plan.Events {
+		p.Line("  %s  %s  %s", formatMinute(e.Last), joinNonEmpty(" ", string(e.Verdict), describeWait(e)), output.CleanLine(describeFiringEvent(e)))
+	}
 	if plan.Paused != "" {
-		p.Line("it is paused by %s: its times are skipped", output.CleanLine(plan.Paused))
+		text := "its times are skipped"
+		if len(plan.On) > 0 {
+			text += ", its events wait"
+		}
+		p.Line("it is paused by %s: %s", output.CleanLine(plan.Paused), text)
 	}
 	a.sayIfDown(p)
 	return nil

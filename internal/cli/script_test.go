@@ -79,7 +79,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"repo": cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
 			"remember": cmdRemember, "schema": cmdSchema, "older": cmdOlder, "theirs": cmdTheirs, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
-			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC, "due": cmdDue, "aged": cmdAged, "ended": cmdEnded, "tell": cmdTell,
+			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC, "due": cmdDue, "aged": cmdAged, "freeport": cmdFreePort, "deliver": cmdDeliver, "listens": cmdListens, "waits": cmdWaits, "ended": cmdEnded, "tell": cmdTell,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {

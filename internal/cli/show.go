@@ -52,6 +52,8 @@ func printLoop(p *output.Printer, row loops.Row) error {
 	p.Field("  ", "goal", row.Goal)
 	p.Field("  ", "protocol", row.Protocol)
 	p.Field("  ", "cadence", row.Cadence)
+	p.Field("  ", "on", strings.Join(row.On, ", "))
+	p.Field("  ", "waiting", describeWaiting(row.Waiting))
 	if row.Next != nil {
 		p.Field("  ", "next", formatMinute(*row.Next))
 	}
@@ -85,6 +87,59 @@ func printLoop(p *output.Printer, row loops.Row) error {
 		p.Line("    %-13s %s%s", step.State, output.CleanLine(step.Title), describeProgress(step))
 	}
 	return p.Err()
+}
+
+// printFiredBy says which events have fired a run.
+func printFiredBy(p *output.Printer, indent, event string, list []loop.FiringEvent) {
+	if len(list) == 0 {
+		p.Field(indent, "fired by", event) // Those that a stopped run gave back are not its own any more.
+	}
+	for _, e := range list {
+		p.Field(indent, "fired by", describeFiringEvent(e))
+	}
+}
+
+// describeFiringEvent says what happened, how often, and the first line of what is known of it.
+func describeFiringEvent(e loop.FiringEvent) string {
+	text := e.Source
+	if e.Source == loop.OnRest {
+		text = "the end of its rest"
+	}
+	if e.Times > 1 {
+		text += fmt.Sprintf(" (%d times)", e.Times)
+	}
+	first, rest, more := strings.Cut(e.Payload, "\n")
+	if more {
+		first += " … and " + pluralize(strings.Count(rest, "\n")+1, "more line")
+	}
+	return joinNonEmpty(": ", text, first)
+}
+
+// describeWaiting says how many events wait for a loop, and for what.
+func describeWaiting(list []loop.FiringEvent) string {
+	if len(list) == 0 {
+		return ""
+	}
+	n := 0
+	for _, e := range list {
+		n += e.Times
+	}
+	return joinNonEmpty(", ", pluralize(n, "event"), describeWait(list[0]))
+}
+
+// describeWait says what an event waits for.
+func describeWait(e loop.FiringEvent) string {
+	switch {
+	case e.Verdict != loop.FiringWaits:
+		return ""
+	case !e.NotBefore.IsZero():
+		return "until " + formatMinute(e.NotBefore)
+	case e.Reason == loop.WaitsPaused:
+		return "until it is resumed"
+	case e.Reason == loop.WaitsRunning:
+		return "until its live run has ended"
+	}
+	return "until pawl up fires it"
 }
 
 // describeRest says why a loop does not act, and until when.
@@ -131,6 +186,7 @@ func printRunHead(p *output.Printer, v runs.View) {
 	printDetail(p, "why", v.Reason, v.Detail)
 	p.QuotedField("  ", "it says", v.Summary)
 	p.Field("  ", "request", v.Request)
+	printFiredBy(p, "  ", v.Event, v.Events)
 	p.Field("  ", "id", v.ID)
 	p.Field("  ", "base", shortHash(v.Base))
 	if v.Branch != "" {

@@ -54,6 +54,7 @@ func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 	}
 	p.Line("%s · %s%s", p.Style.Bold(output.CleanLine(w.Run)), styleResult(p.Style, w.Outcome, w.Reason, state), code(w.Reason))
 	printDetail(p, "because", w.Reason, w.Detail)
+	printFiredBy(p, "", w.Event, w.Events)
 	if f := w.GoesFirst; f != nil {
 		p.Field("", "goes first", describeGoesFirst(*f)+code(f.Rule))
 	}
@@ -74,6 +75,7 @@ func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 		feedback := quoteFeedback(t.Verdict, t.Reason, clearIfEqual(t.Feedback, t.Reason.Sentence()))
 		p.Field("", fmt.Sprintf("iteration %d", t.N), joinNonEmpty(": ", string(t.Verdict)+code(t.Reason), cmp.Or(feedback, t.Reason.Sentence())))
 	}
+	p.Field("", "waiting", describeWaiting(w.Waiting))
 	if w.Broken != "" {
 		p.Field("", "broken", output.CleanLine(w.Broken)+" ("+describeLastGood(w.LastGood)+")")
 	}

@@ -400,6 +400,14 @@ func (d *Daemon) fireDue(ctx context.Context) {
 			d.tellWrong(ctx, "scan", "", d.scan(ctx))
 			scanned = d.Now()
 			d.listen.Refresh()
+			heard, err := t.TakeUpAnswers(ctx)
+			for _, run := range heard {
+				d.tell(context.WithoutCancel(ctx), run, Happened{Fired: &run})
+			}
+			if len(heard) > 0 {
+				d.Queue.Wake()
+			}
+			d.tellWrong(ctx, "answers", "", err)
 		}
 	}
 }

@@ -55,6 +55,13 @@ func answerFiring(id string) Firing {
 	return Firing{Trigger: triggerApproval, Key: approvalKey + id, Approval: id}
 }
 
+// Heard is the firing of a run that takes up an answer which was recorded before.
+func Heard(id string, by loop.Actor) Firing {
+	f := answerFiring(id)
+	f.By = by
+	return f
+}
+
 // Runs that approvals fire, and what their keys begin with.
 const (
 	triggerApproval = "approval"

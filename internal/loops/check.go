@@ -2,15 +2,18 @@ package loops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/listen"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/price"
@@ -34,7 +37,8 @@ type Checked struct {
 	Capped  readiness.Value // budget_usd_day, as written
 	Labeled readiness.Value // node_labels, as written: the first
 
-	Unserved string // why no machine has node_labels; set by CheckLabels
+	On       []readiness.Value // the items of the key on, as written
+	Unserved string            // why no machine has node_labels; set by CheckLabels
 }
 
 // Check reads and judges a definition. The error is a *loop.Fault with exit
@@ -60,7 +64,38 @@ func Check(f Found) (Checked, error) {
 	if labels := doc.List("node_labels"); len(labels) > 0 {
 		c.Labeled = labels[0]
 	}
+	c.On = doc.List("on")
 	return c, nil
+}
+
+// CheckEvents adds an error for each event of the key on that cannot fire the loop here: a
+// webhook whose secret is missing on this machine, and the end of a loop that would make
+// loops fire each other in a cycle.
+func (c *Checked) CheckEvents(secrets listen.Secrets) {
+	report := func(at readiness.Value, problem string) {
+		c.More = append(c.More, readiness.Finding{
+			Kind: readiness.KindOwn, Severity: readiness.SeverityError, Key: "on", Line: max(1, at.Line), Column: max(1, at.Column),
+			Message: "on: " + readiness.Quote(at.Text) + ": " + problem,
+		})
+	}
+	for _, item := range c.On {
+		s, err := loop.ParseEventSource(item.Text)
+		if err != nil || !slices.Contains(c.Definition.On, s.String()) {
+			continue
+		}
+		switch s.Kind {
+		case loop.OnWebhook:
+			_, err := secrets.Key(s.What)
+			if f, ok := errors.AsType[*loop.Fault](err); ok {
+				report(item, f.Why+"; "+f.Fix)
+			}
+		case loop.OnLoop:
+			if cycle := catalog.Cycle(filepath.Dir(filepath.Dir(filepath.Dir(c.Path))), c.Name, []string{s.String()}); cycle != nil {
+				report(item, cycle.Error())
+			}
+		case loop.OnFile, loop.OnRef, loop.OnCommand:
+		}
+	}
 }
 
 // CheckSwitches adds an error for each path of the kill switch that git tracks, or that

@@ -20,6 +20,7 @@ type Row struct {
 	Protocol   string        `json:"protocol"`
 	Tier       loop.Tier     `json:"tier,omitempty"`
 	Cadence    string        `json:"cadence,omitempty"`
+	On         []string      `json:"on,omitempty"` // events that fire it
 	Goal       string        `json:"goal,omitempty"`
 	State      string        `json:"state"` // never_run, idle, queued, running, dead, lost, paused, broken
 	Paused     string        `json:"paused,omitempty"`
@@ -47,6 +48,8 @@ type Row struct {
 	Late       *time.Time    `json:"late,omitempty"` // when it should have come, if it has stopped coming
 
 	DeferredTo *loop.Deferral `json:"deferred_to,omitempty"` // the run that the newest one gave way to
+
+	Waiting []loop.FiringEvent `json:"waiting,omitempty"` // events that wait for it, and why; only in show
 }
 
 // List returns the loops of the workspace: those that its files define, and those with
@@ -75,6 +78,9 @@ func (s *Service) Show(ctx context.Context, name string) (Row, error) {
 		if row.Steps, err = r.Steps(ctx, l.LoopID()); err != nil {
 			return err
 		}
+		if row.Waiting, err = r.WaitingOf(ctx, l.LoopID()); err != nil {
+			return err
+		}
 		history, err := r.History(ctx, l.LoopID(), plan.MaxHistory+1)
 		if err == nil && len(history) > 0 {
 			_, row.Drift = plan.DetectDrift(history[1:], history[0])
@@ -101,7 +107,7 @@ func (s *Service) rowOf(l lookup.Loop) Row {
 	d := l.Usable()
 	row := Row{
 		Name: l.Name, Protocol: l.Protocol, State: "never_run", LastN: l.Row.LastN, Definition: l.Row.Definition, Approvals: l.Open,
-		Tier: d.Tier, Cadence: d.Cadence, Goal: d.Goal, Scope: d.Scope, Verify: d.Verify, Guard: d.Guard, Agent: d.Agent, Paused: s.ws.PausedBy(l), Switches: l.Switches,
+		Tier: d.Tier, Cadence: d.Cadence, On: d.On, Goal: d.Goal, Scope: d.Scope, Verify: d.Verify, Guard: d.Guard, Agent: d.Agent, Paused: s.ws.PausedBy(l), Switches: l.Switches,
 	}
 	if run := l.Last; run != nil {
 		row.State, row.LastRun = s.ws.Liveness(*run), shape.Time(run.Started)

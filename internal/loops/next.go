@@ -25,12 +25,15 @@ type Plan struct {
 	Loop     string       `json:"loop"`
 	Protocol string       `json:"protocol"`
 	Cadence  string       `json:"cadence,omitempty"` // empty: it never fires by time
+	On       []string     `json:"on,omitempty"`      // events that fire it
 	Timezone string       `json:"timezone"`
 	CatchUp  loop.CatchUp `json:"catch_up"`
 	Paused   string       `json:"paused,omitempty"`  // the kill switch that stops it
 	Problem  string       `json:"problem,omitempty"` // why it does not fire
 	Next     []Firing     `json:"next"`
 	Ticks    []loop.Tick  `json:"ticks"` // newest first; only of one loop
+
+	Events []loop.FiringEvent `json:"events,omitempty"` // newest first, with what became of them; only of one loop
 }
 
 // Plans says when each loop of the workspace fires next, those first that do so soonest.
@@ -68,6 +71,9 @@ func (s *Service) Next(ctx context.Context, name string, n int) (Plan, error) {
 	err = s.ws.View(ctx, func(r *store.Reader) error {
 		ticks, err := r.Ticks(ctx, l.LoopID(), time.Time{}, n)
 		p.Ticks = append(p.Ticks, ticks...)
+		if err == nil {
+			p.Events, err = r.LoopEvents(ctx, l.LoopID(), n)
+		}
 		return err
 	})
 	if lookup.Absent(err) {
@@ -79,7 +85,7 @@ func (s *Service) Next(ctx context.Context, name string, n int) (Plan, error) {
 func (s *Service) planOf(l lookup.Loop, n int) (Plan, error) {
 	d := l.Usable()
 	p := Plan{
-		Schema: "pawl.plan/v1", Loop: l.Name, Protocol: l.Protocol, Cadence: d.Cadence, Timezone: "UTC", CatchUp: loop.CatchUpOne,
+		Schema: "pawl.plan/v1", Loop: l.Name, Protocol: l.Protocol, Cadence: d.Cadence, On: d.On, Timezone: "UTC", CatchUp: loop.CatchUpOne,
 		Paused: s.ws.PausedBy(l), Next: []Firing{}, Ticks: []loop.Tick{},
 	}
 	if l.Problem != nil {

@@ -29,6 +29,7 @@ type View struct {
 	Detail     string       `json:"detail"`
 	Summary    string       `json:"summary"`
 	Trigger    string       `json:"trigger"`
+	Event      string       `json:"event,omitempty"` // what fired it: items of the key on, or rest; empty: a person or the time
 	Request    string       `json:"request,omitempty"`
 	Iterations []Iteration  `json:"iterations"`
 	Tokens     Tokens       `json:"tokens"`
@@ -57,6 +58,8 @@ type View struct {
 	MS         Spent              `json:"ms"`
 
 	DeferredTo *loop.Deferral `json:"deferred_to,omitempty"` // the run that it gave way to
+
+	Events []loop.FiringEvent `json:"events,omitempty"` // that fired it, and those that it took in before it began
 
 	Run loop.Run `json:"-"`
 
@@ -191,6 +194,7 @@ type Spent struct {
 func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 	var its []loop.Iteration
 	var turns []loop.Turn
+	var events []loop.FiringEvent
 	var given []Instruction
 	var name, protocol string
 	var again *loop.Command
@@ -204,6 +208,11 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 		}
 		if turns, err = r.Turns(ctx, run.ID); err != nil {
 			return err
+		}
+		if run.Event != "" {
+			if events, err = r.RunEvents(ctx, run.ID); err != nil {
+				return err
+			}
 		}
 		switch text, err := r.LastOf(ctx, run.ID, loop.EventInstructions); {
 		case err == nil:
@@ -221,7 +230,7 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 	}
 	v := View{
 		Schema: "pawl.run/v1", ID: run.ID, Loop: name, N: run.N, Protocol: protocol, State: string(run.State), Phase: run.Phase,
-		Outcome: run.Outcome, Reason: run.Reason, Detail: run.Detail, Summary: run.Summary, Trigger: run.Trigger, Request: run.Request,
+		Outcome: run.Outcome, Reason: run.Reason, Detail: run.Detail, Summary: run.Summary, Trigger: run.Trigger, Event: run.Event, Events: events, Request: run.Request,
 		Tokens: Tokens(run.Usage), Base: run.BaseCommit, Branch: run.Branch, Commit: run.Commit, Snapshot: run.Snapshot,
 		Approval: run.Approval, Definition: run.Definition, Overrides: run.Overrides, Sandbox: sandboxOrNone(run.Sandbox), Readiness: run.Readiness,
 		Started: shape.Time(run.Started), Ended: shape.Time(run.Ended), Iterations: []Iteration{}, Run: run, Instructions: given,

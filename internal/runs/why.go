@@ -38,6 +38,10 @@ type Why struct {
 	GoesFirst *GoesFirst   `json:"goes_first,omitempty"` // the run that it gave way to, or for which it waits in the queue
 	Next      string       `json:"next"`                 // what a person can do about it, for somebody with a shell
 
+	Event   string             `json:"event,omitempty"`   // as in View
+	Events  []loop.FiringEvent `json:"events,omitempty"`  // as in View
+	Waiting []loop.FiringEvent `json:"waiting,omitempty"` // of a loop: the events that wait for it, and why
+
 	Actions []loop.Command `json:"actions"` // those of Next, as data
 }
 
@@ -67,7 +71,7 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 		return Why{}, err
 	}
 	w := Why{
-		Schema: "pawl.why/v1", Run: fmt.Sprintf("%s#%d", v.Loop, v.N), ID: v.ID, State: v.State, Outcome: v.Outcome, Reason: v.Reason, Detail: v.Detail,
+		Schema: "pawl.why/v1", Run: fmt.Sprintf("%s#%d", v.Loop, v.N), ID: v.ID, State: v.State, Outcome: v.Outcome, Reason: v.Reason, Detail: v.Detail, Event: v.Event, Events: v.Events,
 		Exit: v.Outcome.Meaning().Exit, Decisions: []Decision{}, Attempts: []Attempt{},
 	}
 	if w.Paused, err = s.ws.Paused(ctx); err != nil {
@@ -98,6 +102,9 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 		l := lookup.Loop{Entry: catalog.Entry{Workspace: s.ws.ID, Name: v.Loop, Protocol: v.Protocol}, Last: &v.Run}
 		err := s.ws.View(ctx, func(r *store.Reader) (err error) {
 			if l.Row, err = r.LoopNamed(ctx, s.ws.ID, v.Protocol, v.Loop); err != nil {
+				return err
+			}
+			if w.Waiting, err = r.WaitingOf(ctx, l.Row.ID); err != nil {
 				return err
 			}
 			if l.Switches, err = r.Switches(ctx, s.ws.ID); err != nil || l.Row.Registered.Good == "" {

@@ -152,6 +152,21 @@ func (t *Tx) VoidApproval(ctx context.Context, id, why string) (bool, error) {
 	return len(list) == 1, nil
 }
 
+const unheardAnswers = `
+SELECT ` + approvalColumns + ` FROM approvals a
+WHERE  state = 'rejected' AND kind = 'command' AND answered_ms > 0 AND answered_ms <= $2
+AND    loop_id IN (SELECT id FROM loops WHERE ` + placedHere + ` AND broken = '')
+AND    EXISTS (SELECT 1 FROM steps s WHERE s.id = a.step_id AND s.state = 'waiting_human' AND s.waits_for = a.id)
+AND    NOT EXISTS (SELECT 1 FROM runs r WHERE r.run_key = 'approval/' || a.id)
+ORDER  BY answered_ms, id LIMIT $3`
+
+// UnheardAnswers lists approvals of loops on a node to which somebody has said no by a time,
+// without a run that takes up the step that waits for it: whoever answered could not start
+// one.
+func (r *Reader) UnheardAnswers(ctx context.Context, node string, by time.Time, limit int) ([]loop.Approval, error) {
+	return collect(ctx, r, unheardAnswers, scanApproval, node, millis(by), limit)
+}
+
 const overdueApprovals = `SELECT EXISTS (SELECT 1 FROM approvals WHERE state = 'open' AND expires_ms <= $1)`
 
 // OverdueApprovals reports whether the time of an open approval of the store has

@@ -96,6 +96,13 @@ func (r *Reader) WaitingEvents(ctx context.Context, loopID string, now time.Time
 	return collect(ctx, r, waitingEvents, scanEvent, loopID, millis(now))
 }
 
+const waitingOf = `SELECT ` + eventColumns + ` FROM firing_events WHERE loop_id = $1 AND verdict = 'waits' ORDER BY not_before_ms, first_ms, id`
+
+// WaitingOf lists all events of a loop that wait, those first whose time comes first.
+func (r *Reader) WaitingOf(ctx context.Context, loopID string) ([]loop.FiringEvent, error) {
+	return collect(ctx, r, waitingOf, scanEvent, loopID)
+}
+
 const countWaiting = `SELECT count(*) FROM firing_events WHERE loop_id = $1 AND source = $2 AND verdict = 'waits'`
 
 // CountWaiting returns how many events of a source wait for a loop.

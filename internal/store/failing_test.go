@@ -353,6 +353,8 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"SaveEventCursor":  func(rt *RunTx) error { return rt.SaveEventCursor(ctx, "node_run", loop.Cursor{Seq: 3}) },
 		"SourceState":      func(rt *RunTx) error { _, _, err := rt.SourceState(ctx, "lp", "node_run", "file:*"); return err },
 		"StartSource":      func(rt *RunTx) error { return rt.StartSource(ctx, "lp", "node_run", "ref:*", "a") },
+		"UnheardAnswers":   func(rt *RunTx) error { _, err := rt.UnheardAnswers(ctx, "node_run", time.Now(), 9); return err },
+		"WaitingOf":        func(rt *RunTx) error { _, err := rt.WaitingOf(ctx, "lp"); return err },
 		"WaitingEvents":    func(rt *RunTx) error { _, err := rt.WaitingEvents(ctx, "lp", time.Now()); return err },
 		"ForgottenRuns":    func(rt *RunTx) error { _, err := rt.ForgottenRuns(ctx, time.Now(), 9); return err },
 		"LapsedWorkspaces": func(rt *RunTx) error { _, err := rt.LapsedWorkspaces(ctx, "node_run"); return err },

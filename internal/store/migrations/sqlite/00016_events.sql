@@ -39,7 +39,11 @@ CREATE TABLE event_cursors (
   cursor  TEXT NOT NULL
 ) STRICT;
 
+-- Answers that a run may have to take up.
+CREATE INDEX approvals_rejected ON approvals (answered_ms) WHERE state = 'rejected' AND kind = 'command';
+
 -- +goose Down
+DROP INDEX approvals_rejected;
 DROP TABLE event_cursors;
 DROP TABLE event_sources;
 DROP TABLE firing_events;

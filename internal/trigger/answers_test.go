@@ -1,0 +1,64 @@
+package trigger_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+func TestAnAnswerThatNobodyTookUpFiresOneRun(t *testing.T) {
+	onBoth(t, func(t *testing.T, database func(testing.TB) string) {
+		r := newRig(t, database(t))
+		id := r.registers(loop.Definition{Name: "l"})
+		r.happens(id, loop.FiringEvent{Source: "file:a"}, nil)
+		r.tick(0)
+		run := r.begins(id)
+		a := loop.Approval{
+			ID: "ap_1", LoopID: id, RunID: run.ID, StepID: "st_1", State: loop.ApprovalOpen, Action: loop.Action{Kind: loop.ActionCommand, Argv: []string{"make"}},
+			Created: r.now(), Expires: r.now().Add(time.Hour),
+		}
+		run.Outcome = loop.OutcomeWaiting
+		r.update(func(ctx context.Context, tx *store.Tx) error {
+			rt, err := tx.Settle(ctx, run, loop.PhaseConclude, false)
+			if err != nil {
+				return err
+			}
+			step := loop.Step{ID: "st_1", LoopID: id, Key: "k", Kind: loop.StepWork, Title: "t", State: loop.StepClaimed, RunID: run.ID}
+			if err := rt.SaveStep(ctx, step); err != nil {
+				return err
+			}
+			step.State, step.WaitsFor, step.RunID = loop.StepWaiting, a.ID, ""
+			return errors.Join(rt.SaveStep(ctx, step), rt.AskApproval(ctx, a))
+		})
+		heard := func(node int, want string) {
+			t.Helper()
+			fired, err := r.nodes[node].TakeUpAnswers(context.Background())
+			got := ""
+			for _, run := range fired {
+				got += run.Trigger + " " + run.Key + " "
+			}
+			if err != nil || got != want {
+				t.Errorf("fired was %q, %v, want %q", got, err, want)
+			}
+		}
+		heard(0, "")
+		r.update(func(ctx context.Context, tx *store.Tx) error { return tx.AnswerApproval(ctx, a.ID, loop.Answer{By: "ann"}) })
+		heard(0, "") // Whoever answered is about to fire it.
+		r.moves(10 * time.Second)
+		sw := "PAUSED"
+		r.sw.Store(&sw)
+		heard(0, "")
+		r.sw.Store(nil)
+		heard(1, "approval approval/ap_1 ")
+		heard(0, "")
+		again := engine.Heard(a.ID, loop.Actor{Who: "ann"})
+		if again.Key != "approval/ap_1" || again.Approval != a.ID || again.By.Who != "ann" {
+			t.Errorf("its firing is %+v", again)
+		}
+	})
+}
