@@ -49,7 +49,7 @@ func scan(root string, globs []string) (s scanned, err error) {
 			name := filepath.ToSlash(rel)
 			switch {
 			case err != nil || relErr != nil:
-				return nil // It is gone, or cannot be read: nothing in it matches.
+				return nil //nolint:nilerr // It is gone, or cannot be read: nothing in it matches.
 			case rel != "." && isIgnored(e.Name()) && e.IsDir():
 				return fs.SkipDir
 			case rel != "." && isIgnored(e.Name()):
@@ -67,7 +67,7 @@ func scan(root string, globs []string) (s scanned, err error) {
 			}
 			info, err := e.Info()
 			if err != nil {
-				return nil
+				return nil //nolint:nilerr // It is gone.
 			}
 			if s.files[name] = stampOf(info); len(s.files) > mostFiles {
 				return fmt.Errorf("more than %d files match; write narrower globs", mostFiles)

@@ -185,7 +185,7 @@ func (n *Listener) readLoops(ctx context.Context) error {
 }
 
 // errNotReceived is what is wrong with a webhook that nobody can reach.
-var errNotReceived = errors.New("no webhook is received: start pawl up with --listen 127.0.0.1:PORT")
+var errNotReceived = errors.New("no webhook is received without --listen 127.0.0.1:PORT")
 
 // listens returns the loops that listen to a kind of events.
 func (n *Listener) listens(kind loop.OnKind) []listening {

@@ -147,11 +147,11 @@ func TestPayloadsAreBoundedAndHaveEachLineOnce(t *testing.T) {
 	if got := joinLines("", "a"); got != "a" {
 		t.Errorf("nothing and a line are %q", got)
 	}
-	long := ""
+	var long strings.Builder
 	for i := range 10_000 {
-		long += fmt.Sprintf("changed file %d\n", i)
+		fmt.Fprintf(&long, "changed file %d\n", i)
 	}
-	got := bound(long)
+	got := bound(long.String())
 	if len(got) > mostPayload+len(cut) || !strings.HasSuffix(got, "\n[…]") || bound(got) != got {
 		t.Errorf("it has %d bytes and ends with %q", len(got), got[len(got)-20:])
 	}

@@ -24,7 +24,7 @@ const (
 )
 
 // noFiles is what a source says whose files changed while nobody looked at them.
-const noFiles = "files were created, changed or removed while pawl up was not at work"
+const noFiles = "files were created, changed or removed while nobody looked"
 
 // filewatch watches files. It is for one goroutine.
 type filewatch struct {

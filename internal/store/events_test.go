@@ -40,8 +40,12 @@ func TestEventsOfASourceThatWaitAreOneAndWebhooksAreEachTheirOwn(t *testing.T) {
 			join       func(a, b string) string
 			want       bool
 		}{
-			{"e1", "file:a", join, true}, {"e2", "file:a", join, true}, {"e3", "file:b", join, true},
-			{"w1", "webhook:x", nil, true}, {"w2", "webhook:x", nil, true}, {"w1", "webhook:x", nil, false},
+			{"e1", "file:a", join, true},
+			{"e2", "file:a", join, true},
+			{"e3", "file:b", join, true},
+			{"w1", "webhook:x", nil, true},
+			{"w2", "webhook:x", nil, true},
+			{"w1", "webhook:x", nil, false},
 		} {
 			if got := add(c.id, c.source, fmt.Sprint(i), c.join); got != c.want {
 				t.Errorf("event %d was added: %v, want %v", i, got, c.want)
