@@ -54,21 +54,39 @@ type Subject struct {
 // far and the cause. If the base does not exist, the error is the *loop.Fault
 // that a run would get.
 func (t Checker) Gates(ctx context.Context, of Subject, out io.Writer) ([]loop.GateResult, error) {
+	def := of.Definition.WithDefaults()
+	base, err := of.Repo.Base(ctx, def.Base)
+	if err != nil {
+		return nil, err
+	}
+	c, err := t.claimNew()
+	if err != nil {
+		return nil, fmt.Errorf("try the gates of %s: %w", of.Loop, projection.DiskFault(err))
+	}
+	defer t.removeOrLog(context.WithoutCancel(ctx), of.Repo, c)
+	s := runenv.Env{
+		Host: t.Host, ID: c.id, Loop: of.Loop, Root: of.Root, Repo: of.Repo, Definition: def, Base: base.Commit, Started: t.Now(),
+		Agent: commandLines(def), Tools: &runenv.Tools{}, Say: func(string) {}, Iteration: 1, Step: "try the gates",
+	}
 	var results []loop.GateResult
-	err := t.onBase(ctx, of, "try the gates", func(s runenv.Env) error {
-		return s.Judge(ctx, s.Base, true, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
-			res, err := s.RunGate(ctx, g, at, nil, out)
-			if err == nil {
-				err = context.Cause(ctx) // The result of a gate that was stopped is not a verdict.
-			}
-			if err != nil {
-				return false, err
-			}
-			results = append(results, res)
-			return true, nil
-		})
+	err = s.Judge(ctx, base.Commit, true, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
+		res, err := s.RunGate(ctx, g, at, nil, out)
+		if err == nil {
+			err = context.Cause(ctx) // The result of a gate that was stopped is not a verdict.
+		}
+		if err != nil {
+			return false, err
+		}
+		results = append(results, res)
+		return true, nil
 	})
-	return results, err
+	if missing, ok := errors.AsType[*filled.MissingError](err); ok {
+		return results, &loop.Fault{Exit: loop.ExitNoSuccess, What: missing.Error(), Fix: missing.Fix(), Err: err}
+	}
+	if err != nil {
+		return results, fmt.Errorf("try the gates of %s: %w", of.Loop, projection.DiskFault(err))
+	}
+	return results, nil
 }
 
 // The bounds of a command that is asked.
@@ -84,75 +102,41 @@ type Answer struct {
 	Exit int
 }
 
-// Ask runs a command on the tip of the base of a definition, confined as the command of the
-// key sense is. It blocks until the command has ended, for two minutes at most. A command
-// that takes longer is an error.
+// Ask is Program for a line for the shell on the tip of the base of the definition. It blocks
+// until the command has ended, for two minutes at most. A command that takes longer is an
+// error.
 func (t Checker) Ask(ctx context.Context, of Subject, command string) (a Answer, err error) {
-	err = t.onBase(ctx, of, "ask", func(s runenv.Env) (err error) {
-		k, err := s.Copy(ctx, runenv.ForGate, s.Base)
-		if err != nil {
-			return err
-		}
-		turn, err := s.OpenTurn(0)
-		if err != nil {
-			return err
-		}
-		at, err := s.Place(ctx, k, runenv.Use{Turn: turn, Vouched: true})
-		if err != nil {
-			return err
-		}
-		defer at.Done()
-		said := proc.NewRing(askHead, askTail)
-		res, err := at.Run(ctx, proc.Spec{
-			Argv: []string{"/bin/sh", "-c", command}, Dir: at.Dir, Env: s.ProgramEnv(), Stdout: said, Stderr: said, Timeout: askTimeout, Tag: runenv.Tag(s.ID),
-		})
-		switch {
-		case err != nil:
-			return fmt.Errorf("start %q: %w", command, err)
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case res.Ended == proc.TimedOut:
-			return fmt.Errorf("%q did not end within %s", command, askTimeout)
-		}
-		a = Answer{strings.TrimSpace(said.String()), res.Exit}
-		return nil
+	base, err := of.Repo.Base(ctx, of.Definition.Base)
+	if err != nil {
+		return a, err
+	}
+	said := proc.NewRing(askHead, askTail)
+	res, err := t.runProgram(ctx, of, base.Commit, proc.Spec{
+		Argv: []string{"/bin/sh", "-c", command}, Stdout: said, Stderr: said, Timeout: askTimeout,
 	})
-	return a, err
-}
-
-// onBase calls fn with where programs work for a subject, on the tip of its base, and removes
-// all that is left of it.
-func (t Checker) onBase(ctx context.Context, of Subject, step string, fn func(runenv.Env) error) error {
-	def := of.Definition.WithDefaults()
-	base, err := of.Repo.Base(ctx, def.Base)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return a, fmt.Errorf("run %q: %w", command, err)
+	case ctx.Err() != nil:
+		return a, context.Cause(ctx)
+	case res.Ended == proc.TimedOut:
+		return a, fmt.Errorf("%q did not end within %s", command, askTimeout)
 	}
-	c, err := t.claimNew()
-	if err != nil {
-		return fmt.Errorf("%s of %s: %w", step, of.Loop, projection.DiskFault(err))
-	}
-	defer t.removeOrLog(context.WithoutCancel(ctx), of.Repo, c)
-	err = fn(runenv.Env{
-		Host: t.Host, ID: c.id, Loop: of.Loop, Root: of.Root, Repo: of.Repo, Definition: def, Base: base.Commit, Started: t.Now(),
-		Agent: commandLines(def), Tools: &runenv.Tools{}, Say: func(string) {}, Iteration: 1, Step: step,
-	})
-	if missing, ok := errors.AsType[*filled.MissingError](err); ok {
-		return &loop.Fault{Exit: loop.ExitNoSuccess, What: missing.Error(), Fix: missing.Fix(), Err: err}
-	}
-	if err != nil {
-		return fmt.Errorf("%s of %s: %w", step, of.Loop, projection.DiskFault(err))
-	}
-	return nil
+	return Answer{strings.TrimSpace(said.String()), res.Exit}, nil
 }
 
 // Program runs a program on a copy of a commit, where and as confined as the gates of the
 // definition run, and returns its exit status. What it writes is thrown away with the
 // copy. The environment of the gates is added to that of p; the directory is the copy.
 func (t Checker) Program(ctx context.Context, of Subject, commit string, p proc.Spec) (exit int, err error) {
+	res, err := t.runProgram(ctx, of, commit, p)
+	return res.Exit, err
+}
+
+func (t Checker) runProgram(ctx context.Context, of Subject, commit string, p proc.Spec) (res proc.Result, err error) {
 	c, err := t.claimNew()
 	if err != nil {
-		return 0, projection.DiskFault(err)
+		return res, projection.DiskFault(err)
 	}
 	defer t.removeOrLog(context.WithoutCancel(ctx), of.Repo, c)
 	def := of.Definition.WithDefaults()
@@ -162,17 +146,16 @@ func (t Checker) Program(ctx context.Context, of Subject, commit string, p proc.
 	}
 	k, err := s.Copy(ctx, runenv.ForAct, commit)
 	if err != nil {
-		return 0, projection.DiskFault(err)
+		return res, projection.DiskFault(err)
 	}
 	defer func() { err = errors.Join(err, k.Remove(context.WithoutCancel(ctx))) }()
 	at, err := s.GatePlace(ctx, k, false)
 	if err != nil {
-		return 0, err
+		return res, err
 	}
 	defer at.Done()
 	p.Dir, p.Env, p.Tag = at.Dir, append(s.ProgramEnv(), p.Env...), runenv.Tag(c.id)
-	res, err := at.Run(ctx, p)
-	return res.Exit, err
+	return at.Run(ctx, p)
 }
 
 // commandLines returns the command line of a definition's own agent, if it has

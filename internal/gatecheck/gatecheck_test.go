@@ -157,3 +157,27 @@ func TestATryThatIsCanceledLeavesNothing(t *testing.T) {
 		})
 	})
 }
+
+func TestACommandIsAskedOnTheBaseAndLeavesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		command, text string
+		exit          int
+	}{
+		"it reads the base":   {"cat src/a.txt", "one", 0},
+		"it fails":            {"echo no >&2; exit 3", "no", 3},
+		"it is not there":     {"exec 2>/dev/null; no-such-program-anywhere", "", 127},
+		"it writes":           {"echo junk >src/a.txt; cat src/a.txt", "junk", 0},
+		"it is not told much": {`echo "$PAWL_LOOP ${PAWL_PROMPT-none}"`, "w none", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.untouched(func() {
+				a, err := r.tries.Ask(t.Context(), r.gates("", ""), c.command)
+				if err != nil || a.Text != c.text || a.Exit != c.exit {
+					t.Errorf("it says %q with %d, %v, want %q with %d", a.Text, a.Exit, err, c.text, c.exit)
+				}
+			})
+		})
+	}
+}
