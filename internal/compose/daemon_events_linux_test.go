@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/listen"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -237,16 +238,23 @@ func TestAttack086InFullADeliveryFiresItsLoopOnce(t *testing.T) {
 			}
 			return l
 		}
-		refused := d.parts.Daemon(1, func(daemon.Happened) {})
+		refused, err := d.parts.Daemon(t.Context(), compose.DaemonOptions{Workers: 1, Tell: func(daemon.Happened) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
 		l := at()
 		refused.ReceiveWebhooks(l, secrets)
-		err := refused.Start(t.Context())
+		err = refused.Start(t.Context())
+		refused.Stop(t.Context())
 		if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Exit != loop.ExitNotReady || !strings.Contains(f.Fix, "openssl rand -base64 32") || !strings.Contains(f.Fix, "PAWL_WEBHOOK_DEPLOY") {
 			t.Fatalf("without a secret the daemon starts: %v", err)
 		}
 		_ = l.Close()
 		secrets.Environ = []string{"PAWL_WEBHOOK_DEPLOY=" + secret}
-		d.daemon = d.parts.Daemon(2, func(h daemon.Happened) { d.happened <- h })
+		d.daemon, err = d.parts.Daemon(t.Context(), compose.DaemonOptions{Workers: 2, Tell: func(h daemon.Happened) { d.happened <- h }})
+		if err != nil {
+			t.Fatal(err)
+		}
 		l = at()
 		d.daemon.ReceiveWebhooks(l, secrets)
 		if err := d.daemon.Start(t.Context()); err != nil {

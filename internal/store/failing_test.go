@@ -364,6 +364,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"PlannedRuns":      func(rt *RunTx) error { _, err := rt.PlannedRuns(ctx, "lp"); return err },
 		"QueuedRun":        func(rt *RunTx) error { _, err := rt.QueuedRun(ctx, "node_run", "run"); return err },
 		"NodesFor":         func(rt *RunTx) error { _, err := rt.NodesFor(ctx, time.Minute, "run"); return err },
+		"Backlog":          func(rt *RunTx) error { _, err := rt.Backlog(ctx, "node_run"); return err },
 		"QueuedRuns":       func(rt *RunTx) error { _, err := rt.QueuedRuns(ctx, "node_run", 9); return err },
 		"Ticks":            func(rt *RunTx) error { _, err := rt.Ticks(ctx, "lp", time.Time{}, 9); return err },
 		"UnfinishedLoops":  func(rt *RunTx) error { _, err := rt.UnfinishedLoops(ctx, "ws", ""); return err },
