@@ -175,6 +175,15 @@ func (c *cache) read(root, name string, info fs.FileInfo, known string) reading 
 	return *k
 }
 
+// forgetParsed keeps only what tells whether the file of a loop has changed.
+func (c *cache) forgetParsed(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.kept[name]; k != nil && k.problem == nil {
+		c.kept[name] = &reading{info: k.info, source: k.source}
+	}
+}
+
 // digest returns the source of a file with this text, or which cannot be read.
 func (c *cache) digest(text []byte, err error) string {
 	if errors.Is(err, loop.ErrNotFound) {

@@ -128,7 +128,13 @@ func (c *Catalog) trySync(ctx context.Context) (s Synced, err error) {
 	if s.Changed = len(changed); s.Changed == 0 {
 		return s, nil
 	}
-	return s, c.register(ctx, changed)
+	if err := c.register(ctx, changed); err != nil {
+		return s, err
+	}
+	for _, e := range changed { // The rows have it.
+		c.files.forgetParsed(e.Name)
+	}
+	return s, nil
 }
 
 // register registers loops whose files were read after their rows. If one of the rows
