@@ -48,10 +48,11 @@ func describeEvent(e loop.Event) string {
 	return e.Text
 }
 
-// gateMark is the mark of a gate's verdict, which the engine writes as
-// "name: pass", "name: pass (…)" or "name: fail (…)".
+// gateMark is the mark of a gate's verdict, which the engine writes as "name: pass" or
+// "name: fail (…)"; more may follow.
 func gateMark(text string) string {
-	if _, verdict, _ := strings.Cut(text, ": "); verdict == "pass" || strings.HasPrefix(verdict, "pass (") {
+	_, verdict, _ := strings.Cut(text, ": ")
+	if word, _, _ := strings.Cut(verdict, " "); strings.TrimSuffix(word, ",") == "pass" {
 		return "✓"
 	}
 	return "✗"
