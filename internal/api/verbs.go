@@ -147,7 +147,7 @@ var (
 		return ws.startRun(ctx, c, r)
 	})
 	FireRun = onDaemon("runs for which nobody waits are executed by a daemon", write("runs.fire", "queue one run for the daemon, and do not wait for it", func(ctx context.Context, ws *Workspace, c Call, r runs.StartRequest) (f Fired, err error) {
-		r.By = c.By
+		r.By, r.Anywhere = c.By, true
 		prepared, err := ws.prepareRun(ctx, c, r)
 		if err != nil {
 			return f, err

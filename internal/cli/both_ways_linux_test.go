@@ -101,8 +101,8 @@ audit,log,tidy,--rewrite,--yes
 audit,log,nobody
 nodes
 nodes,--json
-nodes,set,--name,here,--labels,gpu
-nodes,set,--labels,no_label
+nodes,set,--name,here,--label,gpu
+nodes,set,--label,no_label
 nodes,forget,nobody,--yes
 notify,add,command,true,--name,bell
 notify,add,command,true,--name,bell

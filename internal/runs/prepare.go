@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
 	"github.com/pawl-run/pawl/internal/policy"
@@ -36,6 +37,8 @@ type StartRequest struct {
 	Request   string           `json:"request,omitempty"`
 	Overrides loop.Overrides   `json:"overrides,omitzero"`
 	Wait      bool             `json:"wait,omitempty"` // until no run is in its way
+
+	Anywhere bool `json:"-"` // any machine of the store may execute it: what this one lacks does not matter
 
 	By   loop.Actor       `json:"-"`
 	Live func(loop.Event) `json:"-"` // sees every event of the run; may be nil
@@ -72,7 +75,12 @@ func (s *Service) Prepare(ctx context.Context, r StartRequest) (Prepared, error)
 	}
 	def := e.Definition
 	effective := r.Overrides.Apply(def).WithDefaults()
-	if err := s.checkRunnable(ctx, effective); err != nil {
+	if r.Anywhere && !s.ws.Node.HasLabels(effective.NodeLabels) {
+		err = s.checkServed(ctx, effective)
+	} else {
+		err = s.checkRunnable(ctx, effective)
+	}
+	if err != nil {
 		return p, err
 	}
 	if _, err := s.ws.Repo.Base(ctx, effective.Base); err != nil {
@@ -320,6 +328,17 @@ func firstWord(line string) string {
 func isWord(s string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+."
 	return s != "" && strings.Trim(s, letters) == ""
+}
+
+// checkServed is an error if no machine that is there has the labels that the loop asks
+// for. What else it needs is known on the machine that executes it.
+func (s *Service) checkServed(ctx context.Context, d loop.Definition) error {
+	unserved, err := s.ws.UnservedLabels(ctx, d.NodeLabels)
+	if err != nil || unserved == "" {
+		return err
+	}
+	f := &loop.Fault{Exit: loop.ExitNotReady, What: d.Name + " would not be executed", Why: unserved}
+	return f.WithAdvice(lookup.ServeLabels)
 }
 
 // checkLabels is an error if this machine lacks labels that the loop asks for.
