@@ -325,8 +325,14 @@ func TestARefIsReadFromFilesAsGitHasIt(t *testing.T) {
 	r, err := OpenWith(t.Context(), count, dir)
 	must(t, err)
 	for _, change := range [][]string{
-		{"branch", "a/b"}, {"pack-refs", "--all"}, {"commit", "-q", "--allow-empty", "-m", "next"}, {"branch", "-f", "a/b"},
-		{"tag", "-a", "-m", "x", "v1"}, {"pack-refs", "--all"}, {"branch", "-D", "a/b"}, {"branch", "b"},
+		{"branch", "a/b"},
+		{"pack-refs", "--all"},
+		{"commit", "-q", "--allow-empty", "-m", "next"},
+		{"branch", "-f", "a/b"},
+		{"tag", "-a", "-m", "x", "v1"},
+		{"pack-refs", "--all"},
+		{"branch", "-D", "a/b"},
+		{"branch", "b"},
 	} {
 		gittest.Run(t, dir, change...)
 		for _, ref := range []string{"refs/heads/main", "refs/heads/a/b", "refs/heads/b", "refs/heads/none"} {

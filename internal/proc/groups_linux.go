@@ -87,7 +87,7 @@ func tryGroup(h cgroup.Home) error {
 // cannot enter it and the method does not need it, p is started without a group.
 func (w treeMethod) startInGroup(ctx context.Context, p program, stdio [3]*os.File) (child, error) {
 	p.stage, p.cell = w.stage, w.kind == stage.KindCell
-	p.group = w.makeGroup(p.limits) //nolint:contextcheck // What the host offers is found out once for all runs.
+	p.group = w.makeGroup(p.limits)
 	c, err := startStage(ctx, w.kind, p, stdio)
 	if err == nil {
 		p.group.TightenAfterStart()
