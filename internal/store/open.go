@@ -105,7 +105,7 @@ func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 				xact: "xact::text::bigint", at: "seq = $1 AND xact = $2::xid8", after: "(xact, seq) > ($2::xid8, $1)",
 				settled: "xact < pg_snapshot_xmin(pg_current_snapshot())", order: "xact, seq", newest: "xact DESC, seq DESC",
 			},
-		},
+		}.prepared(),
 	}, nil
 }
 
@@ -148,7 +148,7 @@ func sqliteDialect(o Options) dialect {
 		ours: "(SELECT count(*) FROM pragma_table_info('runs') WHERE name = 'fence')",
 		next: "(SELECT coalesce(max(seq), 0) + 1 FROM runs)", each: "json_each",
 		feed: feedDialect{xact: "0", at: "seq = $1 AND $2 = '0'", after: "seq > $1 AND $2 = '0'", settled: "true", order: "seq", newest: "seq DESC"},
-	}
+	}.prepared()
 }
 
 // prepareSQLiteFile creates the file and its folder. For a reader it creates nothing,

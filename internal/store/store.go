@@ -80,6 +80,8 @@ type dialect struct {
 	each      string           // function: a row with the column value for each element of a JSON list
 	json      string           // cast: a text is JSON
 	feed      feedDialect
+
+	words *strings.Replacer // from prepared
 }
 
 // feedDialect is how the feed is read. $1 is the number of a cursor, $2 its
@@ -90,14 +92,25 @@ type feedDialect struct{ xact, at, after, settled, order, newest string }
 // machines are compared by one clock, {next}, {for_share} and {for_update}, {each} and {json}, and
 // what the feed needs.
 func (d dialect) expand(query string) string {
-	now := d.now
+	words := d.words
 	if d.virtual != nil {
-		now = strconv.FormatInt(millis(d.virtual()), 10)
+		words = d.replacer(strconv.FormatInt(millis(d.virtual()), 10))
 	}
+	return words.Replace(query)
+}
+
+// prepared returns the same dialect with what fills in queries, which takes as long to
+// make as a query of one row takes.
+func (d dialect) prepared() dialect {
+	d.words = d.replacer(d.now)
+	return d
+}
+
+func (d dialect) replacer(now string) *strings.Replacer {
 	return strings.NewReplacer(
 		"{now}", now, "{ours}", d.ours, "{each}", d.each, "{json}", d.json, "{next}", d.next, "{for_share}", d.forShare, "{for_update}", d.forUpdate, "{xact}", d.feed.xact, "{at}", d.feed.at, "{after}", d.feed.after,
 		"{settled}", d.feed.settled, "{order}", d.feed.order, "{newest}", d.feed.newest,
-	).Replace(query)
+	)
 }
 
 // Reader reads rows in one consistent view.
