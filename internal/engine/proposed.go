@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -33,13 +34,22 @@ type proposals struct {
 // first, and those on pull requests that are open.
 func (ps *proposals) read(ctx context.Context, nothing bool) error {
 	ps.open = nil
-	if err := ps.readUnanswered(ctx); err != nil {
+	var unanswered []proposal
+	var pulls []loop.Effect
+	err := ps.Store.View(ctx, func(r *store.Reader) (err error) {
+		if unanswered, err = ps.readUnanswered(ctx, r); err != nil || nothing {
+			return err
+		}
+		pulls, err = r.EffectsDone(ctx, ps.run.LoopID, effect.KindPullRequest)
+		return err
+	})
+	if err == nil {
+		err = ps.keepOpen(ctx, unanswered)
+	}
+	if err != nil || nothing { // Nothing is worked on then, and nobody has to be asked.
 		return err
 	}
-	if nothing {
-		return nil // Nothing is worked on, and nobody has to be asked.
-	}
-	return ps.readPulls(ctx)
+	return ps.readPulls(ctx, distinctPulls(pulls))
 }
 
 // asksAnother reports whether a person names who acts in this run, and somebody else
@@ -51,38 +61,36 @@ func (ps *proposals) asksAnother(proposed loop.Run) bool {
 		(o.Agent != before.Agent || o.AgentCommand != before.AgentCommand || o.Model != before.Model)
 }
 
-func (ps *proposals) readUnanswered(ctx context.Context) error {
-	var open []proposal
-	err := ps.Store.View(ctx, func(r *store.Reader) error {
-		open = nil
-		list, err := r.Approvals(ctx, ps.run.LoopID, loop.ApprovalOpen)
-		if err != nil {
-			return err
-		}
-		for _, a := range list {
-			if a.Action.Kind == loop.ActionCommand || !ps.Now().Before(a.Expires) {
-				continue
-			}
-			asked, err := r.Run(ctx, a.RunID)
-			if err != nil {
-				return err
-			}
-			its, err := r.Iterations(ctx, a.RunID)
-			if err != nil {
-				return err
-			}
-			run := fmt.Sprintf("%s#%d", ps.target.Loop.Name, asked.N)
-			open = append(open, proposal{
-				asked: asked, steps: append(passedSteps(its), a.StepID), approval: a,
-				words: fmt.Sprintf("proposal %s of %s has no answer yet", a.Action.Branch, run),
-			})
-		}
-		return nil
-	})
+// readUnanswered returns the proposals of the loop that have no answer yet.
+func (ps *proposals) readUnanswered(ctx context.Context, r *store.Reader) (open []proposal, err error) {
+	list, err := r.Approvals(ctx, ps.run.LoopID, loop.ApprovalOpen)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, p := range open {
+	for _, a := range list {
+		if a.Action.Kind == loop.ActionCommand || !ps.Now().Before(a.Expires) {
+			continue
+		}
+		asked, err := r.Run(ctx, a.RunID)
+		if err != nil {
+			return nil, err
+		}
+		its, err := r.Iterations(ctx, a.RunID)
+		if err != nil {
+			return nil, err
+		}
+		run := fmt.Sprintf("%s#%d", ps.target.Loop.Name, asked.N)
+		open = append(open, proposal{
+			asked: asked, steps: append(passedSteps(its), a.StepID), approval: a,
+			words: fmt.Sprintf("proposal %s of %s has no answer yet", a.Action.Branch, run),
+		})
+	}
+	return open, nil
+}
+
+// keepOpen keeps those proposals that can still land.
+func (ps *proposals) keepOpen(ctx context.Context, unanswered []proposal) error {
+	for _, p := range unanswered {
 		if ps.asksAnother(p.asked) {
 			continue
 		}

@@ -16,14 +16,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// readPulls finds the pull requests of the loop that are open, or whose state is
+// readPulls finds those pull requests of the loop that are open, or whose state is
 // unknown. The code host is asked once about those of each remote, and never again
 // about one that is merged or closed.
-func (ps *proposals) readPulls(ctx context.Context) error {
-	pulls, err := ps.donePulls(ctx)
-	if err != nil {
-		return err
-	}
+func (ps *proposals) readPulls(ctx context.Context, pulls []loop.Effect) (err error) {
 	var open []loop.Effect
 	for _, e := range pulls {
 		if e.Result[effect.ResultState] == "" {
@@ -68,19 +64,15 @@ func (ps *proposals) readPulls(ctx context.Context) error {
 	return nil
 }
 
-func (ps *proposals) donePulls(ctx context.Context) (pulls []loop.Effect, err error) {
-	err = ps.Store.View(ctx, func(r *store.Reader) (err error) {
-		pulls, err = r.EffectsDone(ctx, ps.run.LoopID, effect.KindPullRequest)
-		return err
-	})
+// distinctPulls are the pull requests that have an address, each once.
+func distinctPulls(pulls []loop.Effect) []loop.Effect {
 	var addresses []string
-	pulls = slices.DeleteFunc(pulls, func(e loop.Effect) bool { // Landed twice, one pull request is two effects.
+	return slices.DeleteFunc(pulls, func(e loop.Effect) bool { // Landed twice, one pull request is two effects.
 		address := e.Result[effect.ResultURL]
 		known := slices.Contains(addresses, address)
 		addresses = append(addresses, address)
 		return known || address == ""
 	})
-	return pulls, err
 }
 
 // pulledHere reports whether the base has the commit of a pull request here, so that
