@@ -2,19 +2,26 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/daemon"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 func newStoreCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "store", Short: "Look after the database that holds what pawl knows", Args: exactArgs(0)}
-	cmd.AddCommand(newStoreMigrateCommand(a))
+	cmd.AddCommand(newStoreBackupCommand(a), newStoreRestoreCommand(a), newStoreCopyCommand(a), newStoreMigrateCommand(a))
 	return cmd
 }
 
@@ -86,4 +93,131 @@ func describeSharers(m store.Migration) string {
 		return "every pawl that uses them"
 	}
 	return "the nodes " + output.CleanLine(strings.Join(m.Nodes, ", "))
+}
+
+func newStoreBackupCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "backup FILE", Short: "Write all rows of the store into a new file", Args: exactArgs(1),
+		Long: `Write all rows of the store, as they are at one moment, into a new SQLite file, whatever database the store is. Loops may be
+at work meanwhile: runs that are live are in it as such, and pawl store restore ends them. The number of rows and the heads of
+the audit chains are compared before the file gets its name. What is in repositories, and pawl's home, is not in it.`,
+		Example: "  pawl store backup pawl-2026-11-25.db\n  pawl store backup /mnt/backup/pawl.db --json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := a.composeOptions()
+			if err != nil {
+				return err
+			}
+			file := a.absPath(args[0])
+			tell, done := a.announceTables(cmd.Context())
+			defer done()
+			c, err := compose.Backup(cmd.Context(), o, file, tell)
+			if err != nil {
+				return err
+			}
+			return printCopied(a.printer(), c, "", "%s has the store", file)
+		},
+	}
+}
+
+func newStoreRestoreCommand(a *app) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "restore FILE", Short: "Make the store have what a backup has", Args: exactArgs(1),
+		Long: `Make the store have the rows of a file that pawl store backup wrote, of this or an earlier version of pawl, into SQLite or
+PostgreSQL. It is refused while pawl up or pawl worker is at work on this machine, or a run is live on any. A store that has
+rows is replaced only with --yes; a SQLite file is then kept beside the new one. Runs that were live in the backup are ended by
+the next command that writes.`,
+		Example: "  pawl store restore pawl-2026-11-25.db\n  pawl store restore pawl-2026-11-25.db --yes",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.requireHuman(); err != nil {
+				return err
+			}
+			return a.whileNobodyIsUp(func(o compose.Options) error {
+				tell, done := a.announceTables(cmd.Context())
+				defer done()
+				r, err := compose.Restore(cmd.Context(), o, a.absPath(args[0]), yes, tell)
+				if err != nil {
+					return err
+				}
+				return printCopied(a.printer(), r.Copied, r.Replaced, "the store has what %s has", a.absPath(args[0]))
+			})
+		},
+	}
+	addYesFlag(cmd, &yes)
+	return cmd
+}
+
+func newStoreCopyCommand(a *app) *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use: "copy --to DATABASE", Short: "Copy the store into an empty database of the other kind, or the same", Args: exactArgs(0),
+		Long: `Copy all rows of the store into a PostgreSQL database, or a SQLite file, that is empty or does not exist yet: to move to
+PostgreSQL when several machines are to share the store, and back. It happens in one transaction, and the number of rows and
+the heads of the audit chains are compared before it is committed. It is refused while pawl up or pawl worker is at work on
+this machine, or a run is live on any. The store itself is left as it is: set PAWL_DATABASE to use the copy.`,
+		Example: "  pawl store copy --to postgres://pawl@db.example.com/pawl\n  pawl store copy --to ~/.local/state/pawl/pawl.db",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if to == "" {
+				return &loop.Fault{Exit: loop.ExitUsage, What: "where is the store to be copied?", Fix: "name a database with --to: postgres://USER@HOST/DATABASE, or a file"}
+			}
+			if !strings.HasPrefix(to, "postgres") {
+				to = a.absPath(to)
+			}
+			return a.whileNobodyIsUp(func(o compose.Options) error {
+				tell, done := a.announceTables(cmd.Context())
+				defer done()
+				c, err := compose.CopyStore(cmd.Context(), o, to, tell)
+				if err != nil {
+					return err
+				}
+				return printCopied(a.printer(), c, "", "the store is copied; PAWL_DATABASE chooses which one pawl uses")
+			})
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "`DATABASE` that is empty: the URL of PostgreSQL, or the path of a SQLite file")
+	return cmd
+}
+
+// whileNobodyIsUp calls fn when no daemon of the store is at work on this machine, and
+// keeps one from beginning.
+func (a *app) whileNobodyIsUp(fn func(compose.Options) error) error {
+	o, err := a.composeOptions()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.Settings.Home, 0o700); err != nil {
+		return err
+	}
+	leave, err := daemon.SeatOf(o.Settings.Home, o.Settings.Database).Claim(daemon.Running{Holder: node.Self(""), Version: version, Since: a.Now()})
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(o), leave())
+}
+
+// announceTables says from time to time which table is being copied, until done is called.
+func (a *app) announceTables(ctx context.Context) (tell func(string), done func()) {
+	var at atomic.Value
+	at.Store("")
+	return func(table string) { at.Store(table) }, waiting.For(ctx, "all rows to be copied", func() string { return at.Load().(string) })
+}
+
+// copied is what a copy of a store has, schema pawl.copied/v1.
+type copied struct {
+	Schema string `json:"schema"`
+	store.Copied
+
+	Replaced string `json:"replaced,omitempty"`
+}
+
+func printCopied(p *output.Printer, c store.Copied, replaced, did string, args ...any) error {
+	if p.JSON {
+		return p.WriteJSON(copied{"pawl.copied/v1", c, replaced})
+	}
+	p.Line("%s: %s in %s; the numbers of rows and the heads of %s are the same", output.CleanLine(fmt.Sprintf(did, args...)), pluralize(int(c.Runs), "run"),
+		pluralize(int(c.Rows), "row"), pluralize(int(c.Chains), "audit chain"))
+	if replaced != "" {
+		p.Line("what was there before is in %s", output.CleanLine(replaced))
+	}
+	return p.Err()
 }

@@ -80,11 +80,19 @@ func isPostgres(database string) bool {
 	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
 }
 
+// mostConnections is how many connections to PostgreSQL a process has at most, unless the
+// URL says pool_max_conns. A daemon needs one for the queue to listen on, one to fire, and
+// some for the runs that it executes. A connection is made when it is first needed.
+const mostConnections = 12
+
 func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 	config, err := pgxpool.ParseConfig(o.Database)
 	var pool *pgxpool.Pool
 	if err == nil {
 		config.AfterConnect = checkServerVersion
+		if !strings.Contains(o.Database, "pool_max_conns") {
+			config.MaxConns = max(config.MaxConns, mostConnections)
+		}
 		pool, err = pgxpool.NewWithConfig(ctx, config)
 	}
 	if err != nil {

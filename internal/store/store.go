@@ -349,26 +349,34 @@ func isSerializationFailure(err error) bool {
 	return ok && (e.Code == serializationFailure || e.Code == deadlockDetected)
 }
 
-// tryPostgres begins on the raw connection, because a queue on PostgreSQL
+// beginPostgres begins on the raw connection, because a queue on PostgreSQL
 // needs a pgx.Tx: our SQL goes through conn and the queue's through tx, which
-// is one connection and so one transaction.
-func (s *Store) tryPostgres(ctx context.Context, t *attempts, fn func(*Tx) error) error {
-	conn, err := s.w.Conn(ctx)
+// is one connection and so one transaction. Whoever calls it closes conn.
+func (s *Store) beginPostgres(ctx context.Context) (conn *sql.Conn, tx pgx.Tx, err error) {
+	conn, err = s.w.Conn(ctx)
 	if err != nil {
-		return s.explain("connect", err)
+		return nil, nil, s.explain("connect", err)
 	}
-	defer func() { _ = conn.Close() }()
 	// After a statement that could not be sent, as when its context had ended,
 	// database/sql gives the connection back by itself, and it is closed beside whoever
 	// still uses it. Raw is an error then, and the server rolls back.
-	var tx pgx.Tx
 	err = conn.Raw(func(dc any) (err error) {
 		tx, err = dc.(*stdlib.Conn).Conn().Begin(ctx)
 		return err
 	})
 	if err != nil {
-		return s.explain("begin", err)
+		_ = conn.Close()
+		return nil, nil, s.explain("begin", err)
 	}
+	return conn, tx, nil
+}
+
+func (s *Store) tryPostgres(ctx context.Context, t *attempts, fn func(*Tx) error) error {
+	conn, tx, err := s.beginPostgres(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
 	defer func() { _ = conn.Raw(func(any) error { return tx.Rollback(context.WithoutCancel(ctx)) }) }()
 	reader := Reader{conn, s.sql, s.clock}
 	if err := s.clock.refresh(ctx, &reader); err != nil {

@@ -1,0 +1,65 @@
+package compose
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Backup writes all rows of the store into a new file.
+func Backup(ctx context.Context, o Options, file string, tell func(table string)) (c store.Copied, err error) {
+	err = o.onStore(ctx, func(s *store.Store) error {
+		c, err = s.Backup(ctx, file, o.tables(), tell)
+		return err
+	})
+	return c, err
+}
+
+// Restore makes the store have the rows of a backup. Nobody may be at work on it.
+func Restore(ctx context.Context, o Options, file string, replace bool, tell func(table string)) (store.Restored, error) {
+	return store.Restore(ctx, file, o.tables(), replace, tell)
+}
+
+// CopyStore copies all rows of the store into another database, a file or a URL, which must
+// be empty. No run may be live.
+func CopyStore(ctx context.Context, o Options, to string, tell func(table string)) (c store.Copied, err error) {
+	err = o.onStore(ctx, func(s *store.Store) error {
+		if err := s.CheckIdle(ctx, "copy the store"); err != nil {
+			return err
+		}
+		into := o.tables()
+		into.Database = to
+		target, err := store.Open(ctx, into)
+		if err != nil {
+			return err
+		}
+		c, err = s.CopyTo(ctx, target, false, tell)
+		return errors.Join(err, target.Close())
+	})
+	return c, err
+}
+
+// onStore calls fn with the store. One that does not exist yet is a *loop.Fault.
+func (o Options) onStore(ctx context.Context, fn func(*store.Store) error) error {
+	of := o.tables()
+	of.ReadOnly = true
+	s, err := store.Open(ctx, of)
+	if errors.Is(err, loop.ErrNotFound) {
+		return &loop.Fault{
+			Exit: loop.ExitNotFound, What: "there is no store yet", Why: "nothing is in " + of.Database, Err: err, Fix: "the first command that writes makes one ({1})",
+			Actions: []loop.Command{loop.PawlCommand("init")},
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if v := s.Schema(); v != store.SchemaVersion && v != 0 {
+		return errors.Join(&loop.Fault{
+			Exit: loop.ExitNotReady, What: "copy the store", Why: "its tables are of another version than this pawl's", Fix: "bring them up to date first: {1}",
+			Actions: []loop.Command{loop.PawlCommand("store migrate")},
+		}, s.Close())
+	}
+	return errors.Join(fn(s), s.Close())
+}
