@@ -107,7 +107,7 @@ func Restore(ctx context.Context, file string, o Options, replace bool, tell fun
 	}
 	defer func() { err = errors.Join(err, removeSQLite(part)) }()
 	if err := errors.Join(os.Remove(part), copyFile(file, part)); err != nil {
-		return r, &loop.Fault{Exit: loop.ExitNotFound, What: "read the backup " + file, Why: err.Error(), Err: err, Fix: "name the file that pawl store backup wrote"}
+		return r, &loop.Fault{Exit: loop.ExitNotFound, What: "read the backup " + file, Why: err.Error(), Err: err, Fix: "name a file that was written as a backup"}
 	}
 	of := o
 	of.Database, of.Node = part, loop.Node{}
@@ -131,7 +131,7 @@ func Restore(ctx context.Context, file string, o Options, replace bool, tell fun
 // that pawl did not make, is a *loop.Fault.
 func checkBackup(ctx context.Context, file string, o Options) error {
 	bad := func(err error, why string) error {
-		return &loop.Fault{Exit: loop.ExitUnreadable, What: "read the backup " + file, Why: why, Err: err, Fix: "name a file that pawl store backup wrote"}
+		return &loop.Fault{Exit: loop.ExitUnreadable, What: "read the backup " + file, Why: why, Err: err, Fix: "name a file that was written as a backup"}
 	}
 	return onTables(ctx, o, func(s *Store) error {
 		v, err := s.version(ctx)
@@ -147,9 +147,19 @@ func checkBackup(ctx context.Context, file string, o Options) error {
 		if err != nil || strings.Join(found, "") != "ok" {
 			return bad(err, cmp.Or(strings.Join(found, "; "), "it is damaged"))
 		}
-		return s.migrateAndRead(ctx)
+		if err := s.migrateAndRead(ctx); err != nil {
+			return err
+		}
+		return s.Update(ctx, func(tx *Tx) error {
+			_, err := tx.exec(ctx, numberAnew)
+			return err
+		})
 	})
 }
+
+// numberAnew makes the next run of each loop look for the highest number that branches and
+// files hold: those of runs that came after the backup are not to come again.
+const numberAnew = `UPDATE loops SET numbered = 0`
 
 func restoreInto(ctx context.Context, from, to Options, replace bool, tell func(table string)) (c Copied, err error) {
 	source, err := Open(ctx, from)
@@ -195,10 +205,11 @@ func countRows(ctx context.Context, o Options, tell func(table string)) (c Copie
 // empty if there was none, or one without rows.
 func putAside(ctx context.Context, o Options, replace bool) (string, error) {
 	filled, err := filledTable(ctx, o)
+	inUse, isFault := errors.AsType[*loop.Fault](err)
 	switch {
 	case errors.Is(err, loop.ErrNotFound):
 		return "", nil
-	case err != nil && !replace:
+	case isFault && inUse.Exit == loop.ExitHeld, err != nil && !replace: // One that cannot be read is what a backup is for.
 		return "", err
 	case err == nil && filled == "":
 		return "", removeSQLite(o.Database)

@@ -31,7 +31,7 @@ const (
 	insertLoop = `
 INSERT INTO loops (id, workspace_id, name, protocol, last_n, created_ms) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT DO NOTHING`
-	startNumbers = `UPDATE loops SET last_n = $1, numbered = 1 WHERE workspace_id = $2 AND protocol = $3 AND name = $4 AND numbered = 0`
+	startNumbers = `UPDATE loops SET last_n = CASE WHEN last_n > $1 THEN last_n ELSE $1 END, numbered = 1 WHERE workspace_id = $2 AND protocol = $3 AND name = $4 AND numbered = 0`
 )
 
 // AddLoop creates the loop, with its workspace, unless the workspace has one of
