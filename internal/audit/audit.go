@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -224,13 +225,23 @@ func (c *Chain) walk(head store.Head) {
 }
 
 // compareRuns looks for entries of runs that are not there, and for rows that
-// say something else than their entry. Numbers of runs have no gaps.
+// say something else than their entry. Numbers of runs have no gaps but those that the
+// chain tells of.
 func (c *Chain) compareRuns(l loop.Loop, rows []loop.Run) {
 	told := map[int64]account{}
 	first := l.LastN
 	for _, a := range accounts(c.Entries) {
 		told[a.N] = a
 		first = min(first, a.N)
+	}
+	missing := map[int64]bool{}
+	for _, e := range c.Entries {
+		var m loop.Missing
+		if e.Kind == loop.LinkMissing && json.Unmarshal([]byte(e.Body), &m) == nil {
+			for n := m.First; n <= min(m.Last, l.LastN); n++ {
+				missing[n] = true
+			}
+		}
 	}
 	row := map[int64]loop.Run{}
 	for _, r := range rows {
@@ -244,6 +255,7 @@ func (c *Chain) compareRuns(l loop.Loop, rows []loop.Run) {
 			c.Breaks = append(c.Breaks, Break{Where: "runs", Entry: a.seq, Run: n, What: fmt.Sprintf("run #%d %s", n, what), Found: string(r.Outcome), Want: string(a.Outcome)})
 		}
 		switch {
+		case !there && missing[n]:
 		case !there:
 			broken("is gone")
 		case !ended && r.State == loop.RunEnded:

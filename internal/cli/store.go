@@ -21,7 +21,7 @@ import (
 
 func newStoreCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "store", Short: "Look after the database that holds what pawl knows", Args: exactArgs(0)}
-	cmd.AddCommand(newStoreBackupCommand(a), newStoreRestoreCommand(a), newStoreCopyCommand(a), newStoreMigrateCommand(a))
+	cmd.AddCommand(newStoreBackupCommand(a), newStoreRestoreCommand(a), newStoreCopyCommand(a), newStorePruneCommand(a), newStoreMigrateCommand(a))
 	return cmd
 }
 
@@ -188,11 +188,11 @@ func (a *app) whileNobodyIsUp(fn func(compose.Options) error) error {
 	if err := os.MkdirAll(o.Settings.Home, 0o700); err != nil {
 		return err
 	}
-	leave, err := daemon.SeatOf(o.Settings.Home, o.Settings.Database).Claim(daemon.Running{Holder: node.Self(""), Version: version, Since: a.Now()})
+	seat, err := daemon.SeatOf(o.Settings).Claim(daemon.Running{Holder: node.Self(""), Version: version, Since: a.Now()})
 	if err != nil {
 		return err
 	}
-	return errors.Join(fn(o), leave())
+	return errors.Join(fn(o), seat.Leave())
 }
 
 // announceTables says from time to time which table is being copied, until done is called.
@@ -220,4 +220,46 @@ func printCopied(p *output.Printer, c store.Copied, replaced, did string, args .
 		p.Line("what was there before is in %s", output.CleanLine(replaced))
 	}
 	return p.Err()
+}
+
+func newStorePruneCommand(a *app) *cobra.Command {
+	older := "30d"
+	cmd := &cobra.Command{
+		Use: "prune", Short: "Compress old transcripts, and make the store smaller", Args: exactArgs(0),
+		Long: `Compress the transcripts of runs that ended a while ago: pawl logs and trace show them as before. Runs, what they used and the
+audit chains stay as they are, so that budgets, estimates and audit verify do not change. Old entries of the feed and old notices
+whose matter does not last are removed. A SQLite file then gets smaller, during which nobody can write to it. pawl up does the
+same by itself for runs older than 30 days when it has nothing else to do.`,
+		Example: "  pawl store prune\n  pawl store prune --older-than 7d --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			age, ok := parseAge(older)
+			if !ok {
+				return &loop.Fault{Exit: loop.ExitUsage, What: "invalid --older-than " + quoteArg(older), Fix: "write a time like 14d, 36h or 0s"}
+			}
+			o, err := a.composeOptions()
+			if err != nil {
+				return err
+			}
+			t, err := compose.Prune(cmd.Context(), o, age)
+			if err != nil {
+				return err
+			}
+			p := a.printer()
+			if p.JSON {
+				return p.WriteJSON(tidied{"pawl.tidied/v1", t})
+			}
+			p.Line("compressed the transcripts of %s: %s took %s, and take %s now", pluralize(int(t.Runs), "run"), pluralize(int(t.Events), "event"),
+				formatBytes(t.Before), formatBytes(t.After))
+			p.Line("removed %d from the feed, and %s; the file is %s smaller", t.Feed, pluralize(int(t.Notices), "notice"), formatBytes(t.Freed))
+			return p.Err()
+		},
+	}
+	cmd.Flags().StringVar(&older, "older-than", older, "leave runs alone that ended less than this `time` ago")
+	return cmd
+}
+
+// tidied is what `store prune` has done, schema pawl.tidied/v1.
+type tidied struct {
+	Schema string `json:"schema"`
+	compose.Tidied
 }

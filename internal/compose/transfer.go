@@ -3,6 +3,7 @@ package compose
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
@@ -62,4 +63,50 @@ func (o Options) onStore(ctx context.Context, fn func(*store.Store) error) error
 		}, s.Close())
 	}
 	return errors.Join(fn(s), s.Close())
+}
+
+// Tidied says what Prune did.
+type Tidied struct {
+	store.Packed
+
+	Feed    int64 `json:"feed"`    // entries that were removed
+	Notices int64 `json:"notices"` // that were removed, with what became of them
+	Freed   int64 `json:"freed"`   // bytes that a SQLite file got smaller by
+}
+
+// Prune compresses the transcripts of runs that ended before a time, and removes what the
+// feed said and which notices were over before then. Runs, budgets and the record stay.
+func Prune(ctx context.Context, o Options, olderThan time.Duration) (t Tidied, err error) {
+	err = o.onStore(ctx, func(*store.Store) error { return nil })
+	if err != nil {
+		return t, err
+	}
+	s, err := store.Open(ctx, o.tables())
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	before := s.Now().Add(-olderThan)
+	for after := int64(-1); ; {
+		p, last, err := s.PackTranscripts(ctx, after, before)
+		if err != nil {
+			return t, err
+		}
+		if last == after {
+			break
+		}
+		after = last
+		t.Runs, t.Events, t.Before, t.After = t.Runs+p.Runs, t.Events+p.Events, t.Before+p.Before, t.After+p.After
+	}
+	err = s.Update(ctx, func(tx *store.Tx) (err error) {
+		if t.Feed, err = tx.PruneFeed(ctx, before); err != nil {
+			return err
+		}
+		t.Notices, err = tx.PruneNotices(ctx, before)
+		return err
+	})
+	if err == nil {
+		t.Freed, err = s.Vacuum(ctx, true)
+	}
+	return t, err
 }

@@ -57,7 +57,7 @@ func rowsOf(t *testing.T, address string) map[string][]string {
 	db := openDatabase(t, address)
 	found := map[string][]string{}
 	for _, table := range strings.Fields(`workspaces nodes placements git_configs loops definitions runs steps iterations turns effects changes approvals events
-		audit chains test_counts budgets spending reservations holds agents sessions switches seats seat_locks ticks channels notices deliveries`) {
+		audit chains test_counts budgets spending reservations holds agents sessions switches seats seat_locks ticks firing_events event_sources channels notices deliveries`) {
 		rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table)
 		if err != nil {
 			t.Fatal(err)

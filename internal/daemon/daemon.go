@@ -33,6 +33,7 @@ const (
 	sweepGap = 5 * time.Second  // for runs whose holder is gone
 	beatGap  = 15 * time.Second // says that the node is there
 	lateGap  = time.Minute      // for loops of all nodes that have stopped coming
+	tidyGap  = 10 * time.Minute // for old transcripts, if no run is being executed
 )
 
 // How long a run waits that could not be executed, unless another one of its workspace
@@ -103,6 +104,7 @@ type Daemon struct {
 	looked  atomic.Int64  // when it looked last for loops that are due, in Unix milliseconds of this host
 	poke    chan struct{} // the definitions are to be read again; has room for one
 	atWork  atomic.Int64  // runs that are being executed
+	tidied  int64         // sequence number of the newest run whose transcript was looked at; for one goroutine
 	look    chan struct{} // something may fire; has room for one
 	wrong   sync.Map      // by what is done, or by the root of a workspace: what went wrong the last time
 
@@ -187,6 +189,7 @@ func (d *Daemon) Start(ctx context.Context) error {
 		work  func(context.Context) error
 		doing string
 	}{
+		{tidyGap, d.tidy, "compress old transcripts"},
 		{sweepGap, d.sweep, "look for lost runs"}, {beatGap, d.beat, "say that this node is there"}, {lateGap, func(ctx context.Context) error { return notify.TellLate(ctx, d.Store) }, "look for loops that are late"},
 	} {
 		d.working.Go(func() { d.repeat(working, keep.gap, keep.doing, keep.work) })
@@ -460,6 +463,26 @@ func (d *Daemon) recover(ctx context.Context, p *Place) {
 	if len(found) > 0 {
 		d.Queue.Wake()
 	}
+}
+
+// oldTranscript is how long ago a run has ended whose transcript is compressed.
+const oldTranscript = 30 * 24 * time.Hour
+
+// tidy compresses some of the old transcripts, and makes a SQLite file smaller, if no run is
+// being executed.
+func (d *Daemon) tidy(ctx context.Context) error {
+	if d.Working() > 0 {
+		return nil
+	}
+	_, last, err := d.Store.PackTranscripts(ctx, d.tidied, d.Store.Now().Add(-oldTranscript))
+	if err != nil {
+		return err
+	}
+	if d.tidied = last; d.Working() > 0 {
+		return nil
+	}
+	_, err = d.Store.Vacuum(ctx, false)
+	return err
 }
 
 // beat says that this node is there, which otherwise only live runs do.

@@ -53,8 +53,15 @@ const (
 	LinkGitConfig  = "git_config" // a change of what git would execute was accepted
 	LinkNode       = "node"       // a node does not have the workspace any more
 	LinkForget     = "forget"     // the loop is not listed any more
+	LinkMissing    = "missing"    // runs that a restored store does not have, though branches or files tell of them
 	LinkLogin      = "login"      // how the use of a lent login ended, or two logins were exchanged
 )
+
+// Missing is the body of a LinkMissing: the numbers of those runs.
+type Missing struct {
+	First int64 `json:"first"`
+	Last  int64 `json:"last"`
+}
 
 // Link is one entry of an audit chain. Hash covers all other fields and the
 // hash of the entry before it.

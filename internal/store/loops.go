@@ -31,7 +31,8 @@ const (
 	insertLoop = `
 INSERT INTO loops (id, workspace_id, name, protocol, last_n, created_ms) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT DO NOTHING`
-	startNumbers = `UPDATE loops SET last_n = CASE WHEN last_n > $1 THEN last_n ELSE $1 END, numbered = 1 WHERE workspace_id = $2 AND protocol = $3 AND name = $4 AND numbered = 0`
+	notNumbered  = `SELECT id, last_n FROM loops WHERE workspace_id = $1 AND protocol = $2 AND name = $3 AND numbered = 0{for_update}`
+	startNumbers = `UPDATE loops SET last_n = $1, numbered = 1 WHERE id = $2`
 )
 
 // AddLoop creates the loop, with its workspace, unless the workspace has one of
@@ -45,14 +46,37 @@ func (t *Tx) AddLoop(ctx context.Context, w loop.Workspace, l loop.Loop) error {
 	if err != nil {
 		return fmt.Errorf("save loop %s: %w", l.Name, err)
 	}
-	if n == 0 {
-		if n, err = t.exec(ctx, startNumbers, l.LastN, l.WorkspaceID, l.Protocol, l.Name); err != nil {
-			return fmt.Errorf("number loop %s: %w", l.Name, err)
-		}
-	}
 	if n == 1 {
 		t.announce(loop.FeedLoop, l.ID, l.ID, "")
+		return nil
 	}
+	if err := t.startNumbers(ctx, l); err != nil {
+		return fmt.Errorf("number loop %s: %w", l.Name, err)
+	}
+	return nil
+}
+
+// startNumbers makes the runs of a loop that is there be numbered on from l.LastN, unless
+// they are. One that had runs, in a store that was restored, has a gap: the chain says so.
+func (t *Tx) startNumbers(ctx context.Context, l loop.Loop) error {
+	var id string
+	var before int64
+	err := t.queryRow(ctx, notNumbered, l.WorkspaceID, l.Protocol, l.Name).Scan(&id, &before)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if before > 0 && l.LastN > before {
+		if err := t.Link(ctx, id, loop.LinkMissing, "", loop.Missing{First: before + 1, Last: l.LastN}); err != nil {
+			return err
+		}
+	}
+	if _, err := t.exec(ctx, startNumbers, max(before, l.LastN), id); err != nil {
+		return err
+	}
+	t.announce(loop.FeedLoop, id, id, "")
 	return nil
 }
 

@@ -20,11 +20,11 @@ import (
 var copiedTables = []string{
 	"workspaces", "nodes", "placements", "git_configs", "loops", "definitions", "runs", "steps", "iterations", "turns", "effects", "changes", "approvals",
 	"events", "audit", "chains", "test_counts", "budgets", "spending", "reservations", "holds", "agents", "sessions", "switches", "seats", "seat_locks",
-	"ticks", "channels", "notices", "deliveries",
+	"ticks", "firing_events", "event_sources", "channels", "notices", "deliveries",
 }
 
 // emptiedTables are those in which a copy has nothing.
-var emptiedTables = []string{"feed", "notice_cursor"}
+var emptiedTables = []string{"feed", "notice_cursor", "event_cursors"}
 
 // TableCount is how many rows a table has.
 type TableCount struct {

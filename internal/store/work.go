@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -153,25 +155,45 @@ const eventsAfter = `SELECT run_id, seq, at_ms, phase, kind, body FROM events WH
 
 // Events lists events of a run after a sequence number, oldest first.
 func (r *Reader) Events(ctx context.Context, runID string, after int64, limit int) ([]loop.Event, error) {
-	return collect(ctx, r, eventsAfter, func(row interface{ Scan(...any) error }) (loop.Event, error) {
-		var e loop.Event
-		var at int64
-		err := row.Scan(&e.RunID, &e.Seq, &at, &e.Phase, &e.Kind, &e.Text)
-		e.At = fromMillis(at)
-		return e, err
-	}, runID, after, limit)
+	events, err := collect(ctx, r, eventsAfter, scanTranscript, runID, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	return unpackEvents(events, after, limit)
 }
 
-const eventOfKind = `SELECT body FROM events WHERE run_id = $1 AND kind = $2 ORDER BY seq DESC LIMIT 1`
+func scanTranscript(row interface{ Scan(...any) error }) (e loop.Event, err error) {
+	var at int64
+	err = row.Scan(&e.RunID, &e.Seq, &at, &e.Phase, &e.Kind, &e.Text)
+	e.At = fromMillis(at)
+	return e, err
+}
+
+const (
+	eventOfKind = `SELECT body FROM events WHERE run_id = $1 AND kind = $2 ORDER BY seq DESC LIMIT 1`
+	packedOf    = `SELECT run_id, seq, at_ms, phase, kind, body FROM events WHERE run_id = $1 AND kind = $2 ORDER BY seq`
+)
 
 // LastOf is the text of the run's newest event of a kind. If there is none the
 // error is loop.ErrNotFound.
 func (r *Reader) LastOf(ctx context.Context, runID, kind string) (text string, err error) {
 	err = r.queryRow(ctx, eventOfKind, runID, kind).Scan(&text)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", loop.ErrNotFound
+	if !errors.Is(err, sql.ErrNoRows) {
+		return text, err
 	}
-	return text, err
+	packed, err := collect(ctx, r, packedOf, scanTranscript, runID, packedKind)
+	if err == nil {
+		packed, err = unpackEvents(packed, 0, math.MaxInt)
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, e := range slices.Backward(packed) {
+		if e.Kind == kind {
+			return e.Text, nil
+		}
+	}
+	return "", loop.ErrNotFound
 }
 
 const lastEvent = `SELECT coalesce(max(seq), 0) FROM events WHERE run_id = $1`
