@@ -275,8 +275,15 @@ func (w *copyWriter) rollback() {
 	_ = w.conn.Close()
 }
 
-// mostParameters is how many parameters a statement has that inserts copied rows.
-const mostParameters = 2000
+// mostParameters is how many parameters a statement has at most that inserts copied rows.
+const mostParameters = 500
+
+// insertRowsInto is a statement that inserts so many rows. Its parameters have no numbers: the driver
+// of SQLite looks for each that has one among all.
+func insertRowsInto(table string, columns []string, rows int) string {
+	one := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ") + ")"
+	return "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES " + strings.TrimSuffix(strings.Repeat(one+", ", rows), ", ")
+}
 
 func (w *copyWriter) insert(ctx context.Context, table string, columns []string, rows *rowSource) (int64, error) {
 	if w.pg != nil {
@@ -287,8 +294,7 @@ func (w *copyWriter) insert(ctx context.Context, table string, columns []string,
 		return rows.n, err
 	}
 	atOnce := max(1, mostParameters/len(columns))
-	into := "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES {rows}"
-	full, err := w.tx.PrepareContext(ctx, fillRows(into, atOnce, len(columns)))
+	full, err := w.tx.PrepareContext(ctx, insertRowsInto(table, columns, atOnce))
 	if err != nil {
 		return 0, err
 	}
@@ -306,7 +312,7 @@ func (w *copyWriter) insert(ctx context.Context, table string, columns []string,
 	if err := rows.Err(); err != nil || len(args) == 0 {
 		return rows.n, err
 	}
-	_, err = w.tx.ExecContext(ctx, fillRows(into, len(args)/len(columns), len(columns)), args...)
+	_, err = w.tx.ExecContext(ctx, insertRowsInto(table, columns, len(args)/len(columns)), args...)
 	return rows.n, err
 }
 
