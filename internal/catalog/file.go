@@ -84,6 +84,15 @@ func ReadDefinition(root, name string) (def loop.Definition, warnings []string, 
 	return parseText(root, name, text)
 }
 
+// ReadFile is ReadDefinition for a file wherever it lies, of a loop with that name.
+func ReadFile(path, name string) (def loop.Definition, warnings []string, err error) {
+	text, err := definition.Read(path)
+	if err != nil {
+		return loop.Definition{}, nil, err
+	}
+	return parseFile(path, path, name, text)
+}
+
 // readText reads the file of a loop.
 func readText(root, name string) ([]byte, error) {
 	text, err := definition.Read(filepath.Join(root, DefinitionFile(name)))
@@ -96,7 +105,12 @@ func readText(root, name string) ([]byte, error) {
 // parseText is ReadDefinition for a file that was read.
 func parseText(root, name string, text []byte) (def loop.Definition, warnings []string, err error) {
 	rel := DefinitionFile(name)
-	doc, err := definition.Parse(filepath.Join(root, rel), text)
+	return parseFile(filepath.Join(root, rel), rel, name, text)
+}
+
+// parseFile is parseText for a file at a path, which messages call rel.
+func parseFile(path, rel, name string, text []byte) (def loop.Definition, warnings []string, err error) {
+	doc, err := definition.Parse(path, text)
 	if err != nil {
 		return loop.Definition{}, nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"time"
 
@@ -89,9 +90,12 @@ func (c claiming) rule(ctx context.Context, tx *store.Tx, t Target, l loop.Loop,
 }
 
 // claimBeside calls claim until it has begun a run or another run is in its way whose
-// holder is alive.
-func (e *Engine) claimBeside(ctx context.Context, claim func(claiming) error) error {
-	c := claiming{lives: map[string]bool{}}
+// holder is alive. Of some it is known that they are alive.
+func (e *Engine) claimBeside(ctx context.Context, alive map[string]bool, claim func(claiming) error) error {
+	c := claiming{lives: maps.Clone(alive)}
+	if c.lives == nil {
+		c.lives = map[string]bool{}
+	}
 	for {
 		err := claim(c)
 		unknown, ok := errors.AsType[*unknownHolderError](err)

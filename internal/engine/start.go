@@ -53,7 +53,7 @@ func (e *Engine) startRun(ctx context.Context, t Target, f Firing) (*cycle, erro
 		})
 	}
 	for {
-		err := e.claimBeside(ctx, fireClaimed)
+		err := e.claimBeside(ctx, nil, fireClaimed)
 		switch {
 		case errors.Is(err, ErrNewLoop):
 			t, err = e.Introduce(ctx, t)
@@ -86,26 +86,57 @@ func (e *Engine) Fire(ctx context.Context, tx *store.Tx, t Target, f Firing) (lo
 
 // claimRun takes a queued run.
 func (e *Engine) claimRun(ctx context.Context, t Target, id string) (*cycle, error) {
-	if err := beforeClaim.Hit(ctx); err != nil {
+	c := e.newCycle(t, Firing{}, loop.Definition{})
+	claimed, err := e.Claim(ctx, t, id, nil)
+	if err != nil {
 		return nil, err
 	}
-	c := e.newCycle(t, Firing{}, loop.Definition{})
-	var claimed time.Time
+	c.run, c.target.Loop, c.def, c.deferred, c.firing = claimed.Run, claimed.Loop, claimed.Definition, claimed.deferred, firingOf(claimed.Run)
+	return c, c.enterClaimed(ctx, claimed.at)
+}
+
+// Claimed is a run that was taken from the queue.
+type Claimed struct {
+	Run        loop.Run
+	Loop       loop.Loop
+	Definition loop.Definition // that the run was fired with
+
+	deferred *ending // it has to give way to another run; nil: it may begin
+	at       time.Time
+}
+
+// Deferred is how the run ends if it has to give way to another one, which its DeferredTo
+// names. It reports false if the run may begin.
+func (c Claimed) Deferred() (outcome loop.Outcome, reason loop.Reason, ok bool) {
+	if c.deferred == nil {
+		return "", "", false
+	}
+	return c.deferred.outcome, c.deferred.reason, true
+}
+
+// Claim takes a run of the target from the queue, with the errors of Execute, and does
+// nothing else: whoever calls it ends the run. It is the part of Execute that a simulation
+// of time does too. The target's Workspace is enough. Alive are the ids of runs whose
+// holders need not be looked at; it may be nil.
+func (e *Engine) Claim(ctx context.Context, t Target, id string, alive map[string]bool) (c Claimed, err error) {
+	if err := beforeClaim.Hit(ctx); err != nil {
+		return c, err
+	}
 	var contends time.Duration
 	claim := func(locks claiming, tx *store.Tx) error {
 		queued, err := tx.Run(ctx, id)
 		if err != nil {
 			return err
 		}
-		if c.target.Loop, err = tx.LockLoop(ctx, queued.LoopID); err != nil {
+		if c.Loop, err = tx.LockLoop(ctx, queued.LoopID); err != nil {
 			return err
 		}
-		if c.target.Loop.Paused {
+		if c.Loop.Paused {
 			return explainPaused(ctx, tx, t, &loop.PausedError{Scope: loop.SwitchLoop})
 		}
 		live, err := tx.Live(ctx, queued.LoopID)
 		if err == nil {
-			return e.Held(c.target.Loop.Name, live)
+			return e.Held(c.Loop.Name, live)
 		}
 		if !errors.Is(err, loop.ErrNotFound) {
 			return err
@@ -116,41 +147,37 @@ func (e *Engine) claimRun(ctx context.Context, t Target, id string) (*cycle, err
 				return err
 			}
 		}
-		ruling, err := locks.rule(ctx, tx, t, c.target.Loop, asks, false)
+		ruling, err := locks.rule(ctx, tx, t, c.Loop, asks, false)
 		if err != nil {
 			return err
 		}
 		if ruling.Move == plan.LockWait {
-			return lockedError(c.target.Loop, ruling)
+			return lockedError(c.Loop, ruling)
 		}
 		const unclaimed = 0
 		var rt *store.RunTx
-		if c.run, rt, err = tx.Claim(ctx, id, unclaimed, e.Self, loop.Holder{}); err != nil {
+		if c.Run, rt, err = tx.Claim(ctx, id, unclaimed, e.Self, loop.Holder{}); err != nil {
 			return explainPaused(ctx, tx, t, err)
 		}
 		if c.deferred = nil; ruling.Move == plan.LockDefer {
-			c.run.DeferredTo, c.deferred = ruling.Why, deferredEnding(ruling)
+			c.Run.DeferredTo, c.deferred = ruling.Why, deferredEnding(ruling)
 			if err := rt.DeferTo(ctx, ruling.Why); err != nil {
 				return err
 			}
 		}
-		c.firing = firingOf(c.run)
-		c.def, err = tx.Definition(ctx, c.run.Definition)
+		c.Definition, err = tx.Definition(ctx, c.Run.Definition)
 		return err
 	}
-	err := e.claimBeside(ctx, func(locks claiming) error {
-		claimed = e.Now()
+	err = e.claimBeside(ctx, alive, func(locks claiming) error {
+		c.at = e.Now()
 		return e.Store.Update(ctx, func(tx *store.Tx) error { return claim(locks, tx) })
 	})
 	if _, locked := errors.AsType[*loop.LockedError](err); locked && contends < store.ContendAgain {
 		if contendErr := e.Store.Update(ctx, func(tx *store.Tx) error { return tx.Contend(ctx, id) }); contendErr != nil {
-			return nil, contendErr
+			return c, contendErr
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return c, c.enterClaimed(ctx, claimed)
+	return c, err
 }
 
 // enterClaimed begins with a run that was claimed at the given time.

@@ -32,7 +32,7 @@ const SchemaVersion = 17
 
 // Options says which database to open and how.
 type Options struct {
-	// Path of the SQLite file, or a postgres:// URL.
+	// Path of the SQLite file, a postgres:// URL, or Memory.
 	Database string
 	// ReadOnly opens without migrating and without creating anything. A
 	// database that does not exist yet is loop.ErrNotFound.
@@ -63,15 +63,22 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s.lease = cmp.Or(o.Lease, Lease)
-	if err := s.prepare(ctx, o); err != nil {
+	err = s.prepare(ctx, o)
+	if err == nil && o.Database == Memory {
+		err = s.holdMemory(ctx, o)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
 func connect(ctx context.Context, o Options) (*Store, error) {
-	if isPostgres(o.Database) {
+	switch {
+	case isPostgres(o.Database):
 		return connectPostgres(ctx, o)
+	case o.Database == Memory:
+		return connectMemory(o)
 	}
 	return connectSQLite(o)
 }

@@ -45,6 +45,7 @@ type Store struct {
 	pool *pgxpool.Pool
 	sql  dialect
 
+	memory *memory     // set if the database is in memory
 	frozen *frozen     // set if the folder of the file is not writable
 	file   os.FileInfo // of the SQLite file when it was opened; nil on PostgreSQL
 	clock  *databaseClock
@@ -80,6 +81,7 @@ type dialect struct {
 	each      string           // function: a row with the column value for each element of a JSON list
 	json      string           // cast: a text is JSON
 	feed      feedDialect
+	written   bool // whoever executes queries expands them: they are prepared once
 
 	words *strings.Replacer // from prepared
 }
@@ -92,6 +94,9 @@ type feedDialect struct{ xact, at, after, settled, order, newest string }
 // machines are compared by one clock, {next}, {for_share} and {for_update}, {each} and {json}, and
 // what the feed needs.
 func (d dialect) expand(query string) string {
+	if d.written {
+		return query
+	}
 	words := d.words
 	if d.virtual != nil {
 		words = d.replacer(strconv.FormatInt(millis(d.virtual()), 10))
@@ -213,8 +218,11 @@ func (s *Store) tryUpdate(ctx context.Context, t *attempts, fn func(*Tx) error) 
 	}
 	t.extended = false
 	try := s.trySQLite
-	if s.pool != nil {
+	switch {
+	case s.pool != nil:
 		try = s.tryPostgres
+	case s.memory != nil:
+		try = s.tryMemory
 	}
 	err := try(ctx, t, fn)
 	if err == nil {
@@ -246,6 +254,19 @@ func (s *Store) trySQLite(ctx context.Context, t *attempts, fn func(*Tx) error) 
 	}
 	t.extended = ours.extended
 	return s.explain("commit", tx.Commit())
+}
+
+// tryMemory is trySQLite for a database in memory.
+func (s *Store) tryMemory(ctx context.Context, t *attempts, fn func(*Tx) error) error {
+	err := s.memory.update(ctx, func(q querier) error {
+		ours := &Tx{Reader: Reader{q, s.sql, s.clock}, now: s.Now(), lease: s.lease, returned: t.told}
+		if err := fn(ours); err != nil {
+			return err
+		}
+		t.extended = ours.extended
+		return ours.writeFeed(ctx)
+	})
+	return s.explain("", err)
 }
 
 // announceWait reports a wait for the database, on SQLite with the process that
@@ -422,6 +443,9 @@ func (s *Store) tryView(ctx context.Context, fn func(*Reader) error) error {
 	if err := s.checkFile(); err != nil {
 		return err
 	}
+	if s.memory != nil {
+		return s.explain("", s.memory.view(ctx, func(q querier) error { return fn(&Reader{q, s.sql, s.clock}) }))
+	}
 	tx, err := s.r.BeginTx(ctx, o)
 	if err != nil {
 		return s.explain("begin", err)
@@ -448,7 +472,7 @@ func (s *Store) PostgresPool() *pgxpool.Pool { return s.pool }
 
 // Close ends all connections. It waits for running transactions.
 func (s *Store) Close() error {
-	err := s.w.Close()
+	err := errors.Join(s.memory.close(), s.w.Close())
 	if s.r != s.w {
 		err = errors.Join(err, s.r.Close())
 	}

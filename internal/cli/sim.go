@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/api"
+	"github.com/pawl-run/pawl/internal/clock"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/output"
+	"github.com/pawl-run/pawl/internal/sim"
+)
+
+// mostDays is how many days one simulation may have.
+const mostDays = 3660
+
+func newSimCommand(a *app) *cobra.Command {
+	days, folder := 30, ""
+	var seed uint64
+	cmd := &cobra.Command{
+		Use: "sim", Short: "Simulate the loops of the workspace for some days, without acting", Args: exactArgs(0),
+		Long: `Simulate the loops of the workspace on a clock of its own: when they fire, which are in each other's way, what they find to do
+and what they cost. Time, scopes, priorities and budgets are decided as pawl up decides them. Nothing acts: no process is
+started, and nothing is written.
+
+What a run comes to is drawn from the newest runs of its loop. Of a loop that has none, half of the runs find nothing to
+do, and the others use what its pattern usually needs. The same seed gives the same history. Events from outside (files,
+refs, webhooks, commands) are not simulated; the ends of other loops are.`,
+		Example: "  pawl sim --days 30\n  pawl sim --days 7 --loops drafts --seed 2 --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if days < 1 || days > mostDays {
+				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("--days %d", days), Fix: fmt.Sprintf("write a number from 1 to %d", mostDays)}
+			}
+			if folder != "" {
+				fleet, err := loops.FleetIn(a.absPath(folder))
+				if err != nil {
+					return err
+				}
+				return simulate(cmd.Context(), a, fleet, days, seed)
+			}
+			return a.withReadOnlyVerbs(cmd.Context(), func(s *api.Workspace) error {
+				fleet, err := s.Loops.Fleet(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return simulate(cmd.Context(), a, fleet, days, seed)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&days, "days", days, "simulate `N` days from now")
+	cmd.Flags().StringVar(&folder, "loops", "", "simulate the loops that files below `DIR` define, instead of those of the workspace")
+	cmd.Flags().Uint64Var(&seed, "seed", 1, "draw other outcomes with another `S`")
+	return cmd
+}
+
+// simulated is the result as JSON.
+type simulated struct {
+	sim.Result
+
+	Left []loops.LeftOut `json:"left_out,omitempty"`
+}
+
+func simulate(ctx context.Context, a *app, fleet loops.Fleet, days int, seed uint64) error {
+	pricing, err := a.pricing("")
+	if err != nil {
+		return err
+	}
+	table, err := pricing.Load()
+	if err != nil {
+		return err
+	}
+	now := clock.System{}.Now
+	r, err := sim.Run(ctx, sim.Options{
+		Loops: fleet.Loops, Workspace: fleet.Workspace, Budgets: fleet.Budgets, Start: now().UTC().Truncate(time.Minute),
+		For: time.Duration(days) * 24 * time.Hour, Seed: seed, Prices: table, Now: now,
+	})
+	if err != nil {
+		return err
+	}
+	return printSim(a.printer(), simulated{r, fleet.Left}, days, fleet)
+}
+
+func printSim(p *output.Printer, r simulated, days int, fleet loops.Fleet) error {
+	if p.JSON {
+		return p.WriteJSON(r)
+	}
+	rows := r.Loops
+	if len(rows) > 1 {
+		total := r.Total
+		total.Loop = "total"
+		rows = append(rows, total)
+	}
+	err := output.List[sim.Tally]{
+		Schema: "pawl.sim/v1", Heading: []string{"LOOP", "PLANNED", "COALESCED", "EVENTS", "RUNS", "QUIET", "COLLIDED", "DEFERRED", "WAITED", "UNPAID", "TOKENS", "COST"},
+		Empty: "no loop to simulate",
+		Cells: func(t sim.Tally) []string {
+			waited := "–"
+			if t.LongestMS > 0 {
+				waited = output.Span(time.Duration(t.LongestMS) * time.Millisecond)
+			}
+			cost := "$" + loop.FormatDollars(t.MicroUSD)
+			if t.Unpriced > 0 {
+				cost += " +?"
+			}
+			return []string{
+				output.CleanLine(t.Loop), fmt.Sprint(t.Planned), fmt.Sprint(t.Coalesced), fmt.Sprint(t.Events), fmt.Sprint(t.Runs), fmt.Sprintf("%.0f%%", 100*t.QuietRatio),
+				fmt.Sprint(t.Collisions), fmt.Sprint(t.Deferred), waited, fmt.Sprint(t.Unfunded), fmt.Sprint(t.Tokens), cost,
+			}
+		},
+		Below: func() { printSimNotes(p, r, days, fleet) },
+	}.Print(p, rows)
+	return err
+}
+
+// printSimNotes says what the numbers rest on.
+func printSimNotes(p *output.Printer, r simulated, days int, fleet loops.Fleet) {
+	p.Line("%s from %s, seed %d", pluralize(days, "day"), formatMinute(r.From), r.Seed)
+	past := 0
+	for _, t := range r.Loops {
+		if t.Drawn == "past_runs" {
+			past++
+		}
+	}
+	if rest := len(r.Loops) - past; rest > 0 {
+		p.Line("drawn from past runs: %s; from what the pattern usually needs: %s", pluralize(past, "loop"), pluralize(rest, "loop"))
+	}
+	if r.Total.Unpriced > 0 {
+		p.Line("+?: the model of %s has no price (pawl prices)", pluralize(r.Total.Unpriced, "run"))
+	}
+	var outside []string
+	for _, l := range fleet.Loops {
+		for _, on := range l.Definition.On {
+			if !strings.HasPrefix(on, string(loop.OnLoop)+":") {
+				outside = append(outside, l.Definition.Name)
+				break
+			}
+		}
+	}
+	if len(outside) > 0 {
+		p.Line("not simulated are the events from outside that fire %s", output.CleanLine(strings.Join(outside, ", ")))
+	}
+	for _, l := range r.Left {
+		p.Line("left out: %s, because %s", output.CleanLine(l.Loop), output.CleanLine(l.Why))
+	}
+}

@@ -1,0 +1,156 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Memory as Options.Database is a SQLite database in the memory of this process, for
+// simulations. It has one connection: a View inside of an Update, or of another View, waits
+// for ever.
+const Memory = ":memory:"
+
+// memory is the connection of a store in memory. It prepares each statement once, which on
+// SQLite takes as long as executing it, and tells the database the virtual time instead of
+// writing it into the statements.
+type memory struct {
+	conn    *sql.Conn
+	virtual func() time.Time // nil: the database has its own
+	expand  func(query string) string
+
+	mu    sync.Mutex // held during a transaction
+	stmts map[string]*sql.Stmt // by the query as it is written
+	told  int64 // the time that the database was told last
+}
+
+// mostPrepared is how many statements are kept. Those with lists of rows differ by their
+// lengths.
+const mostPrepared = 2000
+
+// connectMemory opens a database that nobody else sees and that ends with its connection.
+func connectMemory(o Options) (*Store, error) {
+	w, err := sql.Open("sqlite", "file::memory:?_pragma=foreign_keys(1)&_pragma=journal_mode(MEMORY)&_pragma=synchronous(OFF)")
+	if err != nil {
+		return nil, fmt.Errorf("open a store in memory: %w", err)
+	}
+	w.SetMaxOpenConns(1)
+	w.SetMaxIdleConns(1)
+	return &Store{w: w, r: w, clock: newDatabaseClock(o, true), sql: sqliteDialect(o)}, nil
+}
+
+// holdMemory takes the connection for good, once the tables are made.
+func (s *Store) holdMemory(ctx context.Context, o Options) (err error) {
+	m := &memory{virtual: o.Virtual, stmts: map[string]*sql.Stmt{}}
+	if m.conn, err = s.w.Conn(ctx); err != nil {
+		return fmt.Errorf("open a store in memory: %w", err)
+	}
+	if m.virtual != nil {
+		if _, err := m.conn.ExecContext(ctx, `CREATE TEMP TABLE virtual_now AS SELECT 0 AS ms`); err != nil {
+			return errors.Join(fmt.Errorf("open a store in memory: %w", err), m.conn.Close())
+		}
+		s.sql.now, s.sql.virtual = `(SELECT ms FROM virtual_now)`, nil
+	}
+	m.expand, s.sql.written = s.sql.expand, true
+	s.memory = m
+	return nil
+}
+
+func (m *memory) close() error {
+	if m == nil {
+		return nil
+	}
+	var all []error
+	for _, stmt := range m.stmts {
+		all = append(all, stmt.Close())
+	}
+	return errors.Join(append(all, m.conn.Close())...)
+}
+
+// prepare returns the statement of a query, or nil if too many are kept already.
+func (m *memory) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	if stmt := m.stmts[query]; stmt != nil || len(m.stmts) >= mostPrepared {
+		return stmt, nil
+	}
+	stmt, err := m.conn.PrepareContext(ctx, m.expand(query))
+	if err == nil {
+		m.stmts[query] = stmt
+	}
+	return stmt, err
+}
+
+// ExecContext is that of *sql.DB.
+func (m *memory) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	stmt, err := m.prepare(ctx, query)
+	if err != nil || stmt == nil {
+		return m.conn.ExecContext(ctx, m.expand(query), args...)
+	}
+	return stmt.ExecContext(ctx, args...)
+}
+
+// QueryContext is that of *sql.DB.
+func (m *memory) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	stmt, err := m.prepare(ctx, query)
+	if err != nil || stmt == nil {
+		return m.conn.QueryContext(ctx, m.expand(query), args...) //nolint:sqlclosecheck // The caller closes them.
+	}
+	return stmt.QueryContext(ctx, args...)
+}
+
+// QueryRowContext is that of *sql.DB.
+func (m *memory) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	stmt, err := m.prepare(ctx, query)
+	if err != nil || stmt == nil {
+		return m.conn.QueryRowContext(ctx, m.expand(query), args...) // It says what is wrong.
+	}
+	return stmt.QueryRowContext(ctx, args...)
+}
+
+// view calls fn with the rows.
+func (m *memory) view(ctx context.Context, fn func(querier) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.tellTime(ctx); err != nil {
+		return err
+	}
+	return fn(m)
+}
+
+// update calls fn in a transaction, and commits if it returns nil.
+func (m *memory) update(ctx context.Context, fn func(querier) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	err := m.tellTime(ctx)
+	if err == nil {
+		_, err = m.ExecContext(ctx, `BEGIN IMMEDIATE`)
+	}
+	if err != nil {
+		return err
+	}
+	if err = fn(m); err == nil {
+		if _, err = m.ExecContext(ctx, `COMMIT`); err == nil {
+			return nil
+		}
+	}
+	_, undo := m.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+	return errors.Join(err, undo)
+}
+
+// tellTime makes the database know the virtual time.
+func (m *memory) tellTime(ctx context.Context) error {
+	if m.virtual == nil {
+		return nil
+	}
+	now := millis(m.virtual())
+	if now == m.told {
+		return nil
+	}
+	_, err := m.ExecContext(ctx, `UPDATE virtual_now SET ms = $1`, now)
+	if err == nil {
+		m.told = now
+	}
+	return err
+}
