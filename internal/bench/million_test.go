@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
@@ -33,7 +34,7 @@ func BenchmarkMillion(b *testing.B) {
 		count = n
 	}
 	const loops = 1000
-	s := newFixture(b, 5, "", nil)
+	s := newFixture(b, 5, "")
 	for i := range loops {
 		s.loop(fmt.Sprintf("l%04d", i), "L2", writes)
 	}
@@ -145,11 +146,11 @@ func (s *fixture) look(name, url string) (rows []row) {
 	d, err := compose.New(s.b.Context(), compose.Options{Settings: s.settings(url), Environ: os.Environ(), Log: compose.Log(nil), ReadOnly: true})
 	s.must(err)
 	defer func() { s.must(d.Close()) }()
-	for verb, read := range map[string]func(v *compose.Verbs) error{
-		"ls":               func(v *compose.Verbs) error { _, err := v.Loops.List(s.b.Context()); return err },
-		"runs":             func(v *compose.Verbs) error { _, err := v.Runs.List(s.b.Context(), "", 20); return err },
-		"runs of one loop": func(v *compose.Verbs) error { _, err := v.Runs.List(s.b.Context(), "l0007", 20); return err },
-		"why":              func(v *compose.Verbs) error { _, err := v.Runs.Why(s.b.Context(), "l0007"); return err },
+	for verb, read := range map[string]func(v *api.Workspace) error{
+		"ls":               func(v *api.Workspace) error { _, err := v.Loops.List(s.b.Context()); return err },
+		"runs":             func(v *api.Workspace) error { _, err := v.Runs.List(s.b.Context(), "", 20); return err },
+		"runs of one loop": func(v *api.Workspace) error { _, err := v.Runs.List(s.b.Context(), "l0007", 20); return err },
+		"why":              func(v *api.Workspace) error { _, err := v.Runs.Why(s.b.Context(), "l0007"); return err },
 	} {
 		var all []time.Duration
 		for range 9 {

@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -91,6 +92,9 @@ func TestAnOverrideChangesTheDigestThatTheRunPins(t *testing.T) {
 		t.Errorf("no override gives another digest: %s", got)
 	}
 	for i, field := range reflect.VisibleFields(reflect.TypeFor[loop.Overrides]()) {
+		if slices.Contains([]string{"Base", "Step", "Hint"}, field.Name) {
+			continue // They say what one run works on, and not how.
+		}
 		var o loop.Overrides
 		change(t, reflect.ValueOf(&o).Elem().Field(i))
 		if o.Apply(pinned).Digest() == pinned.Digest() {

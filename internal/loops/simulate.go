@@ -7,8 +7,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/dirglob"
-	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/lookup"
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/sim"
 	"github.com/pawl-run/pawl/internal/store"

@@ -22,9 +22,9 @@ type memory struct {
 	virtual func() time.Time // nil: the database has its own
 	expand  func(query string) string
 
-	mu    sync.Mutex // held during a transaction
+	mu    sync.Mutex           // held during a transaction
 	stmts map[string]*sql.Stmt // by the query as it is written
-	told  int64 // the time that the database was told last
+	told  int64                // the time that the database was told last
 }
 
 // mostPrepared is how many statements are kept. Those with lists of rows differ by their

@@ -44,7 +44,9 @@ func TestAStoreInMemoryIsAStoreWhoseTimeIsVirtual(t *testing.T) {
 	if !errors.Is(err, undone) {
 		t.Errorf("the error of the caller is %v", err)
 	}
-	if list := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.FiringEvent, error) { return r.LoopEvents(ctx, l.ID, 9) }); len(list) > 0 {
+	if list := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.FiringEvent, error) {
+		return r.LoopEvents(ctx, l.ID, 9)
+	}); len(list) > 0 {
 		t.Errorf("what was taken back is there: %+v", list)
 	}
 	now = now.Add(time.Hour) // The lease is over, by the clock of the database.
@@ -64,7 +66,9 @@ func TestAStoreInMemoryIsAStoreWhoseTimeIsVirtual(t *testing.T) {
 		for j := range names {
 			names[j] = fmt.Sprint("l", j)
 		}
-		look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Loop, error) { return r.LoopsNamed(ctx, "ws", names...) })
+		look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Loop, error) {
+			return r.LoopsNamed(ctx, "ws", names...)
+		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
