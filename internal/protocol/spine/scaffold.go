@@ -1,14 +1,11 @@
 package spine
 
 import (
-	"bytes"
 	"cmp"
-	"embed"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -57,15 +54,8 @@ func Scaffold(b LoopRequest) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := s.renderTemplate("loop.config.yaml.tmpl")
-	if err != nil {
-		return nil, err
-	}
+	config := []byte(s.configText())
 	if err := s.checkReadBack(config); err != nil {
-		return nil, err
-	}
-	prompt, err := s.renderTemplate("run.md.tmpl")
-	if err != nil {
 		return nil, err
 	}
 	state := NewState(s.Name, "pawl")
@@ -73,12 +63,12 @@ func Scaffold(b LoopRequest) ([]File, error) {
 	return []File{
 		{StateFile, []byte(state.String())},
 		{LogFile, []byte(LogHeader(s.Name))},
-		{PromptFile, prompt},
+		{PromptFile, []byte(s.promptText())},
 		{ConfigFile, config},
 	}, nil
 }
 
-// templateData fills the templates.
+// templateData fills the texts of the files.
 type templateData struct {
 	LoopRequest
 	Folder     string
@@ -217,21 +207,6 @@ func findUnwritable(text string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-//go:embed templates/*.tmpl
-var templates embed.FS
-
-func (s *templateData) renderTemplate(name string) ([]byte, error) {
-	t, err := template.New(name).Funcs(template.FuncMap{
-		"entry": s.writeEntry, "bare": s.writeBare, "list": s.writeList, "later": commentedEntry,
-	}).ParseFS(templates, "templates/"+name)
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	err = t.Execute(&b, s)
-	return b.Bytes(), err
 }
 
 func (s *templateData) writeEntry(key, value string) string {
