@@ -32,8 +32,9 @@ type memory struct {
 const mostPrepared = 2000
 
 // connectMemory opens a database that nobody else sees and that ends with its connection.
+// Foreign keys are not checked: the tests of the same statements do that.
 func connectMemory(o Options) (*Store, error) {
-	w, err := sql.Open("sqlite", "file::memory:?_pragma=foreign_keys(1)&_pragma=journal_mode(MEMORY)&_pragma=synchronous(OFF)")
+	w, err := sql.Open("sqlite", "file::memory:?_pragma=journal_mode(MEMORY)&_pragma=synchronous(OFF)")
 	if err != nil {
 		return nil, fmt.Errorf("open a store in memory: %w", err)
 	}
@@ -82,8 +83,10 @@ func (m *memory) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	return stmt, err
 }
 
-// ExecContext is that of *sql.DB.
+// ExecContext is that of *sql.DB. A statement takes microseconds: a context that ends ends
+// the transaction, but not the statement, for which the driver would start a goroutine.
 func (m *memory) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	ctx = context.WithoutCancel(ctx)
 	stmt, err := m.prepare(ctx, query)
 	if err != nil || stmt == nil {
 		return m.conn.ExecContext(ctx, m.expand(query), args...)
@@ -93,6 +96,7 @@ func (m *memory) ExecContext(ctx context.Context, query string, args ...any) (sq
 
 // QueryContext is that of *sql.DB.
 func (m *memory) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	ctx = context.WithoutCancel(ctx)
 	stmt, err := m.prepare(ctx, query)
 	if err != nil || stmt == nil {
 		return m.conn.QueryContext(ctx, m.expand(query), args...) //nolint:sqlclosecheck // The caller closes them.
@@ -102,6 +106,7 @@ func (m *memory) QueryContext(ctx context.Context, query string, args ...any) (*
 
 // QueryRowContext is that of *sql.DB.
 func (m *memory) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	ctx = context.WithoutCancel(ctx)
 	stmt, err := m.prepare(ctx, query)
 	if err != nil || stmt == nil {
 		return m.conn.QueryRowContext(ctx, m.expand(query), args...) // It says what is wrong.
@@ -116,7 +121,10 @@ func (m *memory) view(ctx context.Context, fn func(querier) error) error {
 	if err := m.tellTime(ctx); err != nil {
 		return err
 	}
-	return fn(m)
+	if err := fn(m); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // update calls fn in a transaction, and commits if it returns nil.
@@ -131,12 +139,17 @@ func (m *memory) update(ctx context.Context, fn func(querier) error) error {
 		return err
 	}
 	if err = fn(m); err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
 		if _, err = m.ExecContext(ctx, `COMMIT`); err == nil {
 			return nil
 		}
 	}
-	_, undo := m.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
-	return errors.Join(err, undo)
+	if _, undo := m.ExecContext(ctx, `ROLLBACK`); undo != nil {
+		return errors.Join(err, undo)
+	}
+	return err
 }
 
 // tellTime makes the database know the virtual time.

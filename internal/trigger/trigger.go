@@ -77,6 +77,7 @@ type due struct {
 	def    loop.Definition
 	target engine.Target
 	sw     string // kill switch that stops it
+	events bool   // events wait for it
 }
 
 // Tick fires the loops that are due and those for which events wait, and returns their
@@ -107,7 +108,7 @@ func (t *Trigger) read(ctx context.Context, after *string) (list []due, more boo
 			delete(t.rests, id)
 		}
 	}
-	var loops []loop.Loop
+	var loops, withEvents []loop.Loop
 	var defs map[string]loop.Definition
 	err = t.Store.View(ctx, func(r *store.Reader) error {
 		// Those that rest are among those that have been due for longest.
@@ -121,8 +122,7 @@ func (t *Trigger) read(ctx context.Context, after *string) (list []due, more boo
 		if err != nil {
 			return err
 		}
-		withEvents, err := r.LoopsWithEvents(ctx, t.Node, now, *after, batchSize)
-		if err != nil {
+		if withEvents, err = r.LoopsWithEvents(ctx, t.Node, now, *after, batchSize); err != nil {
 			return err
 		}
 		if *after != "" || len(withEvents) > 0 {
@@ -158,7 +158,7 @@ func (t *Trigger) read(ctx context.Context, after *string) (list []due, more boo
 		if _, rests := t.rests[l.ID]; rests {
 			continue
 		}
-		d := due{Loop: l}
+		d := due{Loop: l, events: slices.ContainsFunc(withEvents, func(e loop.Loop) bool { return e.ID == l.ID })}
 		var known bool
 		if d.def, known = defs[l.Registered.Good]; !known {
 			err = fmt.Errorf("its definition %s is not in the store", l.Registered.Good)
@@ -314,9 +314,11 @@ func (t *Trigger) lock(ctx context.Context, tx *store.Tx, list []due) (l locked,
 // runs, which it returns.
 func (t *Trigger) decide(ctx context.Context, tx *store.Tx, d due, locked locked) (runs []loop.Run, err error) {
 	stopped := d.Paused || d.sw != "" || locked.switches[d.WorkspaceID] != ""
-	run, err := t.decideEvents(ctx, tx, d, stopped)
-	if err != nil {
-		return nil, err
+	var run loop.Run
+	if d.events {
+		if run, err = t.decideEvents(ctx, tx, d, stopped); err != nil {
+			return nil, err
+		}
 	}
 	waiting := locked.waiting[d.ID]
 	if run.ID != "" { // It makes up for a time that is due now, too.
