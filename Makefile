@@ -15,7 +15,7 @@ TESTFLAGS ?=
 PACKAGES ?= ./...
 FUZZTIME ?= 30s
 
-.PHONY: help demo build test test-all test-rest test-agents lint check cross bench fuzz mutants mutants-listed postgres
+.PHONY: help demo build test test-all test-rest test-agents lint check cross bench bench-million fuzz mutants mutants-listed postgres
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ cross: ## compile for every platform that pawl is promised for
 
 bench: postgres ## measure the runtime against its targets, beside bare baselines
 	@$(GO) test -run '^$$' -bench '^BenchmarkTable$$' -benchtime 1x -timeout 20m ./internal/bench
+
+bench-million: postgres ## a store with a million runs: copied, backed up, read (half an hour; PAWL_BENCH_RUNS for fewer, 25 GB of disk)
+	@$(GO) test -run '^$$' -bench '^BenchmarkMillion$$' -benchtime 1x -timeout 120m ./internal/bench
 
 fuzz: ## each fuzz target for FUZZTIME (30s)
 	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' internal | sort | while IFS=: read -r file func; do \
