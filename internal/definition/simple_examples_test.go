@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/pattern"
 )
 
 // The definitions that people begin with must not need the YAML parser. Each of
@@ -36,6 +38,18 @@ func TestTheDefinitionsOfBenchmarksAndDemoAreSimple(t *testing.T) {
 		if !checkSimple(t, text) {
 			t.Errorf("%s: not simple:\n%s", name, text)
 		}
+	}
+}
+
+func TestNewLoopsAreSimpleForEveryPatternAndTier(t *testing.T) {
+	texts := strings.Split(readText(t, "../protocol/spine/testdata/newloops.txt"), "\f\n")
+	for _, text := range texts {
+		if !checkSimple(t, text) {
+			t.Errorf("not simple:\n%s", text)
+		}
+	}
+	if want := 3 * len(pattern.Names()); len(texts) != want {
+		t.Errorf("%d definitions, want %d", len(texts), want)
 	}
 }
 
