@@ -54,6 +54,7 @@ func (s *Store) holdMemory(ctx context.Context, o Options) (err error) {
 			return errors.Join(fmt.Errorf("open a store in memory: %w", err), m.conn.Close())
 		}
 		s.sql.now, s.sql.virtual = `(SELECT ms FROM virtual_now)`, nil
+		s.sql = s.sql.prepared()
 	}
 	m.expand, s.sql.written = s.sql.expand, true
 	s.memory = m
