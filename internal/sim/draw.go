@@ -3,6 +3,7 @@ package sim
 import (
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -70,10 +71,6 @@ func ofPast(run loop.Run) drawn {
 // Tells reports whether a past run says something of what its loop comes to: one that gave
 // way, that was stopped, or that nobody paid for does not.
 func Tells(run loop.Run) bool {
-	switch run.Outcome {
-	case loop.OutcomePaused, loop.OutcomeInterrupted, loop.OutcomeBudget, "":
-		return false
-	default:
-		return run.DeferredTo == (loop.Deferral{})
-	}
+	stopped := []loop.Outcome{loop.OutcomePaused, loop.OutcomeInterrupted, loop.OutcomeBudget, ""}
+	return !slices.Contains(stopped, run.Outcome) && run.DeferredTo == (loop.Deferral{})
 }

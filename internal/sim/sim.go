@@ -76,7 +76,11 @@ func (a agenda) Less(i, j int) bool {
 	return cmp.Or(a[i].at.Compare(a[j].at), cmp.Compare(a[i].seq, a[j].seq)) < 0
 }
 func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
-func (a *agenda) Push(x any)   { *a = append(*a, x.(happening)) } //nolint:forcetypeassert // Only plan calls it.
+
+// Push is that of heap.Interface.
+func (a *agenda) Push(x any) { *a = append(*a, x.(happening)) } //nolint:forcetypeassert // Only plan calls it.
+
+// Pop is that of heap.Interface.
 func (a *agenda) Pop() any {
 	last := (*a)[len(*a)-1]
 	*a = (*a)[:len(*a)-1]

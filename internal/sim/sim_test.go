@@ -20,8 +20,8 @@ func definition(name, cadence string, tier loop.Tier) loop.Definition {
 	return loop.Definition{Name: name, Pattern: "custom", Tier: tier, Cadence: cadence, Scope: []string{name + "/**"}, Agent: "claude", Model: "claude-opus-4-8"}
 }
 
-func simulate(t testing.TB, o sim.Options) sim.Result {
-	t.Helper()
+func simulate(tb testing.TB, o sim.Options) sim.Result {
+	tb.Helper()
 	o.Now = time.Now
 	if o.Start.IsZero() {
 		o.Start = start
@@ -29,9 +29,9 @@ func simulate(t testing.TB, o sim.Options) sim.Result {
 	if o.Prices.AsOf == "" {
 		o.Prices = price.BuiltIn()
 	}
-	r, err := sim.Run(t.Context(), o)
+	r, err := sim.Run(tb.Context(), o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return r
 }

@@ -88,7 +88,7 @@ func (m *memory) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 // the transaction, but not the statement, for which the driver would start a goroutine.
 func (m *memory) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	ctx = context.WithoutCancel(ctx)
-	stmt, err := m.prepare(ctx, query)
+	stmt, err := m.prepare(ctx, query) //nolint:sqlclosecheck // It is kept until the store is closed.
 	if err != nil || stmt == nil {
 		return m.conn.ExecContext(ctx, m.expand(query), args...)
 	}
@@ -98,9 +98,9 @@ func (m *memory) ExecContext(ctx context.Context, query string, args ...any) (sq
 // QueryContext is that of *sql.DB.
 func (m *memory) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	ctx = context.WithoutCancel(ctx)
-	stmt, err := m.prepare(ctx, query)
+	stmt, err := m.prepare(ctx, query) //nolint:sqlclosecheck // It is kept until the store is closed.
 	if err != nil || stmt == nil {
-		return m.conn.QueryContext(ctx, m.expand(query), args...) //nolint:sqlclosecheck // The caller closes them.
+		return m.conn.QueryContext(ctx, m.expand(query), args...)
 	}
 	return stmt.QueryContext(ctx, args...)
 }
@@ -108,7 +108,7 @@ func (m *memory) QueryContext(ctx context.Context, query string, args ...any) (*
 // QueryRowContext is that of *sql.DB.
 func (m *memory) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	ctx = context.WithoutCancel(ctx)
-	stmt, err := m.prepare(ctx, query)
+	stmt, err := m.prepare(ctx, query) //nolint:sqlclosecheck // It is kept until the store is closed.
 	if err != nil || stmt == nil {
 		return m.conn.QueryRowContext(ctx, m.expand(query), args...) // It says what is wrong.
 	}
