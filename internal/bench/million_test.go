@@ -181,6 +181,7 @@ func (s *fixture) multiply(count, loops int) {
 	read := func(name, where string) table {
 		rows, err := db.QueryContext(ctx, "SELECT * FROM "+name+" WHERE "+where)
 		s.must(err)
+		defer rows.Close()
 		t := table{name: name}
 		t.columns, err = rows.Columns()
 		s.must(err)
@@ -192,7 +193,7 @@ func (s *fixture) multiply(count, loops int) {
 			s.must(rows.Scan(into...))
 			t.rows = append(t.rows, values)
 		}
-		s.must(rows.Close())
+		s.must(rows.Err())
 		return t
 	}
 	var run, digest string
@@ -226,7 +227,7 @@ func (s *fixture) multiply(count, loops int) {
 		inserts := map[string]*sql.Stmt{}
 		insert := func(name string, columns []string, values []any) {
 			if inserts[name] == nil {
-				inserts[name], err = tx.PrepareContext(ctx, "INSERT INTO "+name+" ("+strings.Join(columns, ", ")+") VALUES ("+strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ")+")")
+				inserts[name], err = tx.PrepareContext(ctx, "INSERT INTO "+name+" ("+strings.Join(columns, ", ")+") VALUES ("+strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ")+")") //nolint:sqlclosecheck // The transaction closes it.
 				s.must(err)
 			}
 			_, err := inserts[name].ExecContext(ctx, values...)

@@ -56,37 +56,44 @@ func rowsOf(t *testing.T, address string) map[string][]string {
 	t.Helper()
 	db := openDatabase(t, address)
 	found := map[string][]string{}
-	for _, table := range strings.Fields(`workspaces nodes placements git_configs loops definitions runs steps iterations turns effects changes approvals events
+	for table := range strings.FieldsSeq(`workspaces nodes placements git_configs loops definitions runs steps iterations turns effects changes approvals events
 		audit chains test_counts budgets spending reservations holds agents sessions switches seats seat_locks ticks firing_events event_sources channels notices deliveries`) {
-		rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table)
-		if err != nil {
-			t.Fatal(err)
-		}
-		names, err := rows.Columns()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for rows.Next() {
-			values, into := make([]any, len(names)), make([]any, len(names))
-			for i := range values {
-				into[i] = &values[i]
-			}
-			if err := rows.Scan(into...); err != nil {
-				t.Fatal(err)
-			}
-			var cells []string
-			for i, v := range values {
-				cells = append(cells, fmt.Sprintf("%s=%v", names[i], v))
-			}
-			slices.Sort(cells)
-			found[table] = append(found[table], strings.Join(cells, " "))
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			t.Fatal(err)
-		}
-		slices.Sort(found[table])
+		found[table] = rowsOfTable(t, db, table)
 	}
 	return found
+}
+
+func rowsOfTable(t *testing.T, db *sql.DB, table string) (list []string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		values, into := make([]any, len(names)), make([]any, len(names))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		var cells []string
+		for i, v := range values {
+			cells = append(cells, fmt.Sprintf("%s=%v", names[i], v))
+		}
+		slices.Sort(cells)
+		list = append(list, strings.Join(cells, " "))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(list)
+	return list
 }
 
 func ignoreTable(string) {}
@@ -103,7 +110,6 @@ func TestACopyOfAStoreHasEveryRowAndGoesOn(t *testing.T) {
 	onBothDatabases(t, func(t *testing.T, s *fixture) {
 		proposed(t, s)
 		s.pawl("run")
-		s.reader().Audit.VerifyChain(t.Context(), "fix")
 		before := rowsOf(t, s.address())
 		for kind, to := range map[string]string{"sqlite": filepath.Join(t.TempDir(), "deep", "copy.db"), "postgres": pgtest.URL(t)} {
 			c, err := compose.CopyStore(t.Context(), s.options(), to, ignoreTable)

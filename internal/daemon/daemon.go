@@ -190,7 +190,9 @@ func (d *Daemon) Start(ctx context.Context) error {
 		doing string
 	}{
 		{tidyGap, d.tidy, "compress old transcripts"},
-		{sweepGap, d.sweep, "look for lost runs"}, {beatGap, d.beat, "say that this node is there"}, {lateGap, func(ctx context.Context) error { return notify.TellLate(ctx, d.Store) }, "look for loops that are late"},
+		{sweepGap, d.sweep, "look for lost runs"},
+		{beatGap, d.beat, "say that this node is there"},
+		{lateGap, func(ctx context.Context) error { return notify.TellLate(ctx, d.Store) }, "look for loops that are late"},
 	} {
 		d.working.Go(func() { d.repeat(working, keep.gap, keep.doing, keep.work) })
 	}

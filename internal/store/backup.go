@@ -176,7 +176,7 @@ func restoreInto(ctx context.Context, from, to Options, replace bool, tell func(
 		return c, err
 	}
 	if filled, err := target.filled(ctx); err != nil || filled != "" && !replace {
-		return c, cmp.Or(err, error(overwriteFault(target.sql.place, filled)))
+		return c, cmp.Or(err, overwriteFault(target.sql.place, filled))
 	}
 	return source.CopyTo(ctx, target, replace, tell)
 }

@@ -66,7 +66,7 @@ func (s *Store) CopyTo(ctx context.Context, target *Store, replace bool, tell fu
 		if err != nil {
 			return err
 		}
-		defer w.rollback()
+		defer w.rollback(context.WithoutCancel(ctx))
 		c, err = copyRows(ctx, r, w, replace, tell)
 		if err != nil {
 			return err
@@ -134,14 +134,15 @@ func firstFilled(ctx context.Context, r *Reader) (string, error) {
 }
 
 // columnsOf lists the columns of a table, sorted, so that both databases agree.
-func columnsOf(ctx context.Context, r *Reader, table string) ([]string, error) {
+func columnsOf(ctx context.Context, r *Reader, table string) (names []string, err error) {
 	rows, err := r.q.QueryContext(ctx, "SELECT * FROM "+table+" LIMIT 0")
 	if err != nil {
 		return nil, err
 	}
-	names, err := rows.Columns()
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	names, err = rows.Columns()
 	slices.Sort(names)
-	return names, errors.Join(err, rows.Close(), rows.Err())
+	return names, errors.Join(err, rows.Err())
 }
 
 // copyTable copies the rows of one table. It holds as many of them as one statement inserts.
@@ -159,7 +160,8 @@ func copyTable(ctx context.Context, r *Reader, w *copyWriter, table string) (n i
 	for i := range source.values {
 		source.into[i] = &source.values[i]
 	}
-	return w.insert(ctx, table, columns, source)
+	n, err = w.insert(ctx, table, columns, source)
+	return n, errors.Join(err, rows.Err())
 }
 
 // rowSource hands out the rows of a query one by one, as pgx.CopyFromSource does.
@@ -170,6 +172,7 @@ type rowSource struct {
 	err          error
 }
 
+// Next reads the next row.
 func (s *rowSource) Next() bool {
 	if s.err != nil || !s.rows.Next() {
 		return false
@@ -181,8 +184,10 @@ func (s *rowSource) Next() bool {
 	return true
 }
 
+// Values are those of the row, until Next is called again.
 func (s *rowSource) Values() ([]any, error) { return s.values, nil }
 
+// Err is why there is no next row; nil at the end.
 func (s *rowSource) Err() error { return errors.Join(s.err, s.rows.Err()) }
 
 // chainsDigest is the same for the same chains, in whatever order a database has them.
@@ -266,12 +271,12 @@ func (w *copyWriter) commit(ctx context.Context) error {
 }
 
 // rollback takes back what was not committed.
-func (w *copyWriter) rollback() {
+func (w *copyWriter) rollback(ctx context.Context) {
 	if w.tx != nil {
 		_ = w.tx.Rollback()
 		return
 	}
-	_ = w.conn.Raw(func(any) error { return w.pg.Rollback(context.Background()) })
+	_ = w.conn.Raw(func(any) error { return w.pg.Rollback(ctx) })
 	_ = w.conn.Close()
 }
 
