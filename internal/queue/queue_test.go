@@ -236,6 +236,9 @@ func TestARunThatCouldNotBeExecutedComesAgain(t *testing.T) {
 		q := r.queue(func() time.Time { return now })
 		first, second := r.fires("here"), r.fires("here")
 		blocked, other := r.takes(q), r.takes(q)
+		if r.river && blocked.ID == second { // Hints reach it side by side.
+			blocked, other = other, blocked
+		}
 		if blocked.ID != first || other.ID != second {
 			t.Fatalf("took %s and %s", blocked.ID, other.ID)
 		}
