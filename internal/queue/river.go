@@ -169,6 +169,9 @@ type hintWorker struct {
 func (w *hintWorker) Work(ctx context.Context, job *river.Job[Hint]) error {
 	q := w.queue
 	run, elsewhere, err := q.find(ctx, job)
+	if ctx.Err() != nil {
+		return river.JobSnooze(0) // Another node may have it at once.
+	}
 	if err != nil {
 		q.log.WarnContext(ctx, "a hint is lost", slog.String("run", job.Args.Run), slog.String("error", err.Error()))
 		return nil
@@ -197,7 +200,7 @@ func (w *hintWorker) Work(ctx context.Context, job *river.Job[Hint]) error {
 		return nil
 	case <-ctx.Done():
 		q.withdraw(run)
-		return river.JobSnooze(0) // Another node may have it at once.
+		return river.JobSnooze(0)
 	}
 }
 
