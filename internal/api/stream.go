@@ -139,6 +139,13 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// Followers returns how many follow the feed.
+func (s *Server) Followers() int {
+	s.tails.mu.Lock()
+	defer s.tails.mu.Unlock()
+	return s.tails.readers
+}
+
 // firstPlace is the place in the feed after which a reader begins: the newest if it names
 // none.
 func (s *Server) firstPlace(ctx context.Context, named string) (place loop.Cursor, err error) {

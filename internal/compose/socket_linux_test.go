@@ -31,6 +31,7 @@ type served struct {
 	*always
 
 	socket string
+	server *api.Server
 	http   http.Client
 }
 
@@ -59,6 +60,7 @@ func startServing(t *testing.T, s *fixture, sockets string) *served {
 	d.socket = listener.Addr().String()
 	server := d.parts.Server(d.daemon, "1.2.3", "ann")
 	server.Patience = 500 * time.Millisecond
+	d.server = server
 	stop := daemon.Serve(t.Context(), listener, server.Handler(), slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		d.http.CloseIdleConnections()
@@ -236,7 +238,13 @@ func TestAttack118AThousandReadersThatNeverReadCostNeitherMemoryNorTime(t *testi
 	if status, text := d.ask("GET", "/readyz", ""); status != http.StatusOK {
 		t.Errorf("readyz says %d %s", status, text)
 	}
-	// They were given up: what the system kept for them is all that they get.
+	// They are given up: what the system kept for them is all that they get.
+	for range 1200 { // A minute, after which a hanging test is given up.
+		if d.server.Followers() == 0 {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 	for _, c := range conns {
 		if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { // After which a hanging test is given up.
 			t.Fatal(err)
