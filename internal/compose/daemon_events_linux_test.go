@@ -224,7 +224,7 @@ func writeFile(t *testing.T, path, text string) {
 }
 
 // A delivery that is not signed, is old, came before or is too long fires nothing.
-func TestAttack086InFullADeliveryFiresItsLoopOnce(t *testing.T) {
+func TestAttack086ADeliveryFiresItsLoopOnce(t *testing.T) {
 	onBothDatabases(t, func(t *testing.T, s *fixture) {
 		d := startDaemon(t, s, "echo two > src/a.txt")
 		d.listener("hook", `"webhook:deploy"`, "")
