@@ -180,6 +180,7 @@ func (l Local) Call(ctx context.Context, v Info, in, out any) error {
 func begin(ctx context.Context, w *Workspace, c Call) {
 	if w.Replaced != "" {
 		c.Say(Progress{Replaced: w.Replaced})
+		w.Replaced = "" // It is told once.
 	}
 	found, err := w.Runs.Recover(ctx)
 	for _, r := range found {

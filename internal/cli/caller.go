@@ -25,7 +25,9 @@ type caller struct {
 	daemon *client.Client // nil: none is at work, or it does not answer
 	silent error          // why a daemon that is at work does not answer, else nil
 
-	parts map[bool]*compose.Parts // of this process, by whether they may write
+	// Of this process, by whether they may write.
+	parts      map[bool]*compose.Parts
+	workspaces map[bool]*api.Workspace
 }
 
 // withCaller calls fn with what carries verbs out for the person who uses the command. Say is
@@ -39,7 +41,7 @@ func (a *app) withCaller(ctx context.Context, say func(api.Progress), fn func(ap
 
 // withCallerAs is withCaller for somebody.
 func (a *app) withCallerAs(ctx context.Context, by loop.Actor, say func(api.Progress), fn func(api.Caller) error) (err error) {
-	c := &caller{a: a, by: by, say: say, parts: map[bool]*compose.Parts{}}
+	c := &caller{a: a, by: by, say: say, parts: map[bool]*compose.Parts{}, workspaces: map[bool]*api.Workspace{}}
 	if err := c.findDaemon(ctx); err != nil {
 		return err
 	}
@@ -130,8 +132,14 @@ func (c *caller) carryOut(ctx context.Context, v api.Info, in, out any) error {
 	return api.Local{Request: api.Call{
 		Store: parts.StoreVerbs(), By: c.by, Say: c.say,
 		Workspace: func(ctx context.Context) (*api.Workspace, error) {
+			defer opened()
+			if ws := c.workspaces[v.Writes]; ws != nil {
+				return ws, nil
+			}
 			ws, err := parts.Verbs(ctx, c.a.workDir())
-			opened()
+			if err == nil {
+				c.workspaces[v.Writes] = ws
+			}
 			return ws, err
 		},
 	}}.Call(ctx, v, in, out)

@@ -65,8 +65,8 @@ func (c *Client) Status(ctx context.Context) (s api.Status, err error) {
 	return s, json.NewDecoder(resp.Body).Decode(&s)
 }
 
-// Call carries a verb out. If ctx ends, the daemon is told so, and what becomes of the
-// verb is still waited for.
+// Call carries a verb out. If ctx ends, it asks the daemon to interrupt the verb, and
+// still waits for the result.
 func (c *Client) Call(ctx context.Context, v api.Info, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {

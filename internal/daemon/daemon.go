@@ -102,17 +102,13 @@ type Daemon struct {
 	stop    context.CancelFunc // ends working
 	abort   context.CancelFunc // interrupts the runs
 
-	mu     sync.Mutex
-	asked  sync.WaitGroup             // work for which a caller waits
-	cancel map[int]context.CancelFunc // ends that work, by its number
-	last   int                        // number of such work
-	ending bool                       // no more is taken
+	requests requests
 }
 
 // New makes a daemon.
 func New(d Deps) *Daemon {
 	m := &Daemon{
-		Deps: d, stop: func() {}, abort: func() {}, poke: make(chan struct{}, 1), look: make(chan struct{}, 1), cancel: map[int]context.CancelFunc{},
+		Deps: d, stop: func() {}, abort: func() {}, poke: make(chan struct{}, 1), look: make(chan struct{}, 1),
 		fleet: fleet{store: d.Store, node: d.Node, open: d.Open, places: map[string]*Place{}},
 	}
 	m.listen = listen.New(listen.Deps{
@@ -214,14 +210,15 @@ func set(c chan struct{}) {
 // Stop claims no more runs, and waits until those that it executes have ended. When
 // ctx ends they are interrupted, which keeps their work.
 func (d *Daemon) Stop(ctx context.Context) {
-	d.mu.Lock()
-	d.ending = true
-	d.mu.Unlock()
+	d.requests.refuse()
 	d.stop()
 	d.Queue.Stop()
-	defer context.AfterFunc(ctx, d.interrupt)()
+	defer context.AfterFunc(ctx, func() {
+		d.abort()
+		d.requests.interrupt()
+	})()
 	d.workers.Wait()
-	d.asked.Wait()
+	d.requests.wait()
 	d.working.Wait()
 	d.abort()
 }
@@ -229,45 +226,11 @@ func (d *Daemon) Stop(ctx context.Context) {
 // Do carries out work for which a caller waits, until ctx ends or Stop has no more
 // patience. A daemon that has begun to end refuses it with a *loop.Fault.
 func (d *Daemon) Do(ctx context.Context, work func(context.Context) error) error {
-	d.mu.Lock()
-	if d.ending {
-		d.mu.Unlock()
-		return &loop.Fault{
-			Exit: loop.ExitHeld, What: "the daemon is ending", Why: "it takes no more work", Fix: "try again when it has ended: {1} tells", Actions: []loop.Command{loop.PawlCommand("down")},
-		}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	d.asked.Add(1)
-	d.last++
-	n := d.last
-	d.cancel[n] = cancel
-	d.mu.Unlock()
-	defer func() {
-		d.mu.Lock()
-		delete(d.cancel, n)
-		d.mu.Unlock()
-		d.asked.Done()
-	}()
-	return work(ctx)
-}
-
-// interrupt ends all runs, and what callers wait for.
-func (d *Daemon) interrupt() {
-	d.abort()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, cancel := range d.cancel {
-		cancel()
-	}
+	return d.requests.do(ctx, work)
 }
 
 // Busy returns how many runs are executed, and how much other work callers wait for.
-func (d *Daemon) Busy() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.Working() + len(d.cancel)
-}
+func (d *Daemon) Busy() int { return d.Working() + d.requests.count() }
 
 // Hangs reports whether the daemon has stopped looking for loops that are due.
 func (d *Daemon) Hangs() bool {
@@ -277,19 +240,17 @@ func (d *Daemon) Hangs() bool {
 }
 
 // Ending reports whether Stop was called.
-func (d *Daemon) Ending() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.ending
-}
+func (d *Daemon) Ending() bool { return d.requests.refused() }
 
-// Carried says that a verb was carried out: a run may have been queued, or loops may have
-// other definitions.
+// Carried says that a verb was carried out: what was in the way of a run or an event may
+// have ended, a run may have been queued, or loops may have other definitions.
 func (d *Daemon) Carried(v api.Info) {
-	switch v.Name {
-	case api.FireRun.Name:
-		d.Queue.Wake()
-	case api.RegisterLoops.Name, api.RegisterWorkspace.Name:
+	if !v.Writes {
+		return
+	}
+	d.Queue.Wake()
+	set(d.look)
+	if v.Name == api.RegisterLoops.Name || v.Name == api.RegisterWorkspace.Name {
 		d.Reload()
 	}
 }
@@ -459,17 +420,17 @@ func (d *Daemon) recover(ctx context.Context, p *Place) {
 // oldTranscript is how long ago a run has ended whose transcript is compressed.
 const oldTranscript = 30 * 24 * time.Hour
 
-// tidy compresses some of the old transcripts, and makes a SQLite file smaller, if no run is
-// being executed.
+// tidy compresses some of the old transcripts, and makes a SQLite file smaller, while the
+// daemon does nothing else.
 func (d *Daemon) tidy(ctx context.Context) error {
-	if d.Working() > 0 {
+	if d.Busy() > 0 {
 		return nil
 	}
 	_, last, err := d.Store.PackTranscripts(ctx, d.tidied, d.Store.Now().Add(-oldTranscript))
 	if err != nil {
 		return err
 	}
-	if d.tidied = last; d.Working() > 0 {
+	if d.tidied = last; d.Busy() > 0 {
 		return nil
 	}
 	_, err = d.Store.Vacuum(ctx, false)

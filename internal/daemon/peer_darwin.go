@@ -1,25 +1,12 @@
 package daemon
 
-import (
-	"net"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// peerUser returns the user id of the process at the other end.
-func peerUser(c *net.UnixConn) (uid int, err error) {
-	raw, err := c.SyscallConn()
+// userBehind returns the user id of the process at the other end of a socket.
+func userBehind(fd int) (int, error) {
+	cred, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	if err != nil {
 		return 0, err
 	}
-	controlErr := raw.Control(func(fd uintptr) {
-		var cred *unix.Xucred
-		if cred, err = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERCRED); err == nil {
-			uid = int(cred.Uid)
-		}
-	})
-	if controlErr != nil {
-		return 0, controlErr
-	}
-	return uid, err
+	return int(cred.Uid), nil
 }

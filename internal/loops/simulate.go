@@ -104,7 +104,7 @@ func FleetIn(dir string) (f Fleet, err error) {
 		f.Loops = append(f.Loops, sim.Loop{Definition: d})
 	}
 	if len(f.Loops)+len(f.Left) == 0 {
-		return f, &loop.Fault{Exit: loop.ExitNotFound, What: "there is no loop in " + dir, Err: loop.ErrNotFound, Fix: "name a folder that has NAME/" + spine.ConfigFile}
+		return f, &loop.Fault{Exit: loop.ExitNotFound, What: "there is no loop in " + dir, Err: loop.ErrNotFound, Fix: "name a folder with definitions in it, like NAME/" + spine.ConfigFile}
 	}
 	return f, nil
 }

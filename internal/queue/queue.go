@@ -40,7 +40,7 @@ type Local struct {
 
 	mu      sync.Mutex
 	ready   []loop.Run               // in the order in which they are handed out
-	offered map[string]chan struct{} // by id, runs of which there was a hint; closed when one is taken
+	offered map[string]chan struct{} // runs that a hint named, by id; closed when the run is taken
 	taken   map[string]bool          // ids of runs that somebody executes
 	later   map[string]postponed     // by id
 	ended   map[string]bool          // ids of runs that were executed since the look that goes on began
@@ -128,7 +128,7 @@ func (q *Local) next() (run loop.Run, ok bool) {
 	return run, true
 }
 
-// offer hands out a run of which there was a hint. The channel is closed when somebody
+// offer hands out a run that a hint named. The channel is closed when somebody
 // takes it; nil if this process knows the run already.
 func (q *Local) offer(run loop.Run) <-chan struct{} {
 	q.mu.Lock()

@@ -134,7 +134,7 @@ func (q *River) Hint(ctx context.Context, tx *store.Tx, runs []loop.Run) error {
 }
 
 // queueFor chooses the queue for a hint at a run, which those nodes may execute. It is
-// empty if there is none.
+// empty if there are no such nodes.
 func queueFor(run loop.Run, nodes []string) string {
 	switch {
 	case len(nodes) == 0:

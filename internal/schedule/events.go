@@ -9,10 +9,10 @@ type Scene struct {
 	Queued  string // id of a run that another event has fired and that has not begun; empty: there is none
 }
 
-// DecideEvents says what becomes of the events that wait for a loop and whose time has
-// come. A run that has not begun takes them all in. Otherwise the first of them fires a
-// run, whose id the caller sets, and which has the others too. While the loop is stopped or
-// at work they wait: none is ever dropped.
+// DecideEvents decides about the events of a loop that are due. If a run of the loop is
+// queued, it takes them all. Otherwise the first event fires a run, whose id the caller
+// sets, and that run takes the others too. While the loop is stopped or at work, they wait:
+// no event is ever dropped.
 func DecideEvents(list []loop.FiringEvent, s Scene) []loop.FiringEvent {
 	decided := make([]loop.FiringEvent, len(list))
 	for i, e := range list {

@@ -126,7 +126,7 @@ func (t *Tx) DecideEvents(ctx context.Context, list []loop.FiringEvent) error {
 const queuedByEvent = `SELECT id FROM runs WHERE loop_id = $1 AND state = 'queued' AND event <> '' ORDER BY seq LIMIT 1`
 
 // QueuedByEvent returns the id of a run of a locked loop that an event has fired and that
-// nobody has claimed yet; empty if there is none.
+// nobody has claimed yet; empty if no such run is queued.
 func (t *Tx) QueuedByEvent(ctx context.Context, loopID string) (id string, err error) {
 	if err = t.queryRow(ctx, queuedByEvent, loopID).Scan(&id); errors.Is(err, sql.ErrNoRows) {
 		err = nil

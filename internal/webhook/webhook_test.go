@@ -65,7 +65,7 @@ func TestAttack086OnlyWhatWasSignedNowWithTheKeyIsVerified(t *testing.T) {
 		"from the future":          {nil, -6 * time.Minute, webhook.ErrTime},
 		"without an id":            {func(h http.Header) { h.Del(webhook.HeaderID) }, 0, webhook.ErrIncomplete},
 		"without a time":           {func(h http.Header) { h.Del(webhook.HeaderTimestamp) }, 0, webhook.ErrIncomplete},
-		"with a time that is none": {func(h http.Header) { h.Set(webhook.HeaderTimestamp, "now") }, 0, webhook.ErrIncomplete},
+		"with an invalid time":     {func(h http.Header) { h.Set(webhook.HeaderTimestamp, "now") }, 0, webhook.ErrIncomplete},
 		"without a signature":      {func(h http.Header) { h.Del(webhook.HeaderSignature) }, 0, webhook.ErrIncomplete},
 		"with an id of many lines": {func(h http.Header) { h.Set(webhook.HeaderID, "a\nb") }, 0, webhook.ErrIncomplete},
 		"with an endless id":       {func(h http.Header) { h.Set(webhook.HeaderID, strings.Repeat("x", 300)) }, 0, webhook.ErrIncomplete},
