@@ -79,6 +79,7 @@ func (c *caller) findDaemon(ctx context.Context) error {
 		return nil // It is on another machine that shares the home, or about to start.
 	}
 	d := client.New(running.Socket)
+	asked := c.a.Now() // What it writes from now on is never dated later than this process reckons.
 	status, err := d.Status(ctx)
 	switch {
 	case err != nil:
@@ -90,7 +91,7 @@ func (c *caller) findDaemon(ctx context.Context) error {
 		c.a.printer().Note("pawl: pawl up is version %s and this is %s, so that it is not asked: start it again", output.CleanLine(status.Version), version)
 		return nil
 	}
-	c.a.clockLead.Store(int64(status.Now.Sub(c.a.Now())))
+	c.a.clockLead.Store(int64(status.Now.Sub(asked)))
 	d.Dir, d.By, d.Say = c.a.workDir(), c.by, c.say
 	c.daemon = d
 	return nil
