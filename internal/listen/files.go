@@ -20,7 +20,7 @@ const (
 	mostEntries = 500_000 // files and folders on the way
 )
 
-// ignored are names that no glob matches, nor what is below them: pawl and git write there
+// isIgnored reports whether no glob matches a name, nor what is below it: pawl and git write there
 // with each run.
 func isIgnored(name string) bool { return name == ".git" || name == ".loops" }
 

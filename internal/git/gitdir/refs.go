@@ -3,6 +3,7 @@ package gitdir
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,10 +23,7 @@ func (d Dirs) Refs(names ...string) (map[string]string, error) {
 	if isDir(filepath.Join(d.CommonDir, "reftable")) {
 		return nil, ErrRefStorage
 	}
-	packed, err := d.packedRefs()
-	if err != nil {
-		return nil, err
-	}
+	packed := &packedRefs{path: filepath.Join(d.CommonDir, "packed-refs")}
 	found := map[string]string{}
 	for _, name := range names {
 		below, all := strings.CutSuffix(name, "*")
@@ -34,11 +32,6 @@ func (d Dirs) Refs(names ...string) (map[string]string, error) {
 				return nil, err
 			}
 			continue
-		}
-		for ref, id := range packed {
-			if strings.HasPrefix(ref, below) {
-				found[ref] = id
-			}
 		}
 		err := filepath.WalkDir(filepath.Join(d.CommonDir, filepath.FromSlash(below)), func(path string, e fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
@@ -56,21 +49,31 @@ func (d Dirs) Refs(names ...string) (map[string]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list refs %s: %w", name, err)
 		}
+		list, err := packed.read() // After the files: what was packed meanwhile is in one of them.
+		if err != nil {
+			return nil, err
+		}
+		for ref, id := range list {
+			if _, loose := found[ref]; !loose && strings.HasPrefix(ref, below) {
+				found[ref] = id
+			}
+		}
 	}
 	return found, nil
 }
 
 // resolveRef adds a ref to those that were found, if it exists.
-func (d Dirs) resolveRef(name string, packed, found map[string]string) error {
+func (d Dirs) resolveRef(name string, packed *packedRefs, found map[string]string) error {
 	at := name
 	for range mostLinks {
 		text, err := Read(filepath.Join(d.CommonDir, filepath.FromSlash(at)))
 		switch {
 		case errors.Is(err, fs.ErrNotExist), err != nil && isDir(filepath.Join(d.CommonDir, filepath.FromSlash(at))):
-			if id, ok := packed[at]; ok {
+			list, err := packed.read() // After the file: it may have been packed meanwhile.
+			if id, ok := list[at]; ok {
 				found[name] = id
 			}
-			return nil
+			return err
 		case err != nil:
 			return fmt.Errorf("read ref %s: %w", at, err)
 		}
@@ -88,23 +91,43 @@ func (d Dirs) resolveRef(name string, packed, found map[string]string) error {
 	return nil
 }
 
-// packedRefs reads the refs that git has packed.
-func (d Dirs) packedRefs() (map[string]string, error) {
-	f, err := os.ReadFile(filepath.Join(d.CommonDir, "packed-refs"))
+// packedRefs are the refs that git has packed into one file.
+type packedRefs struct {
+	path string
+	info fs.FileInfo // of the file that was read; nil: none was
+	refs map[string]string
+}
+
+// read returns the packed refs as they are now. The file is read again only if it is another
+// one, as git makes it.
+func (p *packedRefs) read() (map[string]string, error) {
+	f, err := os.Open(p.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read packed refs: %w", err)
 	}
-	packed := map[string]string{}
-	for line := range strings.Lines(string(f)) {
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read packed refs: %w", err)
+	}
+	if p.info != nil && os.SameFile(p.info, info) && p.info.Size() == info.Size() && p.info.ModTime().Equal(info.ModTime()) {
+		return p.refs, nil
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil, fmt.Errorf("read packed refs: %w", err)
+	}
+	p.info, p.refs = info, map[string]string{}
+	for line := range strings.Lines(string(text)) {
 		id, name, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if ok && isObjectName(id) && strings.HasPrefix(name, "refs/") {
-			packed[name] = id
+			p.refs[name] = id
 		}
 	}
-	return packed, nil
+	return p.refs, nil
 }
 
 func isObjectName(text string) bool {

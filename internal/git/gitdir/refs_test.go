@@ -2,6 +2,7 @@ package gitdir
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -68,5 +69,48 @@ func TestABrokenRefIsNotThereAndARefOutsideOfTheRepositoryIsNotRead(t *testing.T
 	}
 	if _, err := open(t, dir).Refs("refs/heads/empty"); !errors.Is(err, ErrRefStorage) {
 		t.Errorf("with another storage it is %v", err)
+	}
+}
+
+// A ref that git packs while refs are read moves from one file to another one. It is never
+// missing in between.
+func TestARefThatIsPackedMeanwhileIsNeverMissing(t *testing.T) {
+	dir := gittest.Repo(t, map[string]string{"a": "one"})
+	dirs := open(t, dir)
+	one := gittest.Run(t, dir, "rev-parse", "HEAD")
+	packed := filepath.Join(dirs.CommonDir, "packed-refs")
+	lines := ""
+	for i := range 300 {
+		name := fmt.Sprintf("refs/heads/moves/%d", i)
+		loose := filepath.Join(dirs.CommonDir, filepath.FromSlash(name))
+		write(t, loose, one+"\n")
+		lines += one + " " + name + "\n"
+		write(t, packed+".lock", lines)
+		done := make(chan struct{})
+		go func() { // As git does it: the new file first.
+			defer close(done)
+			if err := errors.Join(os.Rename(packed+".lock", packed), os.Remove(loose)); err != nil {
+				t.Error(err)
+			}
+		}()
+		for more := true; more; {
+			select {
+			case <-done:
+				more = false
+			default:
+			}
+			for _, asked := range []string{name, "refs/heads/moves/*"} {
+				if found, err := dirs.Refs(asked); err != nil || found[name] != one {
+					t.Fatalf("%s: %s is %q, %v", asked, name, found[name], err)
+				}
+			}
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
 	}
 }
