@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -79,13 +80,13 @@ func TestARefThatIsPackedMeanwhileIsNeverMissing(t *testing.T) {
 	dirs := open(t, dir)
 	one := gittest.Run(t, dir, "rev-parse", "HEAD")
 	packed := filepath.Join(dirs.CommonDir, "packed-refs")
-	lines := ""
+	var lines strings.Builder
 	for i := range 300 {
 		name := fmt.Sprintf("refs/heads/moves/%d", i)
 		loose := filepath.Join(dirs.CommonDir, filepath.FromSlash(name))
 		write(t, loose, one+"\n")
-		lines += one + " " + name + "\n"
-		write(t, packed+".lock", lines)
+		fmt.Fprintf(&lines, "%s %s\n", one, name)
+		write(t, packed+".lock", lines.String())
 		done := make(chan struct{})
 		go func() { // As git does it: the new file first.
 			defer close(done)
