@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -159,8 +160,8 @@ func describeProgress(s loop.Step) string {
 	if s.Attempts > 0 {
 		notes += " · " + pluralize(s.Attempts, "attempt")
 	}
-	if s.Streak > 0 {
-		notes += fmt.Sprintf(" · %s failed %s on the same tree", s.StreakGate, pluralize(s.Streak, "time"))
+	for _, gate := range slices.Sorted(maps.Keys(s.Tried.Gates)) {
+		notes += fmt.Sprintf(" · %s failed %s on the same tree", output.CleanLine(gate), pluralize(s.Tried.Gates[gate].SameTree, "time"))
 	}
 	if s.WaitsFor != "" {
 		notes += " · waits for " + output.CleanLine(s.WaitsFor)

@@ -97,7 +97,7 @@ func (r *rig) wantOpen(loopID string, attempts int) {
 	r.t.Helper()
 	r.view(func(rd *store.Reader) error {
 		steps, err := rd.Steps(r.t.Context(), loopID)
-		if len(steps) != 1 || steps[0].State != loop.StepOpen || steps[0].Attempts != attempts || steps[0].Streak != 0 {
+		if len(steps) != 1 || steps[0].State != loop.StepOpen || steps[0].Attempts != attempts || len(steps[0].Tried.Gates) != 0 {
 			r.t.Errorf("steps = %+v, want one that is open after %d attempts", steps, attempts)
 		}
 		return err

@@ -133,7 +133,7 @@ func TestAnAttemptCountsWhenItsProcessDiedAndNotWhenItWasStopped(t *testing.T) {
 	check := func(t *testing.T, r *rig, want counted, feedback string) {
 		t.Helper()
 		s := r.step()
-		if d := cmp.Diff(want, counted{s.Attempts, s.Streak, s.State, s.RunID}); d != "" {
+		if d := cmp.Diff(want, counted{s.Attempts, s.Tried.Gates[loop.GateVerify].Failed, s.State, s.RunID}); d != "" {
 			t.Errorf("step (-want +got):\n%s", d)
 		}
 		if !strings.Contains(s.Feedback, feedback) {

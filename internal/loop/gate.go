@@ -33,3 +33,43 @@ const (
 	Deterministic    LoopType = "deterministic"    // commands and invariants decide; a reviewer can only object
 	Nondeterministic LoopType = "nondeterministic" // a reviewer or a human decides; commands and invariants can only object
 )
+
+// AllGates returns the gates of the definition in the order in which they run: commands,
+// invariants, reviewers, each as they are written.
+func (d Definition) AllGates() []Gate {
+	var all []Gate
+	if d.Verify != "" {
+		all = append(all, Gate{Name: GateVerify, Kind: GateCommand, Check: d.Verify})
+	}
+	if d.Guard != "" {
+		all = append(all, Gate{Name: GateGuard, Kind: GateCommand, Check: d.Guard})
+	}
+	for _, kind := range []GateKind{GateCommand, GateInvariant, GateReviewer} {
+		for _, g := range d.Gates {
+			if g.Kind == kind {
+				all = append(all, g)
+			}
+		}
+	}
+	return all
+}
+
+// Names of the gates that have a key of their own.
+const (
+	GateVerify = "verify"
+	GateGuard  = "guard"
+)
+
+// HumanGate says what becomes of a result that the gates let pass.
+type HumanGate string
+
+// What becomes of a result.
+const (
+	HumanGatePropose HumanGate = "propose" // its step is done, and approval lands it as land_via says
+	HumanGateDecide  HumanGate = "decide"  // its step waits for an answer, and approval lands it as land_via says
+	HumanGateKeep    HumanGate = "keep"    // its step waits for an answer, and approval keeps the branch as it is
+	HumanGateAccept  HumanGate = "accept"  // its step waits for an answer, and approval moves nothing
+)
+
+// Waits reports whether a step that passed waits for a human before it is done.
+func (g HumanGate) Waits() bool { return g != "" && g != HumanGatePropose }

@@ -30,13 +30,17 @@ const (
 	ReasonCoolOff       Reason = "cool_off"        // the agent's program failed several times in a row
 	ReasonAgentBusy     Reason = "agent_busy"      // the agent has as many live runs as it may have
 	ReasonAccountBusy   Reason = "account_busy"    // so has the account that it acts with
-	ReasonGiveUp        Reason = "same_gate_fails" // give_up_after: same gate, same tree
+	ReasonGiveUp        Reason = "same_gate_fails" // too often in a row
+	ReasonSameTest      Reason = "same_test_fails" // likewise
+	ReasonOscillates    Reason = "oscillates"      // attempts come back to trees that failed before
+	ReasonNoFindings    Reason = "no_new_findings" // reports in a row had none
 )
 
 // Reasons why an iteration or a run ended as it did.
 const (
 	ReasonGatesPass       Reason = "gates_pass"
 	ReasonNoGate          Reason = "no_gate"
+	ReasonUndecided       Reason = "undecided" // no gate failed, and those that ran do not decide: a human does
 	ReasonGateFailed      Reason = "gate_failed"
 	ReasonGuardFailed     Reason = "guard_failed"
 	ReasonGateStart       Reason = "gate_cannot_start" // on the base, before a turn
@@ -116,9 +120,13 @@ var sentences = map[Reason]string{
 	ReasonCoolOff:         "the agent failed several times in a row",
 	ReasonAgentBusy:       "the agent has as many runs at once as it may",
 	ReasonAccountBusy:     "the account has as many runs at once as it may",
-	ReasonGiveUp:          "the same gate failed in the same way too often",
+	ReasonGiveUp:          "the same gate failed too often",
+	ReasonSameTest:        "the same test failed too often",
+	ReasonOscillates:      "it goes back and forth between trees that fail",
+	ReasonNoFindings:      "nothing new was found for too long",
 	ReasonGatesPass:       "all gates pass",
 	ReasonNoGate:          "there is no gate",
+	ReasonUndecided:       "the gates did not decide",
 	ReasonGateFailed:      "a gate failed",
 	ReasonGuardFailed:     "the guard failed",
 	ReasonGateStart:       "a gate cannot start",

@@ -22,10 +22,7 @@ type Step struct {
 	State    StepState `json:"state"`
 	Attempts int       `json:"attempts"` // iterations that worked on it
 
-	// Give-up rule: the same gate failed Streak times on the same tree.
-	StreakGate string `json:"streak_gate,omitempty"`
-	StreakTree string `json:"streak_tree,omitempty"`
-	Streak     int    `json:"streak"`
+	Tried Tried `json:"tried,omitzero"`
 
 	BlockedAt int64  `json:"blocked_at"`          // run number of the last block or failure, 0 for never
 	WaitsFor  string `json:"waits_for,omitempty"` // approval id, or what the report says

@@ -17,7 +17,7 @@ var noon = time.Date(2026, 9, 3, 12, 0, 0, 0, time.UTC)
 
 // roomy are rules that stop nothing in the tests that are about something else.
 var roomy = plan.Rules{
-	MaxIterations: 9, MaxItems: 9, MaxWallClock: time.Hour, GiveUpAfter: 3, RetryBlockedAfter: 3,
+	MaxIterations: 9, MaxItems: 9, MaxWallClock: time.Hour, GiveUp: after(3), RetryBlockedAfter: 3,
 	OnBlocked: "log_and_skip", OnFailure: "log_skip_continue",
 }
 
@@ -74,7 +74,7 @@ var nextReasons = []loop.Reason{
 
 // settled is a step that was settled with the inputs "same", and has these now.
 func settled(state loop.StepState, inputs string) plan.Candidate {
-	return with(work("s", state), func(c *plan.Candidate) { c.Step.Inputs, c.Step.Streak, c.Inputs = "same", 2, inputs })
+	return with(work("s", state), func(c *plan.Candidate) { c.Step.Inputs, c.Step.Tried.Back, c.Inputs = "same", 2, inputs })
 }
 
 func pulls(c *plan.Candidate) { c.Drop, c.Detail = loop.ReasonPullRequest, "its pull request is open" }
@@ -361,9 +361,13 @@ func TestABlockedStepIsEligibleFirstWhenItsRunsHavePassed(t *testing.T) {
 func TestRulesAreThoseOfTheDefinition(t *testing.T) {
 	got := plan.DefinitionRules(loop.Definition{
 		MaxIterations: 1, MaxItems: 2, MaxWallClock: 3, BudgetTokens: 4, GiveUpAfter: 5, RetryBlockedAfter: 6, OnBlocked: "b", OnFailure: "f",
+		HumanGate: loop.HumanGateKeep,
 	})
 	want := plan.Rules{
-		MaxIterations: 1, MaxItems: 2, MaxWallClock: 3, BudgetTokens: 4, GiveUpAfter: 5, RetryBlockedAfter: 6, OnBlocked: "b", OnFailure: "f",
+		MaxIterations: 1, MaxItems: 2, MaxWallClock: 3, BudgetTokens: 4, RetryBlockedAfter: 6, OnBlocked: "b", OnFailure: "f", HumanGate: loop.HumanGateKeep,
+		GiveUp: []loop.GiveUpRule{
+			{Repeat: loop.RepeatGateAndTree, Times: 5, Then: loop.ThenEscalate}, {Repeat: loop.RepeatTree, Times: 5, Then: loop.ThenEscalate},
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
@@ -376,7 +380,7 @@ var snapshots = rapid.Custom(func(t *rapid.T) plan.Snapshot {
 	s := plan.Snapshot{
 		Rules: plan.Rules{
 			MaxIterations: few.Draw(t, "max iterations") + 1, MaxItems: few.Draw(t, "max items") + 1, MaxWallClock: time.Hour,
-			BudgetTokens: rapid.Int64Range(0, 3).Draw(t, "budget"), GiveUpAfter: 3, RetryBlockedAfter: rapid.Int64Range(1, 4).Draw(t, "retry"),
+			BudgetTokens: rapid.Int64Range(0, 3).Draw(t, "budget"), GiveUp: after(3), RetryBlockedAfter: rapid.Int64Range(1, 4).Draw(t, "retry"),
 			OnBlocked: rapid.SampledFrom([]string{"log_and_skip", "escalate", "retry_next_cycle", "halt"}).Draw(t, "on blocked"),
 		},
 		Run: rapid.Int64Range(1, 8).Draw(t, "run"), RunID: "run_7", Settled: map[string]bool{},

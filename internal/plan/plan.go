@@ -35,7 +35,8 @@ type Rules struct {
 	MaxItems          int
 	MaxWallClock      time.Duration
 	BudgetTokens      int64 // output tokens of the run, 0 for no cap
-	GiveUpAfter       int
+	GiveUp            []loop.GiveUpRule
+	HumanGate         loop.HumanGate
 	RetryBlockedAfter int64 // runs of the loop
 	OnBlocked         string
 	OnFailure         string
@@ -45,7 +46,7 @@ type Rules struct {
 func DefinitionRules(d loop.Definition) Rules {
 	return Rules{
 		MaxIterations: d.MaxIterations, MaxItems: d.MaxItems, MaxWallClock: d.MaxWallClock, BudgetTokens: d.BudgetTokens,
-		GiveUpAfter: d.GiveUpAfter, RetryBlockedAfter: int64(d.RetryBlockedAfter), OnBlocked: d.OnBlocked, OnFailure: d.OnFailure,
+		GiveUp: d.GiveUpRules(), HumanGate: d.HumanGate, RetryBlockedAfter: int64(d.RetryBlockedAfter), OnBlocked: d.OnBlocked, OnFailure: d.OnFailure,
 	}
 }
 

@@ -1,18 +1,18 @@
 package plan
 
-import (
-	"fmt"
-
-	"github.com/pawl-run/pawl/internal/loop"
-)
+import "github.com/pawl-run/pawl/internal/loop"
 
 // Attempt is the result of one iteration.
 type Attempt struct {
 	Verdict loop.Verdict
 	Reason  loop.Reason // why the verdict is what it is
-	Gate    string      // what failed: a gate's name, or AgentGate; empty on a pass
+	Gate    string      // what decided: a gate's name, or AgentGate; empty on a pass
 	Tree    string      // hash of the candidate tree
 	Words   string      // what a later attempt should know
+	Failed  []string    // gates that failed; empty: Gate alone
+	Passed  []string    // gates that passed
+	Tests   []string    // tests that failed, where they are named
+	Found   []string    // findings of the report
 }
 
 // AgentGate stands for a gate where the agent itself failed: it ended badly, or said
@@ -27,6 +27,7 @@ type Settlement struct {
 	Reason  loop.Reason
 	Detail  string
 	Halt    bool // the loop is paused until a human resumes it
+	Report  bool // a person gets an account of what was tried
 }
 
 // Settle applies the give-up rule and the policies to a step after an attempt.
@@ -39,10 +40,17 @@ func Settle(step loop.Step, a Attempt, run int64, r Rules) Settlement {
 	if a.Verdict == loop.VerdictPass && a.Reason != loop.ReasonNoChange {
 		step.Inputs = "" // It may be worked again whenever its protocol says so.
 	}
+	if !a.Reason.IsExternal() {
+		step.Tried = remember(step.Tried, a, r.GiveUp)
+	}
 	s := Settlement{Step: step, Reason: a.Reason, Detail: a.Words}
-	switch {
+	switch gaveUp := metRule(step.Tried, a, r.GiveUp); {
+	case gaveUp != nil && a.Verdict != loop.VerdictFail: // It found nothing new: a person need not look at it again.
+		s.giveUp(*gaveUp)
+	case a.Verdict == loop.VerdictPending, a.Verdict == loop.VerdictPass && r.HumanGate.Waits():
+		s.Step.State, s.Step.Snapshot, s.Step.Feedback, s.Outcome = loop.StepWaiting, "", "", loop.OutcomeWaiting
 	case a.Verdict == loop.VerdictPass:
-		s.Step.State, s.Step.Streak, s.Step.StreakGate, s.Step.StreakTree, s.Step.Snapshot = loop.StepDone, 0, "", "", ""
+		s.Step.State, s.Step.Snapshot = loop.StepDone, ""
 		s.Step.Feedback = "" // Nothing that a later attempt should do differently.
 	case a.Reason.IsExternal(): // The step did not cause it, and stays as it was.
 		s.Step.State, s.Outcome = loop.StepOpen, loop.OutcomeBlocked
@@ -68,21 +76,12 @@ func Settle(step loop.Step, a Attempt, run int64, r Rules) Settlement {
 	return s
 }
 
-// settleFailure counts the streak of one gate on one tree, and gives up when it is
-// too long.
+// settleFailure gives up if a rule is met, and says else how the step is tried again.
 func (s *Settlement) settleFailure(a Attempt, run int64, r Rules) {
-	if a.Gate != AgentGate {
-		if s.Step.StreakGate != a.Gate || s.Step.StreakTree != a.Tree {
-			s.Step.Streak = 0
-		}
-		s.Step.StreakGate, s.Step.StreakTree = a.Gate, a.Tree
-		s.Step.Streak++
-	}
 	s.Step.State, s.Step.BlockedAt, s.Outcome = loop.StepFailed, run, loop.OutcomeFailed
 	s.Halt = r.OnFailure == "halt"
-	if a.Gate != AgentGate && s.Step.Streak >= r.GiveUpAfter {
-		s.Step.State, s.Outcome, s.Reason = loop.StepEscalated, loop.OutcomeGaveUp, loop.ReasonGiveUp
-		s.Detail = fmt.Sprintf("%s failed %d times in a row on the same tree: %s", a.Gate, s.Step.Streak, a.Words)
+	if gaveUp := metRule(s.Step.Tried, a, r.GiveUp); gaveUp != nil {
+		s.giveUp(*gaveUp)
 		return
 	}
 	s.Again = true

@@ -26,6 +26,11 @@ func claimed() loop.Step {
 	return loop.Step{Key: "a", Title: "a", State: loop.StepClaimed, RunID: "run_7", WaitsFor: "ap_1", Snapshot: "refs/pawl/snapshots/l/6"}
 }
 
+// after gives up after that many failures of one gate on one tree.
+func after(times int) []loop.GiveUpRule {
+	return []loop.GiveUpRule{{Repeat: loop.RepeatGateAndTree, Times: times}}
+}
+
 func rules(onBlocked, onFailure string) plan.Rules {
 	r := roomy
 	r.OnBlocked, r.OnFailure = onBlocked, onFailure
@@ -63,8 +68,8 @@ func TestWhatBecomesOfAStepAfterOneAttempt(t *testing.T) {
 		"the agent's program crashed":                        {says(loop.FailureCrash), roomy, end{loop.StepFailed, loop.OutcomeFailed, true, false}},
 		"the agent failed":                                   {says(loop.ReasonAgentFailed), roomy, end{loop.StepFailed, loop.OutcomeFailed, true, false}},
 		"the report could not be read":                       {says(loop.ReasonReportMalformed), roomy, end{loop.StepFailed, loop.OutcomeFailed, true, false}},
-		"a first failure gives up when one is enough":        {fails("verify", "t1"), plan.Rules{GiveUpAfter: 1}, end{loop.StepEscalated, loop.OutcomeGaveUp, false, false}},
-		"giving up pauses the loop too where failures do so": {fails("verify", "t1"), plan.Rules{GiveUpAfter: 1, OnFailure: "halt"}, end{loop.StepEscalated, loop.OutcomeGaveUp, false, true}},
+		"a first failure gives up when one is enough":        {fails("verify", "t1"), plan.Rules{GiveUp: after(1)}, end{loop.StepEscalated, loop.OutcomeGaveUp, false, false}},
+		"giving up pauses the loop too where failures do so": {fails("verify", "t1"), plan.Rules{GiveUp: after(1), OnFailure: "halt"}, end{loop.StepEscalated, loop.OutcomeGaveUp, false, true}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -92,9 +97,9 @@ func TestWhatBecomesOfAStepAfterOneAttempt(t *testing.T) {
 
 func TestAPassLeavesNothingOfEarlierFailures(t *testing.T) {
 	step := claimed()
-	step.Streak, step.StreakGate, step.StreakTree, step.Feedback = 2, "verify", "t1", "verify says no"
+	step.Tried.Gates, step.Feedback = map[string]loop.Streak{"verify": {Failed: 2, Tree: "t1", SameTree: 2}}, "verify says no"
 	s := plan.Settle(step, passes, 7, roomy).Step
-	if s.Streak != 0 || s.StreakGate != "" || s.StreakTree != "" || s.Snapshot != "" {
+	if s.Tried.Gates != nil || s.Snapshot != "" {
 		t.Errorf("step = %+v, want no streak and no snapshot", s)
 	}
 	// What a step is left with is what its next attempt is told to do
@@ -159,7 +164,7 @@ func TestABlockedAttemptNeverCountsTowardsGivingUp(t *testing.T) {
 	step := claimed()
 	for run := range int64(20) {
 		s := plan.Settle(step, says(loop.ReasonAgentBlocked), run, roomy)
-		if s.Step.State != loop.StepBlocked || s.Step.Streak != 0 {
+		if s.Step.State != loop.StepBlocked || s.Step.Tried.Gates != nil {
 			t.Fatalf("after %d blocked attempts: %+v", run+1, s.Step)
 		}
 		step = s.Step
@@ -194,7 +199,8 @@ func TestGivingUpComesExactlyWhenOneGateFailsSoOftenOnOneTree(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		r := roomy
-		r.GiveUpAfter = rapid.IntRange(1, 4).Draw(t, "give up after")
+		most := rapid.IntRange(1, 4).Draw(t, "give up after")
+		r.GiveUp = after(most)
 		step := loop.Step{Key: "a", State: loop.StepOpen}
 		var last plan.Attempt // that failed
 		inARow, run := 0, int64(1)
@@ -209,16 +215,16 @@ func TestGivingUpComesExactlyWhenOneGateFailsSoOftenOnOneTree(t *testing.T) {
 			case a.Verdict == loop.VerdictPass:
 				inARow = 0
 			case a.Reason != loop.ReasonGateFailed:
-			case inARow > 0 && a == last:
+			case inARow > 0 && a.Gate == last.Gate && a.Tree == last.Tree:
 				inARow++
 			default:
 				inARow, last = 1, a
 			}
-			if want := a.Reason == loop.ReasonGateFailed && inARow >= r.GiveUpAfter; (s.Outcome == loop.OutcomeGaveUp) != want {
-				t.Fatalf("attempt %d, %s on %s, %d in a row of %d: outcome %s", i+1, a.Gate, a.Tree, inARow, r.GiveUpAfter, s.Outcome)
+			if want := a.Reason == loop.ReasonGateFailed && inARow >= most; (s.Outcome == loop.OutcomeGaveUp) != want {
+				t.Fatalf("attempt %d, %s on %s, %d in a row of %d: outcome %s", i+1, a.Gate, a.Tree, inARow, most, s.Outcome)
 			}
-			if s.Step.Streak != inARow || s.Step.Attempts != step.Attempts+1 {
-				t.Fatalf("attempt %d: streak %d and %d attempts, want %d and %d", i+1, s.Step.Streak, s.Step.Attempts, inARow, step.Attempts+1)
+			if got := s.Step.Tried.Gates[last.Gate].SameTree; got != inARow || s.Step.Attempts != step.Attempts+1 {
+				t.Fatalf("attempt %d: streak %d and %d attempts, want %d and %d", i+1, got, s.Step.Attempts, inARow, step.Attempts+1)
 			}
 			step = s.Step
 			if s.Outcome == loop.OutcomeGaveUp {

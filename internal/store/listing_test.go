@@ -100,8 +100,8 @@ func TestStepsThatTheMemoryHasDroppedAreNotListed(t *testing.T) {
 		l := seed(t, s, "ci")
 		run := fire(t, s, l, "-1", alice)
 		step := loop.Step{
-			ID: "st_1", LoopID: l.ID, Key: "k1", Kind: loop.StepWork, Title: "do it", State: loop.StepOpen, Attempts: 2, StreakGate: "g",
-			StreakTree: "t", Streak: 3, BlockedAt: 6, WaitsFor: "w", Snapshot: "s", Feedback: "f", Inputs: "i", Updated: noon,
+			ID: "st_1", LoopID: l.ID, Key: "k1", Kind: loop.StepWork, Title: "do it", State: loop.StepOpen, Attempts: 2,
+			Tried: loop.Tried{Gates: map[string]loop.Streak{"g": {Failed: 4, Tree: "t", SameTree: 3}}, Trees: []string{"t"}, Back: 1}, BlockedAt: 6, WaitsFor: "w", Snapshot: "s", Feedback: "f", Inputs: "i", Updated: noon,
 		}
 		gone := loop.Step{ID: "st_0", LoopID: l.ID, Key: "k0", Kind: loop.StepWork, Title: "not any more", State: loop.StepOpen}
 		second := loop.Step{ID: "st_2", LoopID: l.ID, Key: "k2", Kind: loop.StepWork, Title: "then that", State: loop.StepOpen, Updated: noon}
@@ -120,7 +120,7 @@ func TestStepsThatTheMemoryHasDroppedAreNotListed(t *testing.T) {
 			t.Errorf("steps (-want +got):\n%s", d)
 		}
 		clock.add(time.Minute)
-		step.Title, step.State, step.Attempts, step.StreakGate, step.StreakTree, step.Streak, step.Inputs = "do it well", loop.StepClaimed, 4, "g2", "t2", 5, "i2"
+		step.Title, step.State, step.Attempts, step.Tried, step.Inputs = "do it well", loop.StepClaimed, 4, loop.Tried{Tests: map[string]int{"TestX": 2}}, "i2"
 		step.BlockedAt, step.WaitsFor, step.Snapshot, step.Feedback, step.Updated = 7, "w2", "s2", "f2", clock.now()
 		if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.SaveStep(t.Context(), step) }); err != nil {
 			t.Fatal(err)

@@ -61,7 +61,7 @@ func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 	// Whoever starts a run of a pinned goal wants it worked on, whatever
 	// became of it before.
 	if step.State != loop.StepClaimed {
-		step.State, step.Streak = loop.StepOpen, 0
+		step.State, step.Tried = loop.StepOpen, loop.Tried{}
 	}
 	step.Title = s.v.Definition.Goal
 	if s.v.Run.Request != "" {

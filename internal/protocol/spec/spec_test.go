@@ -71,7 +71,7 @@ func TestTheGoalIsTheOneCandidateWhateverBecameOfItBefore(t *testing.T) {
 				if state != "" {
 					v.Steps = []loop.Step{
 						{ID: "st_0", Key: "other", State: loop.StepOpen},
-						{ID: "st_1", Key: "goal", Kind: loop.StepWork, State: state, Attempts: 4, Streak: 2, StreakGate: "verify", StreakTree: "t1", BlockedAt: 1},
+						{ID: "st_1", Key: "goal", Kind: loop.StepWork, State: state, Attempts: 4, Tried: loop.Tried{Back: 2}, BlockedAt: 1},
 					}
 				}
 			})
@@ -80,7 +80,7 @@ func TestTheGoalIsTheOneCandidateWhateverBecameOfItBefore(t *testing.T) {
 				t.Fatalf("candidates = %+v, want the goal", got)
 			}
 			step := got[0].Step
-			if step.State != loop.StepOpen || step.Streak != 0 || step.Kind != loop.StepWork || !strings.Contains(step.Title, "`go test ./...`") {
+			if step.State != loop.StepOpen || step.Tried.Back != 0 || step.Kind != loop.StepWork || !strings.Contains(step.Title, "`go test ./...`") {
 				t.Errorf("step = %+v, want it open with no streak", step)
 			}
 			if state != "" && (step.ID != "st_1" || step.Attempts != 4) {
@@ -96,9 +96,9 @@ func TestTheGoalIsTheOneCandidateWhateverBecameOfItBefore(t *testing.T) {
 
 func TestAGoalThatIsClaimedStaysSo(t *testing.T) {
 	s := open(t, func(v *engine.View) {
-		v.Steps = []loop.Step{{Key: "goal", State: loop.StepClaimed, RunID: "run_1", Streak: 2}}
+		v.Steps = []loop.Step{{Key: "goal", State: loop.StepClaimed, RunID: "run_1", Tried: loop.Tried{Back: 2}}}
 	})
-	if step := s.Candidates(engine.Sensed{}, noon)[0].Step; step.State != loop.StepClaimed || step.RunID != "run_1" || step.Streak != 2 {
+	if step := s.Candidates(engine.Sensed{}, noon)[0].Step; step.State != loop.StepClaimed || step.RunID != "run_1" || step.Tried.Back != 2 {
 		t.Errorf("step = %+v, want it as its run holds it", step)
 	}
 }

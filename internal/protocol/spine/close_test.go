@@ -201,7 +201,7 @@ func worked(s *session, title string, left loop.StepState) {
 
 func TestAnItemIsGivenUpAlsoInARunThatProposedAnother(t *testing.T) {
 	s := withState(t, listing("one\ntwo", "", ""), func(v *engine.View) {
-		v.Steps = []loop.Step{{Key: "two", Title: "two", State: loop.StepFailed, Streak: 2}}
+		v.Steps = []loop.Step{{Key: "two", Title: "two", State: loop.StepFailed, Tried: loop.Tried{Back: 2}}}
 	})
 	worked(s, "one", loop.StepDone)
 	worked(s, "two", loop.StepEscalated)

@@ -153,7 +153,7 @@ func TestWhatARunMayWorkOnAndInWhichOrder(t *testing.T) {
 
 func TestAnItemGoesOnFromItsRow(t *testing.T) {
 	row := loop.Step{
-		ID: "st_1", Key: "one", Kind: loop.StepWork, Title: "ONE", Attempts: 2, Streak: 2, StreakGate: "verify", StreakTree: "t1",
+		ID: "st_1", Key: "one", Kind: loop.StepWork, Title: "ONE", Attempts: 2, Tried: loop.Tried{Gates: map[string]loop.Streak{"verify": {Failed: 2, Tree: "t1", SameTree: 2}}},
 		BlockedAt: 57, WaitsFor: "ap_1", Feedback: "verify says no",
 	}
 	afresh := loop.Step{ID: "st_1", Key: "one", Kind: loop.StepWork, State: loop.StepOpen}
