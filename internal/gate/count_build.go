@@ -14,8 +14,8 @@ type cargoCount struct {
 }
 
 func (c *cargoCount) addLine(s string) {
-	if name, ok := cargoTest(s); ok {
-		c.addName(name)
+	if name, failed, ok := cargoTest(s); ok {
+		c.addName(name, failed)
 		return
 	}
 	n := sum{spoke: true}
@@ -39,17 +39,17 @@ func (c *cargoCount) addLine(s string) {
 
 // cargoTest matches "test tests::adds ... ok". A documentation test has its line
 // number in its name, which any change above it alters.
-func cargoTest(s string) (name string, ok bool) {
+func cargoTest(s string) (name string, failed, ok bool) {
 	rest, ok := strings.CutPrefix(s, "test ")
 	name, verdict, ended := strings.Cut(rest, " ... ")
 	if !ok || !ended || verdict != "ok" && verdict != "FAILED" {
-		return "", false
+		return "", false, false
 	}
 	name = strings.TrimSuffix(name, " - should panic")
 	if strings.Contains(name, " (line ") {
 		name = stableTitle(name)
 	}
-	return name, true
+	return name, verdict == "FAILED", true
 }
 
 func (s *sum) cargoClause(n int, word string) bool {

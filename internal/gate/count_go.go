@@ -48,7 +48,12 @@ type goCount struct {
 	guilty  map[string]struct{} // packages under test that have a failed test
 	broken  map[string]struct{} // packages that failed
 	verbose bool                // "=== RUN" was seen outside of events
-	pending []string            // tests of -v whose package is named in a later line
+	pending []pendingTest       // tests of -v whose package is named in a later line
+}
+
+type pendingTest struct {
+	name   string
+	failed bool
 }
 
 func (g *goCount) addEvent(e event) {
@@ -57,7 +62,7 @@ func (g *goCount) addEvent(e event) {
 		return
 	}
 	if (e.Action == "pass" || e.Action == "fail") && !strings.Contains(e.Test, "/") {
-		g.addName(e.Package + "." + e.Test)
+		g.addName(e.Package+"."+e.Test, e.Action == "fail")
 	}
 	switch e.Action {
 	case "pass":
@@ -113,7 +118,7 @@ func (g *goCount) addLine(s string) {
 	}
 	word, rest, _ := strings.Cut(verdict, ": ")
 	if test, _, ok := strings.Cut(rest, " ("); ok && s[0] == '-' && (word == "PASS" || word == "FAIL") && len(g.pending) < maxNames {
-		g.pending = append(g.pending, test)
+		g.pending = append(g.pending, pendingTest{test, word == "FAIL"})
 	}
 	switch word {
 	case "PASS":
@@ -137,7 +142,7 @@ func packageLine(s string) (pkg string, ok bool) {
 
 func (g *goCount) namePending(pkg string) {
 	for _, test := range g.pending {
-		g.addName(pkg + "." + test)
+		g.addName(pkg+"."+test.name, test.failed)
 	}
 	g.pending = nil
 }

@@ -15,8 +15,8 @@ type pytestCount struct {
 }
 
 func (p *pytestCount) addLine(s string) {
-	if name, ok := pytestTest(s); ok {
-		p.addName(name)
+	if name, failed, ok := pytestTest(s); ok {
+		p.addName(name, failed)
 		return
 	}
 	at := strings.LastIndex(s, " in ")
@@ -37,7 +37,7 @@ func (p *pytestCount) addLine(s string) {
 // pytestTest matches the line of a test, as -v prints it, with or without
 // workers, and as the summary of -rA has it. Parameters are not part of the name,
 // because they may be generated while the test runs.
-func pytestTest(s string) (name string, ok bool) {
+func pytestTest(s string) (name string, failed, ok bool) {
 	for _, verdict := range []string{"PASSED", "FAILED"} {
 		before, after, found := strings.Cut(s, verdict)
 		if !found {
@@ -49,10 +49,10 @@ func pytestTest(s string) (name string, ok bool) {
 		}
 		id, _, _ = strings.Cut(id, "[")
 		if file, _, ok := strings.Cut(id, "::"); ok && strings.HasSuffix(file, ".py") && !strings.Contains(file, " ") {
-			return id, true
+			return id, verdict == "FAILED", true
 		}
 	}
-	return "", false
+	return "", false, false
 }
 
 // pytestClause takes one clause of pytest's last line. Warnings alone are no result,
@@ -130,7 +130,7 @@ func (u *unittestCount) takeTest(s string) {
 		return
 	}
 	if u.title != "" && (verdict == "ok" || verdict == "FAIL" || verdict == "ERROR") {
-		u.addName(u.title)
+		u.addName(u.title, verdict != "ok")
 	}
 	u.title = ""
 }

@@ -115,7 +115,7 @@ func (t *tapCount) addPoint(s string, top bool) {
 		t.stream.points++
 	}
 	if !givesNoVerdict(rest) {
-		t.addName(tapTitle(rest))
+		t.addName(tapTitle(rest), failed)
 	}
 	switch {
 	case givesNoVerdict(rest):

@@ -139,7 +139,7 @@ func ReadJUnit(fsys fs.FS, earlier Reports) (loop.TestCounts, bool) {
 	return all.countsOf("junit")
 }
 
-func readReports(fsys fs.FS, earlier Reports) (sum, []string) {
+func readReports(fsys fs.FS, earlier Reports) (sum, loop.TestNames) {
 	var all sum
 	var names named
 	now := FindReports(fsys)
@@ -157,7 +157,9 @@ func readReports(fsys fs.FS, earlier Reports) (sum, []string) {
 		left -= size
 		all.add(n)
 	}
-	return all, names.prefixedNames("junit", all.passed+all.failed)
+	return all, loop.TestNames{
+		Ran: slices.Sorted(slices.Values(names.prefixedNames("junit", all.passed+all.failed))), Failed: slices.Sorted(slices.Values(names.failedNames("junit"))),
+	}
 }
 
 // readReport counts the cases of one report and says how much of it was read. A
@@ -227,7 +229,7 @@ func (j *junitDoc) endCase() {
 		j.passed++
 	}
 	if j.failed || !j.skipped {
-		j.addName(j.name)
+		j.addName(j.name, j.failed)
 	}
 }
 

@@ -19,12 +19,13 @@ const (
 
 // named holds the tests of one format by name.
 type named struct {
-	ran   map[string]struct{}
-	lines int // how many results had a name, including repeated names
+	ran     map[string]struct{}
+	failing map[string]struct{} // of ran
+	lines   int                 // how many results had a name, including repeated names
 }
 
 // addName takes the name of a test that passed or failed.
-func (n *named) addName(name string) {
+func (n *named) addName(name string, failed bool) {
 	n.lines++
 	if name == "" || len(name) > maxName || len(n.ran) >= maxNames {
 		return
@@ -33,6 +34,20 @@ func (n *named) addName(name string) {
 		n.ran = map[string]struct{}{}
 	}
 	n.ran[name] = struct{}{}
+	if failed {
+		if n.failing == nil {
+			n.failing = map[string]struct{}{}
+		}
+		n.failing[name] = struct{}{}
+	}
+}
+
+// failedNames lists the tests that failed, with their format in front.
+func (n *named) failedNames(format string) (list []string) {
+	for name := range n.failing {
+		list = append(list, format+" "+name)
+	}
+	return list
 }
 
 // prefixedNames lists the names with their format in front, or none if some tests that
@@ -63,6 +78,8 @@ func (c *Counter) Names() loop.TestNames {
 		names.Ran = append(names.Ran, list...)
 	}
 	slices.Sort(names.Ran)
+	names.Failed = slices.Sorted(slices.Values(slices.Concat(c.golang.failedNames("go"), c.pytest.failedNames("pytest"),
+		c.unittest.failedNames("unittest"), c.cargo.failedNames("cargo"), c.tap.failedNames("tap"))))
 	names.Broken = slices.Sorted(maps.Keys(c.golang.broken))
 	return names
 }
@@ -84,7 +101,7 @@ func Record(res loop.GateResult) loop.TestRecord {
 	if res.Tests != nil {
 		r.TestCounts = *res.Tests
 	}
-	if len(res.Names.Ran) > maxKept || len(res.Names.Broken) > maxBroken {
+	if len(res.Names.Ran) > maxKept || len(res.Names.Failed) > maxKept || len(res.Names.Broken) > maxBroken {
 		r.Names = &loop.TestNames{}
 	}
 	return r

@@ -9,9 +9,9 @@ import (
 func TestOfTooManyNamesOnlySoManyAreKept(t *testing.T) {
 	var n named
 	for i := range maxNames + 1 {
-		n.addName(fmt.Sprint(i))
+		n.addName(fmt.Sprint(i), false)
 	}
-	n.addName("0") // It is kept already.
+	n.addName("0", false) // It is kept already.
 	if len(n.ran) != maxNames || n.lines != maxNames+2 {
 		t.Errorf("%d of %d names are kept, want %d of %d", len(n.ran), n.lines, maxNames, maxNames+2)
 	}
@@ -21,7 +21,7 @@ func TestANameThatNobodyGaveIsCountedAndNotKept(t *testing.T) {
 	var n named
 	longest := strings.Repeat("x", maxName)
 	for _, name := range []string{"", longest, longest + "x"} {
-		n.addName(name)
+		n.addName(name, false)
 	}
 	if _, kept := n.ran[longest]; !kept || len(n.ran) != 1 || n.lines != 3 {
 		t.Errorf("%d of %d names are kept, want the longest allowed one", len(n.ran), n.lines)

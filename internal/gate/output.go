@@ -3,7 +3,6 @@ package gate
 import (
 	"io"
 	"os"
-	"slices"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -82,8 +81,11 @@ func (o *output) testCounts(dir string, earlier Reports) (*loop.TestCounts, loop
 	var all sum
 	if root, err := os.OpenRoot(dir); err == nil {
 		defer root.Close()
-		all, names.Ran = readReports(root.FS(), earlier)
-		slices.Sort(names.Ran)
+		var reported loop.TestNames
+		all, reported = readReports(root.FS(), earlier)
+		if names.Ran = reported.Ran; len(reported.Failed) > 0 {
+			names.Failed = reported.Failed
+		}
 	}
 	switch reported, ok := all.countsOf("junit"); {
 	case !spoke && !ok:
@@ -91,7 +93,7 @@ func (o *output) testCounts(dir string, earlier Reports) (*loop.TestCounts, loop
 	case !spoke:
 		return &reported, names
 	case reported.Ran() != counts.Ran():
-		names.Ran = nil
+		names.Ran, names.Failed = nil, nil
 	}
 	return &counts, names
 }

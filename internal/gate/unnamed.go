@@ -42,7 +42,7 @@ func (u *unnamed) takeLine(b []byte) {
 		u.heading = slices.Clone(b)
 		return
 	}
-	if _, ok := pytestTest(s); ok && strings.HasPrefix(s, "PASSED ") {
+	if _, _, ok := pytestTest(s); ok && strings.HasPrefix(s, "PASSED ") {
 		return
 	}
 	var last pytestCount

@@ -131,6 +131,9 @@ type TestNames struct {
 	// every test that it counts.
 	Ran []string `json:"ran"`
 
+	// Failed are those that failed, as far as the output names them.
+	Failed []string `json:"failed,omitempty"`
+
 	// Broken are the Go packages that failed. Their output may not name all of
 	// their tests.
 	Broken []string `json:"broken,omitempty"`
