@@ -23,6 +23,9 @@ const gatesPass = "the gates pass on the base"
 func (j *judge) gatesOnBase(ctx context.Context, again bool) ([]loop.GateResult, *ending, error) {
 	var results []loop.GateResult
 	for _, g := range j.runEnv().Gates() {
+		if g.Check().Kind == loop.GateReviewer {
+			continue // It costs tokens, and has nothing to review.
+		}
 		r, known, err := j.recordOf(ctx, j.run.BaseTree, g)
 		if err != nil {
 			return nil, nil, err

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -133,11 +134,11 @@ func TestAnAttemptThatWasCutIsNoFaultOfTheStep(t *testing.T) {
 		"nothing changed in what it did": {fail(loop.ReasonNoChanges, "changes", "none"), fail(loop.ReasonBudget, plan.AgentGate, "nothing is left; what it left does not pass: none")},
 	} {
 		var turn turnResult
-		if got := turn.explainCut(c.a); got != c.a {
+		if got := turn.explainCut(c.a); !reflect.DeepEqual(got, c.a) {
 			t.Errorf("%s, not cut: %+v became %+v", name, c.a, got)
 		}
 		turn.cut = &ending{reason: loop.ReasonBudget, detail: "nothing is left"}
-		if got := turn.explainCut(c.a); got != c.want {
+		if got := turn.explainCut(c.a); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v became %+v, want %+v", name, c.a, got, c.want)
 		}
 	}

@@ -109,29 +109,33 @@ func TestGatesOfEveryKindDecideAboutACandidate(t *testing.T) {
 				return gate.Answer{Text: "no, it is dull", Usage: loop.Usage{Input: 9, Output: 5}}, nil
 			}
 			return gate.Answer{Text: "yes"}, nil
-		}, "bad\n", "dull\n", "fine\n")
+		}, "", "bad\n", "dull\n", "fine\n")
 		run := r.run(target, engine.Firing{})
 		if run.Outcome != loop.OutcomeProposed {
 			t.Fatalf("run = %s %s %q, want proposed", run.Outcome, run.Reason, run.Detail)
 		}
 		want := []string{
-			"1 command verify true", `1 invariant no-bad false src/a.txt says "bad"`,
-			"2 command verify true", "2 invariant no-bad true", "2 reviewer review false the reviewer did not say yes",
-			"3 command verify true", "3 invariant no-bad true", "3 reviewer review true", "3 command verify@base true",
+			"1 command verify false", "1 invariant no-bad true", // The reviewer is spared.
+			"2 command verify true", `2 invariant no-bad false src/a.txt says "bad"`, "2 reviewer review true",
+			"3 command verify true", "3 invariant no-bad true", "3 reviewer review false the reviewer did not say yes",
+			"4 command verify true", "4 invariant no-bad true", "4 reviewer review true", "4 command verify@base true",
 		}
 		if diff := cmp.Diff(want, r.verdicts(run)); diff != "" {
 			t.Errorf("what the gates said (-want +got):\n%s", diff)
 		}
 		its := r.iterations(run.ID)
-		for i, want := range []string{`no-bad failed: src/a.txt says "bad"`, "review failed: the reviewer did not say yes:\nno, it is dull"} {
+		for i, want := range []string{
+			"verify failed with exit status 1", `no-bad failed: src/a.txt says "bad"`, "review failed: the reviewer did not say yes:\nno, it is dull",
+		} {
 			if !strings.Contains(its[i].Feedback, want) {
 				t.Errorf("feedback of iteration %d = %q, want it to say %q", i+1, its[i].Feedback, want)
 			}
 		}
-		if its[0].Reason != loop.ReasonGuardFailed || its[1].Reason != loop.ReasonGateFailed {
-			t.Errorf("reasons = %s, %s, want those of the gates", its[0].Reason, its[1].Reason)
+		if its[1].Reason != loop.ReasonGuardFailed || its[2].Reason != loop.ReasonGateFailed {
+			t.Errorf("reasons = %s, %s, want those of the gates", its[1].Reason, its[2].Reason)
 		}
 		wantAsked := []gate.Question{
+			{Purpose: "review", Prompt: "yes or no: bad\n", MaxOutput: 100, Timeout: time.Minute},
 			{Purpose: "review", Prompt: "yes or no: dull\n", MaxOutput: 100, Timeout: time.Minute},
 			{Purpose: "review", Prompt: "yes or no: fine\n", MaxOutput: 100, Timeout: time.Minute},
 		}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
@@ -91,7 +90,7 @@ func (j *judge) withJudgesOfBase(ctx context.Context, w work, judges []string) (
 		return nil, err
 	}
 	err = j.runEnv().Judge(ctx, restored.Commit, false, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
-		if g.Check().Kind != gate.KindCommand {
+		if g.Check().Kind != loop.GateCommand {
 			return true, nil // It reads no files of the tree to find out what it checks.
 		}
 		res, err := j.runEnv().RunGate(ctx, g, at, nil, io.Discard)

@@ -103,7 +103,7 @@ func (s *sensing) senseCommand(ctx context.Context, src Source) (Observation, *e
 	defer at.Done()
 	s.target.Repo.Rest()
 	tail, limit := proc.NewRing(senseHead, senseTail), s.timeWithin(senseTimeout)
-	if src.Command == s.def.Verify || src.Command == s.def.Guard {
+	if slices.ContainsFunc(s.def.AllGates(), func(g loop.Gate) bool { return g.Kind == loop.GateCommand && g.Check == src.Command }) {
 		tail = proc.NewRing(gateEnds, gateEnds) // What it prints is told again after each attempt.
 	}
 	res, err := at.Run(ctx, proc.Spec{

@@ -144,36 +144,73 @@ func holdWords(f loop.Failure, hold *loop.Hold) string {
 	return turn.FailureText(f) + "; " + holdSubject(*hold) + " rests until " + hold.Until.UTC().Format(time.RFC3339)
 }
 
-// judgeGates runs verify and then guard. The guard is spared when the gate has
-// failed already; both must pass.
+// judgeGates runs the gates on the candidate. All of them are run, so that the next
+// attempt knows everything that is wrong; only reviewers, which cost tokens, are spared
+// once a command has failed.
 func (j *judge) judgeGates(ctx context.Context, w work) (a judgement, err error) {
-	a.Attempt = plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Tree: w.candidate.Tree, Words: w.report.Summary}
+	a.Attempt = plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Tree: w.candidate.Tree, Words: w.report.Summary, Found: w.report.Items}
 	if err := j.findRewritable(ctx, &a); err != nil {
 		return a, err
 	}
 	var renamed []string
+	gates := j.runEnv().Gates()
+	results, commandFailed := []loop.GateResult{}, false
 	err = j.runEnv().Judge(ctx, w.candidate.Commit, false, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
 		res, flag, err := j.runGate(ctx, w, g, at)
 		if flag != "" {
 			renamed = append(renamed, strings.Join(printables([]string{g.Check().Name + ": " + flag}), ""))
 		}
-		if err == nil && !res.Pass {
-			a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictFail, g.Check().Fail, g.Check().Name, gate.Feedback(res)
-		}
-		return res.Pass, err
+		results = append(results, res)
+		commandFailed = commandFailed || g.Check().Kind == loop.GateCommand && !res.Pass
+		next := len(results)
+		spared := commandFailed && next < len(gates) && gates[next].Check().Kind == loop.GateReviewer
+		return !spared, err
 	})
-	if err == nil && a.Verdict == loop.VerdictPass {
+	if err != nil {
+		return a, err
+	}
+	a.judgeBy(j.def.LoopType, gates, results)
+	if a.Verdict != loop.VerdictFail {
 		a.flags, a.onlyJudges, err = j.collectFlags(ctx, w)
 		a.flags = append(a.flags, renamed...)
 	}
 	switch {
 	case err != nil || a.Verdict == loop.VerdictFail:
+	case a.Verdict == loop.VerdictPending:
+		a.flags = append([]string{"no gate has decided: " + strings.Join(printables([]string{firstLine(a.Words)}), "")}, a.flags...)
 	case len(w.changed) == 0:
 		a.Reason = loop.ReasonNoChange
-	case len(j.runEnv().Gates()) == 0:
+	case len(gates) == 0:
 		a.Reason = loop.ReasonNoGate
 	}
 	return a, err
+}
+
+// judgeBy makes an attempt's verdict of what the gates said. Results may be fewer than
+// gates: the last ones were spared.
+func (a *judgement) judgeBy(t loop.LoopType, gates []runenv.Gate, results []loop.GateResult) {
+	verdict, decided, why := plan.Judge(t, results)
+	a.Verdict = verdict
+	var failed []string
+	for i, res := range results {
+		switch {
+		case res.Pass:
+			a.Passed = append(a.Passed, res.Name)
+		case !res.Pending:
+			a.Failed = append(a.Failed, res.Name)
+			a.Tests = append(a.Tests, res.Names.Failed...)
+			failed = append(failed, gate.Feedback(res))
+			if res.Name == decided {
+				a.Gate, a.Reason = decided, gates[i].Check().Fail
+			}
+		}
+	}
+	switch verdict {
+	case loop.VerdictFail:
+		a.Words = strings.Join(failed, "\n\n")
+	case loop.VerdictPending:
+		a.Gate, a.Reason, a.Words = decided, loop.ReasonUndecided, why
+	}
 }
 
 // runGate runs one gate of the run and books what it said. The flag is what a
@@ -181,7 +218,8 @@ func (j *judge) judgeGates(ctx context.Context, w work) (a judgement, err error)
 func (j *judge) runGate(ctx context.Context, w work, g runenv.Gate, at runenv.Place) (res loop.GateResult, flag string, err error) {
 	it := j.current()
 	r, known, err := j.recordOf(ctx, it.Tree, g)
-	if known = known && r.Result != nil && r.Result.Pass && r.Names != nil; known { // A failure may be a flaky test's.
+	command := g.Check().Kind == loop.GateCommand                                              // What another gate says depends on more than the tree.
+	if known = known && command && r.Result != nil && r.Result.Pass && r.Names != nil; known { // A failure may be a flaky test's.
 		res = *r.Result
 		res.Known, res.Names, res.Took = true, *r.Names, 0
 	} else if err == nil {
@@ -197,7 +235,7 @@ func (j *judge) runGate(ctx context.Context, w work, g runenv.Gate, at runenv.Pl
 		return res, "", err
 	}
 	res.Evidence, res.Note = j.said.Hide(res.Evidence), j.said.Hide(res.Note)
-	if res.Pass && !known {
+	if res.Pass && !known && command {
 		if _, err = j.saveTests(ctx, it.Tree, g, res); err != nil {
 			return res, "", err
 		}
@@ -206,6 +244,8 @@ func (j *judge) runGate(ctx context.Context, w work, g runenv.Gate, at runenv.Pl
 	j.run.Spent.Gates += res.Took
 	verdict := "pass"
 	switch {
+	case res.Pending:
+		verdict = "pending (" + res.Note + ")"
 	case !res.Pass && res.Note != "":
 		verdict = "fail (" + res.Note + ")"
 	case !res.Pass:

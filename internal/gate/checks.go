@@ -4,18 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// KindCommand is the kind of the gates that are commands.
-const KindCommand = "command"
-
 // Check identifies a gate's check.
 type Check struct {
-	Name string      // unique in its definition
-	Kind string      // KindCommand, invariant, reviewer
+	Name string // unique in its definition
+	Kind loop.GateKind
 	Line string      // what it checks; for a command its command line
 	Fail loop.Reason // for a tree that does not pass
 }
@@ -24,8 +20,8 @@ type Check struct {
 // conditions, whatever their names.
 func (c Check) ID(conditions ...string) string {
 	texts := append([]string{c.Line}, conditions...)
-	if c.Kind != KindCommand {
-		texts = append(texts, c.Kind)
+	if c.Kind != loop.GateCommand {
+		texts = append(texts, string(c.Kind))
 	}
 	h := sha256.New()
 	for _, text := range texts {
@@ -36,7 +32,16 @@ func (c Check) ID(conditions ...string) string {
 
 // Commands lists the command gates of a definition, in the order in which they
 // run.
-func Commands(d loop.Definition) []Command {
-	all := []Command{{"verify", d.Verify, loop.ReasonGateFailed}, {"guard", d.Guard, loop.ReasonGuardFailed}}
-	return slices.DeleteFunc(all, func(c Command) bool { return c.Line == "" })
+func Commands(d loop.Definition) (all []Command) {
+	for _, g := range d.AllGates() {
+		if g.Kind != loop.GateCommand {
+			continue
+		}
+		c := Command{g.Name, g.Check, loop.ReasonGateFailed}
+		if g.Name == loop.GateGuard {
+			c.Fail = loop.ReasonGuardFailed
+		}
+		all = append(all, c)
+	}
+	return all
 }

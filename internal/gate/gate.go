@@ -33,7 +33,7 @@ type Command struct {
 
 // Check identifies the gate's check.
 func (c Command) Check() Check {
-	return Check{Name: c.Name, Kind: KindCommand, Line: c.Line, Fail: c.Fail}
+	return Check{Name: c.Name, Kind: loop.GateCommand, Line: c.Line, Fail: c.Fail}
 }
 
 // Input is what a gate needs to judge one tree.
@@ -113,7 +113,7 @@ func (c Command) runOnce(ctx context.Context, in Input, s script) (loop.GateResu
 	}
 	out.flush()
 	g := loop.GateResult{
-		Name: c.Name, Kind: KindCommand, Exit: res.Exit, Pass: res.Exit == 0 && res.Ended == proc.Exited,
+		Name: c.Name, Kind: loop.GateCommand, Exit: res.Exit, Pass: res.Exit == 0 && res.Ended == proc.Exited,
 		Evidence: strings.TrimSpace(tail.String()), Took: res.Took,
 	}
 	g.Tests, g.Names = out.testCounts(in.files(), earlier)

@@ -95,17 +95,18 @@ const (
 // GateResult is what one gate or guard said about one tree.
 type GateResult struct {
 	Name     string        `json:"name"`
-	Kind     string        `json:"kind"` // command, invariant, reviewer
+	Kind     GateKind      `json:"kind"`
 	Pass     bool          `json:"pass"`
 	Exit     int           `json:"exit"`
 	Evidence string        `json:"evidence"` // bounded tail of what it printed
 	Took     time.Duration `json:"took"`
 
-	Tests *TestCounts `json:"tests,omitempty"` // the tests that its output reports; nil if none could be counted
-	Base  *TestCounts `json:"base,omitempty"`  // the same gate on the base, where it was counted
-	Note  string      `json:"note,omitempty"`  // why only the exit status counted, or why it failed in spite of it
-	Known bool        `json:"known,omitempty"` // the result is that of an earlier run of the gate on the same tree
-	Tries []Try       `json:"tries,omitempty"` // every try, if the definition allows more than one
+	Tests   *TestCounts `json:"tests,omitempty"`   // the tests that its output reports; nil if none could be counted
+	Base    *TestCounts `json:"base,omitempty"`    // the same gate on the base, where it was counted
+	Note    string      `json:"note,omitempty"`    // why only the exit status counted, or why it failed in spite of it
+	Pending bool        `json:"pending,omitempty"` // it found nothing out: a human decides, and Note says why
+	Known   bool        `json:"known,omitempty"`   // the result is that of an earlier run of the gate on the same tree
+	Tries   []Try       `json:"tries,omitempty"`   // every try, if the definition allows more than one
 
 	// Names are the tests behind Tests, where the output names them. They are
 	// compared with those of the base and are not kept with the run.

@@ -106,7 +106,10 @@ func (s Env) findSetup(ctx context.Context, k *Copy) (toolset.Setup, error) {
 
 // Toolset finds what the programs of the definition need besides their tree.
 func (s Env) Toolset(ctx context.Context) (toolset.Set, error) {
-	lines := append([]string{s.Definition.Verify, s.Definition.Guard, s.Definition.SenseCommand()}, s.Agent...)
+	lines := append([]string{s.Definition.SenseCommand()}, s.Agent...)
+	for _, c := range gate.Commands(s.Definition) {
+		lines = append(lines, c.Line)
+	}
 	if s.Definition.Setup != toolset.None {
 		lines = append(lines, s.Definition.Setup)
 	}

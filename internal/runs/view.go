@@ -293,7 +293,7 @@ func iterationOf(it loop.Iteration) Iteration {
 
 // GateOf describes the result of a gate.
 func GateOf(g loop.GateResult) Gate {
-	v := Gate{Name: g.Name, Kind: g.Kind, Pass: g.Pass, Exit: g.Exit, Evidence: g.Evidence, MS: shape.Millis(g.Took), Tests: g.Tests, Base: g.Base, Note: g.Note}
+	v := Gate{Name: g.Name, Kind: string(g.Kind), Pass: g.Pass, Exit: g.Exit, Evidence: g.Evidence, MS: shape.Millis(g.Took), Tests: g.Tests, Base: g.Base, Note: g.Note}
 	for _, t := range g.Tries {
 		v.Tries = append(v.Tries, Try{t.Pass, t.Exit, shape.Millis(t.Took)})
 	}
