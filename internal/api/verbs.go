@@ -270,6 +270,7 @@ type ApprovalRef struct {
 type AnswerRequest struct {
 	Approval string `json:"approval"`
 	Note     string `json:"note,omitempty"`
+	Changes  bool   `json:"changes,omitempty"` // with a no: the step goes on with the note
 }
 
 // LandingRequest says which proposal to land.
@@ -302,6 +303,7 @@ var (
 		if err != nil {
 			return approvals.View{}, err
 		}
+		by.Changes = r.Changes
 		return ws.Approvals.Reject(ctx, r.Approval, by)
 	})
 	ShowLanding = write("approvals.landing", "show what landing a proposal does; one that is on its base already is void", func(ctx context.Context, ws *Workspace, _ Call, r LandingRequest) (approvals.View, error) {

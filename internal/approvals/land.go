@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
@@ -55,7 +56,7 @@ func (s *Service) Approve(ctx context.Context, ref string, by loop.Answer) (runs
 // nothing has landed, and the new proposal waits for an answer of its own.
 func (s *Service) startAgain(ctx context.Context, p runs.Prepared, v View) (runs.View, error) {
 	view, err := s.runs.Start(ctx, p)
-	if err != nil || view.Outcome != loop.OutcomeProposed {
+	if err != nil || view.Outcome != loop.OutcomeProposed && view.Outcome != loop.OutcomeWaiting {
 		return view, err
 	}
 	run := fmt.Sprintf("%s#%d", view.Loop, view.N)
@@ -110,6 +111,9 @@ func (s *Service) voidIfStale(ctx context.Context, v View) (again bool, err erro
 		return false, s.voidWithFault(ctx, v, v.Stale)
 	}
 	act := v.Action
+	if act.Kind == loop.ActionAccept || act.Kind == loop.ActionKeep {
+		return false, nil
+	}
 	tip, ok, err := s.ws.Repo.Ref(ctx, "refs/heads/"+act.Base)
 	switch {
 	case err != nil:
@@ -162,6 +166,9 @@ func (s *Service) Reject(ctx context.Context, ref string, by loop.Answer) (View,
 	if err := v.checkOpen(); err != nil {
 		return v, err
 	}
+	if by.Changes {
+		return s.requestChanges(ctx, v, by)
+	}
 	by.Yes = false
 	_, firing, err := s.engine.Answer(ctx, v.ID, by)
 	if err != nil {
@@ -178,6 +185,52 @@ func (s *Service) Reject(ctx context.Context, ref string, by loop.Answer) (View,
 		if _, err := s.runs.Start(ctx, plan); err != nil {
 			return v, err
 		}
+	}
+	return s.Find(ctx, v.ID)
+}
+
+// requestChanges answers with what is to be different. The answer counts only if the run
+// can start that goes on with the work.
+func (s *Service) requestChanges(ctx context.Context, v View, by loop.Answer) (View, error) {
+	if v.Action.Kind == loop.ActionCommand || strings.TrimSpace(by.Note) == "" {
+		f := &loop.Fault{Exit: loop.ExitUsage, What: "ask for changes to " + v.ID, Why: "the note says what is to be different, and there is none", Fix: "add --note TEXT"}
+		if v.Action.Kind == loop.ActionCommand {
+			f.Why, f.Fix = "it is about a command, which runs or does not", "reject it without asking for changes; the note is told to the agent"
+		}
+		return v, f
+	}
+	if v.Node != "" {
+		return v, lookup.ElsewhereFault("ask for changes to "+v.ID, v.Run, v.Node, v.Path)
+	}
+	plan, err := s.prepareAnswer(ctx, v)
+	if err != nil {
+		return v, s.preferAnswered(ctx, v.ID, err)
+	}
+	var key string
+	err = s.ws.View(ctx, func(r *store.Reader) error {
+		steps, err := r.Steps(ctx, v.Row.LoopID)
+		for _, step := range steps {
+			if step.ID == v.Row.StepID {
+				key = step.Key
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return v, err
+	}
+	if key == "" {
+		return v, &loop.Fault{
+			Exit: loop.ExitRefused, What: "ask for changes to " + v.ID, Why: "its step is not in the loop's memory any more", Fix: "reject it, or run the loop with a request: {1}",
+			Actions: []loop.Command{loop.PawlCommand("run", v.Loop)},
+		}
+	}
+	plan.Firing = engine.Changes(v.ID, key, by)
+	over := v.RunRow.Overrides
+	over.Step, over.Hint, over.Base = key, "", ""
+	plan.Firing.Overrides = over
+	if _, err := s.runs.Start(ctx, plan); err != nil {
+		return v, err
 	}
 	return s.Find(ctx, v.ID)
 }
@@ -335,7 +388,7 @@ func (s *Service) proposingRun(ctx context.Context, run loop.Run) (loop.Run, err
 
 // newLanding is the question about the proposal of a run.
 func (s *Service) newLanding(ctx context.Context, run loop.Run, r LandRequest) (loop.Approval, error) {
-	if run.Branch == "" || run.Commit == "" || run.Outcome != loop.OutcomeProposed {
+	if run.Branch == "" || run.Commit == "" || run.Outcome != loop.OutcomeProposed && run.Outcome != loop.OutcomeWaiting {
 		return loop.Approval{}, &loop.Fault{
 			Exit: loop.ExitRefused, What: fmt.Sprintf("land run %s", run.ID), Why: fmt.Sprintf("it ended %s and proposed nothing that could land", run.Outcome),
 			Fix: "{1} shows which runs ended proposed", Actions: []loop.Command{loop.PawlCommand("runs")},
@@ -417,7 +470,7 @@ func (s *Service) gatedStep(ctx context.Context, run loop.Run, tree string) (ste
 		return "", err
 	}
 	for _, it := range its {
-		if it.Tree == tree && it.Verdict == loop.VerdictPass {
+		if it.Tree == tree && (it.Verdict == loop.VerdictPass || it.Verdict == loop.VerdictPending) {
 			return it.StepID, nil
 		}
 	}

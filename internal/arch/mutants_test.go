@@ -188,7 +188,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"older approvals stay open", "internal/engine/land.go",
-		[][2]string{{"_, err := rt.VoidProposals(ctx, a.LoopID, passedSteps(c.its), a.ID, \"superseded by \"+a.Action.Branch)\n\t\t\treturn err", "return nil"}},
+		[][2]string{{"_, err := rt.VoidProposals(ctx, a.LoopID, passedSteps(c.its), a.ID, newer)\n\t\t\treturn err", "return nil"}},
 		"compose.TestAttack110AnApprovalCountsOnceAndForItsOwnRun",
 	},
 	{
@@ -203,7 +203,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"an approval can be answered twice", "internal/store/approvals.go",
-		[][2]string{{"WHERE  id = $5 AND state = 'open' AND expires_ms > {now}", "WHERE  id = $5 AND expires_ms > {now}"}},
+		[][2]string{{"WHERE  id = $6 AND state = 'open' AND expires_ms > {now}", "WHERE  id = $6 AND expires_ms > {now}"}},
 		"store.TestOfAThousandAnswersAtOnceOneWinsAndTheOthersSayWho",
 	},
 	{

@@ -39,19 +39,22 @@ A second answer exits with 16 and says who was first.`,
 
 func newRejectCommand(a *app) *cobra.Command {
 	var o answerOptions
+	changes := false
 	cmd := &cobra.Command{
 		Use: "reject ID|RUN|LOOP", Short: "Say no to what waits for you", Args: exactArgs(1), ValidArgsFunction: completeApprovals(a),
 		Long: `Say no to one question, once. Nothing lands; the branch stays for you to look at or delete.
 
-The loop does not make the same proposal again until its base, its definition or what it found has changed. To ask for
-something else at once: pawl run LOOP --request "what should be different".`,
-		Example: "  pawl reject ap_06c… --note 'changes the API'",
+The loop does not make the same proposal again until its base, its definition or what it found has changed.
+
+With --request-changes the note says what is to be different: a run goes on at once with the same step, from the work that
+was proposed, and asks again.`,
+		Example: "  pawl reject ap_06c… --note 'changes the API'\n  pawl reject ap_06c… --request-changes --note 'keep the old name as an alias'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.requireHuman(); err != nil {
 				return err
 			}
 			return a.withCallerAs(cmd.Context(), a.actor(o.by), a.printProgress, func(c api.Caller) error {
-				v, err := api.Reject.Call(cmd.Context(), c, api.AnswerRequest{Approval: args[0], Note: o.note})
+				v, err := api.Reject.Call(cmd.Context(), c, api.AnswerRequest{Approval: args[0], Note: o.note, Changes: changes})
 				if err != nil {
 					return err
 				}
@@ -60,6 +63,7 @@ something else at once: pawl run LOOP --request "what should be different".`,
 		},
 	}
 	o.addFlags(cmd)
+	cmd.Flags().BoolVar(&changes, "request-changes", false, "go on with the step, as the note says")
 	return cmd
 }
 

@@ -163,7 +163,7 @@ func describeProgress(s loop.Step) string {
 	for _, gate := range slices.Sorted(maps.Keys(s.Tried.Gates)) {
 		notes += fmt.Sprintf(" · %s failed %s on the same tree", output.CleanLine(gate), pluralize(s.Tried.Gates[gate].SameTree, "time"))
 	}
-	if s.WaitsFor != "" {
+	if s.WaitsFor != "" && s.State != loop.StepDone {
 		notes += " · waits for " + output.CleanLine(s.WaitsFor)
 	}
 	return notes

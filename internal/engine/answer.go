@@ -28,6 +28,9 @@ func (s *sensing) senseAnswer(ctx context.Context) (*ending, error) {
 	}
 	o := Observation{Source: "approval " + a.ID}
 	switch {
+	case a.Changes:
+		o.Text = fmt.Sprintf("%s asks for changes to %s: %s", a.By, cmp.Or(a.Action.Branch, "the result"), a.Note)
+		s.changes = &a
 	case a.State == loop.ApprovalRejected:
 		o.Text = fmt.Sprintf("%s said no to %q: %s", a.By, strings.Join(a.Action.Argv, " "), cmp.Or(a.Note, "no reason given"))
 	case a.State != loop.ApprovalApproved:

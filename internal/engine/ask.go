@@ -44,7 +44,7 @@ func (c *cycle) askHuman(ctx context.Context, step loop.Step, w work, ask agent.
 	c.settled[step.Key] = true
 	c.run.Approval = a.ID
 	settled := plan.Settlement{Step: step, Outcome: loop.OutcomeWaiting, Reason: loop.ReasonApproval}
-	if err := c.recordIteration(ctx, settled, w, judgement{Attempt: plan.Attempt{Verdict: it.Verdict}}); err != nil {
+	if err := c.recordIteration(ctx, settled, w, judgement{}); err != nil {
 		return nil, err
 	}
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, a) })
@@ -77,6 +77,16 @@ func Yes(id string, by loop.Answer) Firing {
 	f.By = by.Actor()
 	by.Yes = true
 	f.Answer = &by
+	return f
+}
+
+// Changes is the firing that answers an approval with what is to be different, and goes
+// on with its step, of the given key, from the work that was proposed.
+func Changes(id, step string, by loop.Answer) Firing {
+	f := answerFiring(id)
+	f.By = by.Actor()
+	by.Yes, by.Changes = false, true
+	f.Answer, f.Overrides.Step = &by, step
 	return f
 }
 

@@ -24,6 +24,9 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgemen
 	c.enterPhase(loop.PhaseConclude)
 	rules := c.money.rules()
 	s := plan.Settle(step, a.Attempt, c.run.N, rules)
+	if s.Step.State == loop.StepWaiting {
+		s.Step.WaitsFor = c.NewID("ap") // Asked when the run ends and its effects are done.
+	}
 	it := c.current()
 	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, feedbackOf(a.Attempt), c.endOf(it)
 	if a.Verdict != loop.VerdictPass && (a.Gate == plan.AgentGate || a.Reason == loop.ReasonNoChanges) { // Those who watch have seen what a gate said.
@@ -40,7 +43,7 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgemen
 	} else {
 		c.settled[step.Key] = true
 	}
-	if len(w.changed) > 0 && a.Verdict != loop.VerdictPass {
+	if len(w.changed) > 0 && !a.stands() {
 		c.tree.kept = ""
 	}
 	if err := c.recordIteration(ctx, s, w, a); err != nil {
@@ -52,7 +55,7 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgemen
 // recordIteration stages the rows of the iteration and lets the protocol add its own.
 func (c *cycle) recordIteration(ctx context.Context, s plan.Settlement, w work, a judgement) error {
 	res := Result{Run: c.run, Iteration: *c.current(), Settlement: s}
-	if a.Verdict == loop.VerdictPass {
+	if a.stands() {
 		if s.Step.Kind != loop.StepReply {
 			c.items++
 		}
@@ -67,6 +70,9 @@ func (c *cycle) recordIteration(ctx context.Context, s plan.Settlement, w work, 
 	for _, e := range effects {
 		if e.Kind != effect.KindPropose {
 			continue
+		}
+		if s.Step.State == loop.StepWaiting {
+			break // A human decides.
 		}
 		landing, err := c.landUnattended(ctx, w, a, e)
 		if err != nil {
@@ -88,8 +94,11 @@ func (c *cycle) recordIteration(ctx context.Context, s plan.Settlement, w work, 
 			c.tree.kept, c.run.Branch = w.candidate.Tree, e.Args[effect.ArgBranch]
 		}
 	}
-	if a.Verdict == loop.VerdictPass {
+	if a.stands() {
 		c.success = successOf(c.def.Tier, effects, c.success)
+		if s.Step.State == loop.StepWaiting {
+			c.success = loop.OutcomeWaiting
+		}
 	}
 	return nil
 }

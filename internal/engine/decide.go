@@ -64,13 +64,22 @@ func (c *cycle) onlyStep(key string, offered []plan.Candidate) []plan.Candidate 
 		return offered
 	}
 	at := slices.IndexFunc(offered, func(o plan.Candidate) bool { return o.Step.Key == key })
-	if row, ok := c.steps[key]; at < 0 && ok {
+	row, ok := c.steps[key]
+	if at < 0 && ok {
 		at, offered = len(offered), append(offered, plan.Candidate{Step: row})
 	}
 	for i := range offered {
 		o := &offered[i]
 		if i != at {
 			o.Drop, o.Detail = loop.ReasonNotEligible, "a person asked for another step"
+			continue
+		}
+		if a := c.sensed.changes; a != nil && ok {
+			o.Step = row
+			o.Step.State, o.Drop, o.Detail = loop.StepOpen, "", "a person asked for changes"
+			if o.Step.Feedback = a.Note; a.Action.Branch != "" {
+				o.Step.Snapshot = "refs/heads/" + a.Action.Branch
+			}
 			continue
 		}
 		o.Step, o.Drop, o.Detail = o.Step.AsNew(), "", "a person asked for it again"

@@ -209,6 +209,9 @@ func (o *outbox) concludeUndone(ctx context.Context, e loop.Effect) error {
 	end := endingOfEffect(e, o.refusal)
 	o.run.Outcome, o.run.Reason, o.run.Detail = end.outcome, end.reason, end.detail
 	o.reopenPassed()
+	if err := o.reopenAccepted(ctx); err != nil {
+		return err
+	}
 	if e.Kind != effect.KindPropose || len(o.its) == 0 {
 		return nil
 	}
@@ -218,14 +221,39 @@ func (o *outbox) concludeUndone(ctx context.Context, e loop.Effect) error {
 	return err
 }
 
+// stood reports whether no gate objected to an iteration.
+func stood(it loop.Iteration) bool {
+	return it.Verdict == loop.VerdictPass || it.Verdict == loop.VerdictPending && it.Reason != loop.ReasonApproval
+}
+
+// reopenAccepted opens the steps again whose result a human has accepted and that
+// could not land.
+func (h *heldRun) reopenAccepted(ctx context.Context) error {
+	if h.firing.Approval == "" {
+		return nil
+	}
+	var steps []loop.Step
+	err := h.Store.View(ctx, func(r *store.Reader) (err error) {
+		steps, err = r.Steps(ctx, h.run.LoopID)
+		return err
+	})
+	for _, s := range steps {
+		if s.State == loop.StepDone && s.WaitsFor == h.firing.Approval {
+			s.State, s.WaitsFor = loop.StepOpen, ""
+			h.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, s) })
+		}
+	}
+	return err
+}
+
 // reopenPassed opens the steps again that the run finished: their result went nowhere.
 func (h *heldRun) reopenPassed() {
 	for _, key := range h.passedKeys() {
 		s := h.steps[key]
-		if s.State != loop.StepDone {
+		if s.State != loop.StepDone && s.State != loop.StepWaiting {
 			continue
 		}
-		s.State = loop.StepOpen
+		s.State, s.WaitsFor = loop.StepOpen, ""
 		h.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, s) })
 	}
 }
@@ -234,7 +262,7 @@ func (h *heldRun) reopenPassed() {
 func (p *progress) passedKeys() []string {
 	var keys []string
 	for i, it := range p.its {
-		if it.Verdict == loop.VerdictPass {
+		if stood(it) {
 			keys = append(keys, p.stepOf(&p.its[i]).Key)
 		}
 	}

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/git"
@@ -33,7 +35,7 @@ func (c *cycle) landApproved(ctx context.Context) (ending, bool, error) {
 		return ending{}, false, nil
 	}
 	a, err := c.readApproval(ctx, c.firing.Approval)
-	if err != nil || a.Action.Kind == loop.ActionCommand {
+	if err != nil || a.Action.Kind == loop.ActionCommand || a.Changes {
 		return ending{}, err != nil, err
 	}
 	if a.State != loop.ApprovalApproved {
@@ -47,6 +49,12 @@ func (c *cycle) landApproved(ctx context.Context) (ending, bool, error) {
 	}
 	act := a.Action
 	c.run.BaseCommit, c.run.Branch = act.Onto, act.Branch
+	if err := c.finishWaiting(ctx, a); err != nil {
+		return ending{}, true, err
+	}
+	if act.Kind == loop.ActionAccept || act.Kind == loop.ActionKeep {
+		return ending{outcome: loop.OutcomeDone, reason: loop.ReasonApproved, detail: a.By + " accepted the result"}, true, nil
+	}
 	c.outbox.request(effect.RequestsFor(a, c.Now())...) // What the human allowed, and nothing else.
 	if act.Kind == loop.ActionPullRequest {
 		return ending{outcome: loop.OutcomeProposed, reason: loop.ReasonApproved, detail: a.By + " said yes"}, true, nil
@@ -54,40 +62,95 @@ func (c *cycle) landApproved(ctx context.Context) (ending, bool, error) {
 	return ending{outcome: loop.OutcomeLanded, reason: loop.ReasonApproved, detail: fmt.Sprintf("%s said yes to landing %s on %s", a.By, act.Branch, act.Base)}, true, nil
 }
 
-// approvalFor is the question that a finished proposal asks a human, or nil if
-// there is none: nothing was proposed, or somebody else lands.
+// finishWaiting stages that the steps whose result was accepted are done. What they
+// waited for stays with them, in case the result cannot land after all.
+func (c *cycle) finishWaiting(ctx context.Context, a loop.Approval) error {
+	var steps []loop.Step
+	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
+		steps, err = r.Steps(ctx, c.run.LoopID)
+		return err
+	})
+	for _, s := range steps {
+		if s.State == loop.StepWaiting && s.WaitsFor == a.ID {
+			s.State = loop.StepDone
+			c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, s) })
+		}
+	}
+	return err
+}
+
+// approvalFor is the question that the results of a run ask a human, or nil if there
+// is none: nothing came of it, or somebody else lands.
 func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
-	i := -1
+	if c.run.Outcome != loop.OutcomeProposed && c.run.Outcome != loop.OutcomeWaiting {
+		return nil
+	}
+	proposed := -1
 	for n, e := range effects {
 		if e.Kind == effect.KindLand || e.Kind == effect.KindPush {
 			return nil // It landed without a human, or tried to.
 		}
-		if e.Kind == effect.KindPropose && e.State == loop.EffectDone && e.Args[effect.ArgBase] != "" {
-			i = n // The newest holds what the earlier ones do.
+		if e.Kind == effect.KindPropose && e.State == loop.EffectDone {
+			proposed = n // The newest holds what the earlier ones do.
 		}
 	}
-	kind := loop.ActionLand
-	switch c.def.LandVia {
-	case "", "human":
-	case "pr":
-		kind = loop.ActionPullRequest
-	default:
-		return nil
-	}
-	if i < 0 || c.run.Outcome != loop.OutcomeProposed {
-		return nil
-	}
-	e, now := effects[i], c.Now().UTC()
+	it, waits := c.waitingResult()
+	now := c.Now().UTC()
 	a := &loop.Approval{
-		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: c.stepOfTree(e.Args[effect.ArgTree]),
-		Action: loop.Action{
-			Kind: kind, Why: c.run.Summary, Branch: e.Args[effect.ArgBranch], Commit: e.Result[effect.ResultCommit],
-			Base: e.Args[effect.ArgBase], Onto: e.Args[effect.ArgParent], Remote: remoteOf(kind), Flags: effect.ProposalFlags(e),
-		},
-		Tree: e.Args[effect.ArgTree], Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
+		ID: cmp.Or(waits.WaitsFor, c.NewID("ap")), LoopID: c.run.LoopID, RunID: c.run.ID, Action: loop.Action{Why: c.run.Summary},
+		Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
+	}
+	kind := c.landingKind()
+	if proposed >= 0 {
+		e := effects[proposed]
+		a.StepID, a.Tree = c.stepOfTree(e.Args[effect.ArgTree]), e.Args[effect.ArgTree]
+		a.Action.Branch, a.Action.Commit, a.Action.Onto = e.Args[effect.ArgBranch], e.Result[effect.ResultCommit], e.Args[effect.ArgParent]
+		a.Action.Base, a.Action.Flags = e.Args[effect.ArgBase], effect.ProposalFlags(e)
+	}
+	switch {
+	case proposed >= 0 && a.Action.Base != "" && kind != "":
+		a.Action.Kind, a.Action.Remote = kind, remoteOf(kind)
+	case waits.ID == "":
+		return nil
+	case proposed >= 0 && c.def.HumanGate != loop.HumanGateAccept:
+		a.Action.Kind = loop.ActionKeep
+	default:
+		a.Action.Kind = loop.ActionAccept
+	}
+	if waits.ID != "" {
+		a.StepID, a.Tree = waits.ID, cmp.Or(a.Tree, it.Tree, c.run.BaseTree)
+		if it.Verdict == loop.VerdictPending {
+			a.Action.Flags = append([]string{"no gate has decided: " + strings.Join(printables([]string{firstLine(it.Feedback)}), "")}, a.Action.Flags...)
+		}
 	}
 	a.Hash = a.BindingHash()
 	return a
+}
+
+// landingKind is the action by which approval lands a proposal; empty: it does not, or
+// somebody else lands.
+func (c *cycle) landingKind() string {
+	switch {
+	case c.def.HumanGate == loop.HumanGateAccept || c.def.HumanGate == loop.HumanGateKeep:
+		return ""
+	case c.def.LandVia == "pr":
+		return loop.ActionPullRequest
+	case c.def.LandVia == "" || c.def.LandVia == "human":
+		return loop.ActionLand
+	}
+	return ""
+}
+
+// waitingResult is the newest iteration of the run whose result waits for a human, with
+// its step; the zero values: none does.
+func (p *progress) waitingResult() (loop.Iteration, loop.Step) {
+	for _, it := range slices.Backward(p.its) {
+		s := p.stepOf(&it)
+		if s.State == loop.StepWaiting && stood(it) {
+			return it, s
+		}
+	}
+	return loop.Iteration{}, loop.Step{}
 }
 
 func remoteOf(kind string) string {
@@ -108,21 +171,46 @@ func (p *progress) stepOfTree(tree string) string {
 }
 
 // askLanding stages the question and makes those of older proposals of the same
-// steps void.
+// steps void. A step that waits for a question that is not asked is open again.
 func (c *cycle) askLanding(effects []loop.Effect) {
 	a := c.approvalFor(effects)
+	for i := range c.its {
+		s := c.stepOf(&c.its[i])
+		if s.State != loop.StepWaiting || !stood(c.its[i]) || a != nil && s.WaitsFor == a.ID {
+			continue
+		}
+		if a != nil {
+			s.WaitsFor = a.ID // The newest proposal holds its result too.
+		} else {
+			s.State, s.WaitsFor = loop.StepOpen, ""
+		}
+		c.steps[s.Key] = s
+		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, s) })
+	}
 	if a == nil {
 		return
 	}
 	c.run.Approval = a.ID
-	c.said.Note("approval %s is open: approving it lands %s on %s", a.ID, a.Action.Branch, a.Action.Base)
+	c.said.Note("approval %s is open: approving it %s", a.ID, approvalDoes(a.Action))
+	newer := "superseded by " + cmp.Or(a.Action.Branch, fmt.Sprintf("the result of %s#%d", c.target.Loop.Name, c.run.N))
 	c.stage(
 		func(ctx context.Context, rt *store.RunTx) error {
-			_, err := rt.VoidProposals(ctx, a.LoopID, passedSteps(c.its), a.ID, "superseded by "+a.Action.Branch)
+			_, err := rt.VoidProposals(ctx, a.LoopID, passedSteps(c.its), a.ID, newer)
 			return err
 		},
 		func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, *a) },
 	)
+}
+
+// approvalDoes says what happens on approval.
+func approvalDoes(act loop.Action) string {
+	switch act.Kind {
+	case loop.ActionKeep:
+		return "keeps " + act.Branch + " as the result"
+	case loop.ActionAccept:
+		return "accepts the result; nothing moves"
+	}
+	return fmt.Sprintf("lands %s on %s", act.Branch, act.Base)
 }
 
 // rebaseProposal makes the change of a proposal again on a base that has moved, gates
@@ -196,17 +284,26 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 			return ending{}, err
 		}
 		end = ending{outcome: loop.OutcomeProposed, reason: attempt.Reason}
-		if attempt.Verdict != loop.VerdictPass {
+		if step.State == loop.StepWaiting || attempt.Verdict == loop.VerdictPending {
+			end.outcome = loop.OutcomeWaiting
+		}
+		if !attempt.stands() {
 			end.outcome, end.detail = loop.OutcomeFailed, firstLine(attempt.Words)
 		}
 	}
-	if end.outcome != loop.OutcomeProposed {
+	stands := attempt.stands()
+	if !stands {
 		end.detail = fmt.Sprintf("nothing has landed: %s moved to %s, and there: %s", a.Action.Base, shortHash(c.run.BaseCommit), end.detail)
 	}
 	it.Verdict, it.Reason, it.Feedback, it.Ended = attempt.Verdict, attempt.Reason, feedbackOf(attempt.Attempt), c.endOf(it)
 	saved = *it
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, saved) })
-	if end.outcome == loop.OutcomeProposed {
+	if stands {
+		if end.outcome == loop.OutcomeWaiting && step.Key != "" {
+			step.State, step.WaitsFor = loop.StepWaiting, c.NewID("ap")
+			c.steps[step.Key] = step
+			c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) })
+		}
 		c.run.Summary = a.Action.Why
 		c.items++
 		e := *c.proposalEffect(step, w, attempt)

@@ -24,7 +24,7 @@ import (
 //     if it may change nothing, nothing
 //   - one that lands: the branch that it moves. What is landed has passed its gates on
 //     what the branch holds, so no agent at work is in its way, nor it in an agent's
-//   - one that opens a pull request, or makes a proposal again on a base that moved:
+//   - one that opens a pull request or accepts a result, or makes a proposal again on a base that moved:
 //     nothing. They move no branch that others work on, and no agent acts in them
 
 // triggerManual is that of runs which a person asked for.
@@ -45,9 +45,11 @@ func runLock(ctx context.Context, tx *store.Tx, d loop.Definition, f Firing) (lo
 	switch {
 	case err != nil:
 		return l, err
+	case a.Changes:
+		return l, nil // The step is worked on.
 	case a.Action.Kind == loop.ActionLand:
 		return plan.LandingLock(a.Action.Base, d), nil
-	case a.Action.Kind == loop.ActionPullRequest:
+	case a.Action.Kind != loop.ActionCommand:
 		return loop.Lock{}, nil
 	}
 	return l, nil

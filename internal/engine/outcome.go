@@ -45,9 +45,12 @@ func (p *progress) endWithoutChoice(d plan.Decision, hold *loop.Hold) ending {
 // nothing is left to spend. Most is how many iterations the run may have.
 func (p *progress) endAfter(s plan.Settlement, a plan.Attempt, again, cut bool, most int) *ending {
 	switch {
-	case a.Verdict == loop.VerdictPass && cut:
-		return &ending{outcome: p.success, reason: a.Reason}
-	case a.Verdict == loop.VerdictPass || again:
+	case s.Step.State == loop.StepDone || s.Step.State == loop.StepWaiting:
+		if cut {
+			return &ending{outcome: p.success, reason: a.Reason}
+		}
+		return nil
+	case again:
 		return nil
 	}
 	end := &ending{outcome: s.Outcome, reason: s.Reason, detail: firstLine(s.Detail), halt: s.Halt}

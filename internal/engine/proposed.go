@@ -143,12 +143,14 @@ func (ps *proposals) holdBack(cand *plan.Candidate) {
 func passedSteps(its []loop.Iteration) []string {
 	var ids []string
 	for _, it := range its {
-		if it.Verdict == loop.VerdictPass {
+		if stood(it) {
 			ids = append(ids, it.StepID)
 		}
 	}
 	return ids
 }
+
+const definitionChanged = "the definition was changed after the question was asked"
 
 // Stale says why approval of a proposal would not do what was asked, because something
 // has changed since; it is empty if nothing has. A base that moved is no reason: the
@@ -156,8 +158,13 @@ func passedSteps(its []loop.Iteration) []string {
 // have it now.
 func Stale(ctx context.Context, repo *git.Repo, a loop.Approval, def loop.Definition) (string, error) {
 	act := a.Action
-	if a.Hash != a.BindingHash() {
+	switch {
+	case a.Hash != a.BindingHash():
 		return "its hash is not that of what it shows", nil
+	case act.Branch == "" && def.Digest() != a.Definition:
+		return definitionChanged, nil
+	case act.Branch == "":
+		return "", nil // Nothing but the result is asked about.
 	}
 	tip, ok, err := repo.Ref(ctx, "refs/heads/"+act.Branch)
 	switch {
@@ -168,7 +175,9 @@ func Stale(ctx context.Context, repo *git.Repo, a loop.Approval, def loop.Defini
 	case tip != act.Commit:
 		return fmt.Sprintf("branch %s was moved to %s after its gates ran", act.Branch, shortHash(tip)), nil
 	case def.Digest() != a.Definition:
-		return "the definition was changed after the question was asked", nil
+		return definitionChanged, nil
+	case act.Kind == loop.ActionKeep || act.Kind == loop.ActionAccept:
+		return "", nil // It goes nowhere.
 	}
 	base, ok, err := repo.Ref(ctx, "refs/heads/"+act.Base)
 	switch {

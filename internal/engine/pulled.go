@@ -201,7 +201,7 @@ func (ps *proposals) readDeclined(ctx context.Context) error {
 		}
 		all := slices.Clone(list)
 		for _, a := range rejected {
-			if a.Action.Kind != loop.ActionCommand && a.Definition == ps.run.Definition {
+			if a.Action.Kind != loop.ActionCommand && !a.Changes && a.Definition == ps.run.Definition {
 				all = append(all, proposed{a.RunID, loop.ReasonRejected, rejectedWords(a)})
 			}
 		}

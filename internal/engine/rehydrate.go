@@ -129,7 +129,7 @@ func (m *memory) readAnswers(ctx context.Context, r *store.Reader, steps []loop.
 		if err != nil {
 			return fmt.Errorf("step %q waits for an approval: %w", s.Title, err)
 		}
-		m.answered[s.Key] = a.State != loop.ApprovalOpen
+		m.answered[s.Key] = a.State != loop.ApprovalOpen || !m.Now().Before(a.Expires)
 	}
 	return nil
 }

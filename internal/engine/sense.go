@@ -33,9 +33,10 @@ type sensing struct {
 	judge  *judge
 	memory *memory
 	Sensed
-	found  string // without the answer that the run was fired for
-	news   bool   // an event has fired the run
-	onPass bool   // gates that pass on the base mean that there is nothing to do
+	found   string         // without the answer that the run was fired for
+	news    bool           // an event has fired the run
+	changes *loop.Approval // a human asks for changes of what it is about; nil: nobody does
+	onPass  bool           // gates that pass on the base mean that there is nothing to do
 }
 
 // readSources looks at the protocol's sources. No token is spent here.

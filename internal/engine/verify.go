@@ -43,6 +43,12 @@ type judgement struct {
 	untraced   bool     // the files of one of them cannot be followed
 }
 
+// stands reports whether no gate objects: what was done is proposed, or waits for a
+// human.
+func (a judgement) stands() bool {
+	return a.Verdict == loop.VerdictPass || a.Verdict == loop.VerdictPending
+}
+
 // verify judges the candidate: the agent's claim first, then gates and guard
 // on a clean copy of exactly that tree. A turn that ran out of time is judged
 // like any other, because what it left may be good.
@@ -175,9 +181,7 @@ func (j *judge) judgeGates(ctx context.Context, w work) (a judgement, err error)
 		a.flags = append(a.flags, renamed...)
 	}
 	switch {
-	case err != nil || a.Verdict == loop.VerdictFail:
-	case a.Verdict == loop.VerdictPending:
-		a.flags = append([]string{"no gate has decided: " + strings.Join(printables([]string{firstLine(a.Words)}), "")}, a.flags...)
+	case err != nil || a.Verdict != loop.VerdictPass:
 	case len(w.changed) == 0:
 		a.Reason = loop.ReasonNoChange
 	case len(gates) == 0:

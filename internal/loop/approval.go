@@ -29,6 +29,8 @@ const (
 	ActionCommand     = "command"      // the runtime runs Argv
 	ActionLand        = "land"         // Base is advanced to the gated tree of Branch
 	ActionPullRequest = "pull_request" // Branch is pushed to Remote and a pull request is opened
+	ActionKeep        = "keep"         // Branch stays as it is and counts as accepted
+	ActionAccept      = "accept"       // the result counts as accepted; nothing moves
 )
 
 // Approval is a human's one-time, hash-bound, expiring yes or no.
@@ -45,6 +47,7 @@ type Approval struct {
 	By         string        `json:"by,omitempty"`
 	From       string        `json:"from,omitempty"` // the surface it was answered on: cli, api, …
 	Note       string        `json:"note,omitempty"`
+	Changes    bool          `json:"changes,omitempty"` // it was rejected so that its step goes on with Note
 	Expires    time.Time     `json:"expires"`
 	Created    time.Time     `json:"created"`
 	Answered   time.Time     `json:"answered,omitzero"`
@@ -63,10 +66,11 @@ func (a Approval) BindingHash() string {
 
 // Answer is what a person said to an approval.
 type Answer struct {
-	Yes  bool
-	By   string
-	From string // the surface: cli, api, …
-	Note string
+	Yes     bool
+	Changes bool // with a no: the step goes on with Note from the work that was proposed
+	By      string
+	From    string // the surface: cli, api, …
+	Note    string
 }
 
 // Actor is who answered: only humans do.

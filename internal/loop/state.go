@@ -79,6 +79,8 @@ var Transitions = []Transition{
 	{"step", "blocked", "claimed", "its waiting time is over"},
 	{"step", "failed", "claimed", "tried again"},
 	{"step", "waiting_human", "claimed", "the human answered"},
+	{"step", "waiting_human", "done", "the human accepted its result"},
+	{"step", "waiting_human", "open", "its question could not be asked"},
 	{"step", "escalated", "open", "a human put it back"},
 	{"step", "done", "open", "it is in the memory again"},
 	{"step", "dropped", "open", "it is in the memory again"},

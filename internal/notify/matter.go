@@ -108,6 +108,10 @@ func question(act loop.Action) string {
 		return fmt.Sprintf("may %s land on %s?", act.Branch, act.Base)
 	case loop.ActionPullRequest:
 		return fmt.Sprintf("may a pull request of %s for %s be opened?", act.Branch, act.Base)
+	case loop.ActionKeep:
+		return "is " + act.Branch + " the result that was wanted?"
+	case loop.ActionAccept:
+		return "is this the result that was wanted?"
 	}
 	return "may a command be run?"
 }

@@ -58,7 +58,7 @@ over [loop/lp/budget] ci#7 ended escalated: the agent asks for a person
 `},
 		"gave up": {run: ended(loop.OutcomeGaveUp, loop.ReasonGiveUp, nil), want: `needs_you gave_up [run/run_1]
 ci#7 gave up
-the same gate failed in the same way too often
+the same gate failed too often
 > pawl trace ci#7 --workspace '/w/my repo'
 `},
 		"no budget": {run: ended(loop.OutcomeBudget, loop.ReasonBudget, func(r *loop.Run) {

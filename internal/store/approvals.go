@@ -13,19 +13,19 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-const approvalColumns = `body, state, answered_by, answered_from, note, answered_ms`
+const approvalColumns = `body, state, answered_by, answered_from, note, changes, answered_ms`
 
 func scanApproval(row interface{ Scan(...any) error }) (a loop.Approval, err error) {
 	var body, by, from, note string
 	var state loop.ApprovalState
-	var answered int64
-	if err := row.Scan(&body, &state, &by, &from, &note, &answered); err != nil {
+	var changes, answered int64
+	if err := row.Scan(&body, &state, &by, &from, &note, &changes, &answered); err != nil {
 		return a, err
 	}
 	if err := decode("approval", body, &a); err != nil {
 		return a, err
 	}
-	a.State, a.By, a.From, a.Note, a.Answered = state, by, from, note, fromMillis(answered)
+	a.State, a.By, a.From, a.Note, a.Changes, a.Answered = state, by, from, note, changes != 0, fromMillis(answered)
 	return a, nil
 }
 
@@ -86,8 +86,8 @@ func fillAmong[T ~string](query, column string, args []any, values []T) (string,
 // answerApproval changes only an open row whose time has not run out: of many
 // answers at once one wins.
 const answerApproval = `
-UPDATE approvals SET state = $1, answered_by = $2, answered_from = $3, note = $4, answered_ms = {now}
-WHERE  id = $5 AND state = 'open' AND expires_ms > {now}
+UPDATE approvals SET state = $1, answered_by = $2, answered_from = $3, note = $4, changes = $5, answered_ms = {now}
+WHERE  id = $6 AND state = 'open' AND expires_ms > {now}
 RETURNING loop_id`
 
 // AnswerApproval records a human's answer. An approval that is not open, or
@@ -95,12 +95,15 @@ RETURNING loop_id`
 // first; its cause is a *loop.AnsweredError. One that does not exist is
 // ErrNotFound.
 func (t *Tx) AnswerApproval(ctx context.Context, id string, answer loop.Answer) error {
-	to := loop.ApprovalRejected
-	if answer.Yes {
+	to, changes := loop.ApprovalRejected, 0
+	switch {
+	case answer.Yes:
 		to = loop.ApprovalApproved
+	case answer.Changes:
+		changes = 1
 	}
 	var loopID string
-	err := t.queryRow(ctx, answerApproval, string(to), storableText(answer.By), storableText(answer.From), storableText(answer.Note), id).Scan(&loopID)
+	err := t.queryRow(ctx, answerApproval, string(to), storableText(answer.By), storableText(answer.From), storableText(answer.Note), changes, id).Scan(&loopID)
 	if err == nil {
 		t.announce(loop.FeedApproval, id, loopID, string(to))
 		return nil
@@ -121,7 +124,7 @@ func (t *Tx) AnswerApproval(ctx context.Context, id string, answer loop.Answer) 
 
 const voidProposals = `
 UPDATE approvals SET state = 'void', note = $1, answered_ms = {now}
-WHERE  loop_id = $2 AND id <> $3 AND state = 'open' AND kind IN ('` + loop.ActionLand + `', '` + loop.ActionPullRequest + `'){among}
+WHERE  loop_id = $2 AND id <> $3 AND state = 'open' AND kind <> '` + loop.ActionCommand + `'{among}
 RETURNING ` + approvalColumns
 
 // VoidProposals makes void, for the reason why, the open approvals of proposals of
