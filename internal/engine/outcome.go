@@ -45,7 +45,7 @@ func (p *progress) endWithoutChoice(d plan.Decision, hold *loop.Hold) ending {
 // nothing is left to spend. Most is how many iterations the run may have.
 func (p *progress) endAfter(s plan.Settlement, a plan.Attempt, again, cut bool, most int) *ending {
 	switch {
-	case s.Step.State == loop.StepDone || s.Step.State == loop.StepWaiting:
+	case s.Outcome == "" || s.Outcome == loop.OutcomeWaiting: // What it did stands.
 		if cut {
 			return &ending{outcome: p.success, reason: a.Reason}
 		}
