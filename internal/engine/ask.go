@@ -39,6 +39,7 @@ func (c *cycle) askHuman(ctx context.Context, step loop.Step, w work, ask agent.
 	a.Hash = a.BindingHash()
 	step.State, step.WaitsFor, step.Snapshot, step.RunID = loop.StepWaiting, a.ID, cmp.Or(c.run.Snapshot, step.Snapshot), ""
 	step.Attempts++
+	step.Tokens += it.Usage.ChargedTokens()
 	step.Feedback = fmt.Sprintf("approval %s was asked for: %s", a.ID, strings.Join(ask.Argv, " "))
 	it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictPending, loop.ReasonApproval, step.Feedback, c.endOf(it)
 	c.settled[step.Key] = true

@@ -103,6 +103,12 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 	step := d.Choice.Step
 	step.LoopID, step.State, step.RunID = c.run.LoopID, loop.StepClaimed, c.run.ID
 	step.Inputs = d.Choice.Inputs
+	switch had, now := c.steps[step.Key], c.Now().UTC(); {
+	case step.Begun.IsZero():
+		step.Begun = now
+	case had.State == loop.StepWaiting:
+		step.Begun = step.Begun.Add(max(0, now.Sub(had.Updated)))
+	}
 	if step.ID == "" {
 		step.ID = stepID(c.run.LoopID, step.Key)
 	}

@@ -149,8 +149,21 @@ func (c *cycle) judgeOpen(end ending) {
 		}
 		it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictFail, end.reason, end.detail, c.endOf(&it)
 		c.its[i] = it
+		if s := c.stepOf(&it); s.State == loop.StepClaimed {
+			s.Tokens += c.unsettledTokens()
+			c.steps[s.Key] = s
+		}
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) })
 	}
+}
+
+// unsettledTokens are those of the run that no iteration before the last one used.
+func (h *heldRun) unsettledTokens() int64 {
+	tokens := h.run.Usage.ChargedTokens()
+	for _, it := range h.its[:len(h.its)-1] {
+		tokens -= it.Usage.ChargedTokens()
+	}
+	return max(0, tokens)
 }
 
 // closingChanges lets the protocol write its account of the run, whatever the outcome.

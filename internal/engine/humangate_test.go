@@ -233,3 +233,44 @@ func (brokenEffect) Apply(context.Context, loop.Effect, func(context.Context) er
 func (brokenEffect) Look(context.Context, loop.Effect) (effect.Found, error) {
 	return effect.Found{}, nil
 }
+
+func TestAStepCountsTheTokensAndTheTimeOfAllItsRuns(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		target, _ := r.decides(loop.HumanGateAccept, true, "one", "two")
+		works := r.agent
+		r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
+			res, err := works(ctx, req)
+			res.Usage = loop.Usage{Input: 30, CacheRead: 1000, CacheWrite: 5, Output: 7, Source: loop.UsageReported}
+			return res, err
+		}
+		a := r.waits(target, loop.ReasonGatesPass, loop.ActionAccept)
+		first := r.goal(target)
+		if first.Tokens != 42 || first.Begun.IsZero() {
+			t.Errorf("step = %d tokens, begun %v; want 42 and a time", first.Tokens, first.Begun)
+		}
+		no := ada
+		no.Note = "and two"
+		r.run(target, engine.Changes(a.ID, "goal", no))
+		second := r.goal(target)
+		if second.Tokens != 84 || second.Begun.Before(first.Begun) || second.Attempts != 2 {
+			t.Errorf("step = %d tokens, %d attempts, begun %v; want 84, 2 and a time that was put off", second.Tokens, second.Attempts, second.Begun)
+		}
+	})
+}
+
+func TestTheTokensOfAnIterationThatWasStoppedCount(t *testing.T) {
+	r := newRig(t, databases["sqlite"](t))
+	target, _ := r.decides(loop.HumanGateAccept, true, "one")
+	ctx, stop := context.WithCancel(t.Context())
+	r.agent = func(context.Context, agent.Request) (agent.Result, error) {
+		stop()
+		return agent.Result{Usage: loop.Usage{Input: 30, Output: 12, Source: loop.UsageReported}}, nil
+	}
+	run, err := r.engine.Run(ctx, target, engine.Firing{Trigger: "manual"})
+	if err != nil || run.Outcome != loop.OutcomeInterrupted {
+		t.Fatalf("run = %s %s, %v; want it interrupted", run.Outcome, run.Reason, err)
+	}
+	if s := r.goal(target); s.Tokens != 42 || s.Attempts != 0 || s.State != loop.StepOpen {
+		t.Errorf("step = %s, %d tokens, %d attempts; want it open with 42 tokens and no attempt", s.State, s.Tokens, s.Attempts)
+	}
+}

@@ -28,6 +28,8 @@ func (p *progress) endWithoutChoice(d plan.Decision, hold *loop.Hold) ending {
 	switch {
 	case p.success != "":
 		end.outcome, end.reason, end.detail = p.success, p.current().Reason, ""
+	case d.Ends != "":
+		end.outcome = d.Ends
 	case d.Reason == loop.ReasonWallClock || d.Reason == loop.ReasonBudgetTokens:
 		end.outcome = loop.OutcomeBudget
 	case hold != nil && d.Reason == hold.Reason:

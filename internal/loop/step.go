@@ -20,7 +20,9 @@ type Step struct {
 	Kind     StepKind  `json:"kind"`
 	Title    string    `json:"title"` // one line
 	State    StepState `json:"state"`
-	Attempts int       `json:"attempts"` // iterations that worked on it
+	Attempts int       `json:"attempts"`       // iterations that worked on it
+	Tokens   int64     `json:"tokens"`         // input, cache writes and output of all its turns
+	Begun    time.Time `json:"begun,omitzero"` // when its first iteration began; put off by the time for which it waited for a human
 
 	Tried Tried `json:"tried,omitzero"`
 

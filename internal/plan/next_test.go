@@ -532,3 +532,22 @@ func TestOneStepThatCannotBeWorkedOnIsNotCalledNoneOfOne(t *testing.T) {
 		}
 	}
 }
+
+func TestADroppedCandidateMaySayHowTheRunEnds(t *testing.T) {
+	spent := with(work("s", loop.StepOpen), func(c *plan.Candidate) {
+		c.Drop, c.Detail, c.Ends = loop.ReasonBudget, "8 of 8 iterations are used", loop.OutcomeGaveUp
+	})
+	decide := func(s plan.Snapshot) plan.Decision {
+		s.Rules, s.Run, s.RunID, s.Started = roomy, 2, "run_2", noon
+		return plan.Next(s, noon)
+	}
+	if d := decide(plan.Snapshot{Candidates: []plan.Candidate{spent}}); d.Choice != nil || d.Ends != loop.OutcomeGaveUp || d.Reason != loop.ReasonBudget || d.Detail != spent.Detail {
+		t.Errorf("decision = %+v, want that the run gives up", d)
+	}
+	if d := decide(plan.Snapshot{Candidates: []plan.Candidate{spent, work("t", loop.StepOpen)}}); d.Choice == nil || d.Ends != "" {
+		t.Errorf("decision = %+v, want the other step", d)
+	}
+	if d := decide(plan.Snapshot{Candidates: []plan.Candidate{spent}, Nothing: loop.ReasonSensedNothing}); d.Ends != "" || d.Reason != loop.ReasonSensedNothing {
+		t.Errorf("decision = %+v, want that there is nothing to do", d)
+	}
+}

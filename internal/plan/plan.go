@@ -20,13 +20,14 @@ import (
 // Candidate is a step that could be worked on, as the protocol sees it.
 type Candidate struct {
 	Step     loop.Step
-	Drop     loop.Reason // a rule of the protocol or the engine that excludes it; empty: it may be chosen
-	Detail   string      // that rule in words
-	Answered bool        // the approval that the step waits for has an answer
-	Proposed string      // the open proposal that the step has to wait for, in words; empty: none
-	Depends  bool        // on every proposal of the loop: its result may build on a branch that waits for an answer
-	Memory   string      // the part of the protocol's memory that the result depends on
-	Inputs   string      // digest of everything that the result depends on, as it is now
+	Drop     loop.Reason  // a rule of the protocol or the engine that excludes it; empty: it may be chosen
+	Detail   string       // that rule in words
+	Answered bool         // the approval that the step waits for has an answer
+	Proposed string       // the open proposal that the step has to wait for, in words; empty: none
+	Depends  bool         // on every proposal of the loop: its result may build on a branch that waits for an answer
+	Ends     loop.Outcome // of the run, if no step is chosen because of Drop; empty: quiet, or failed after an iteration
+	Memory   string       // the part of the protocol's memory that the result depends on
+	Inputs   string       // digest of everything that the result depends on, as it is now
 }
 
 // Rules are the parts of a definition that planning obeys.
@@ -80,6 +81,7 @@ type Decision struct {
 	Choice     *Choice
 	Reason     loop.Reason
 	Detail     string
+	Ends       loop.Outcome // with which a dropped candidate says that the run ends; empty: none does
 	Considered []loop.Considered
 }
 
@@ -109,13 +111,17 @@ func Next(s Snapshot, now time.Time) Decision {
 		d.Considered = append(d.Considered, loop.Considered{
 			Step: c.Step.Title, Key: c.Step.Key, Chosen: reason == loop.ReasonChosen, Reason: reason, Detail: detail,
 		})
+		if c.Ends != "" && c.Drop != "" && reason == c.Drop && d.Ends == "" {
+			d.Ends, d.Reason, d.Detail = c.Ends, reason, detail
+		}
 		if reason != loop.ReasonNotEligible && reason != loop.ReasonTriedThisRun {
 			rests = append(rests, d.Considered[len(d.Considered)-1])
 		}
 	}
 	switch {
 	case d.Choice != nil:
-		d.Reason, d.Detail = loop.ReasonChosen, d.Choice.Detail
+		d.Reason, d.Detail, d.Ends = loop.ReasonChosen, d.Choice.Detail, ""
+	case d.Ends != "":
 	case s.Nothing != "":
 		d.Reason, d.Detail = s.Nothing, s.NothingDetail
 	case limit != "":

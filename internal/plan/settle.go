@@ -13,6 +13,7 @@ type Attempt struct {
 	Passed  []string    // gates that passed
 	Tests   []string    // tests that failed, where they are named
 	Found   []string    // findings of the report
+	Tokens  int64       // that its turns used
 }
 
 // AgentGate stands for a gate where the agent itself failed: it ended badly, or said
@@ -35,6 +36,7 @@ type Settlement struct {
 // three iterations.
 func Settle(step loop.Step, a Attempt, run int64, r Rules) Settlement {
 	step.Attempts++
+	step.Tokens += a.Tokens
 	step.Feedback = a.Words
 	step.WaitsFor = ""
 	if a.Verdict == loop.VerdictPass && a.Reason != loop.ReasonNoChange {

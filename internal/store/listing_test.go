@@ -100,7 +100,7 @@ func TestStepsThatTheMemoryHasDroppedAreNotListed(t *testing.T) {
 		l := seed(t, s, "ci")
 		run := fire(t, s, l, "-1", alice)
 		step := loop.Step{
-			ID: "st_1", LoopID: l.ID, Key: "k1", Kind: loop.StepWork, Title: "do it", State: loop.StepOpen, Attempts: 2,
+			ID: "st_1", LoopID: l.ID, Key: "k1", Kind: loop.StepWork, Title: "do it", State: loop.StepOpen, Attempts: 2, Tokens: 7, Begun: noon,
 			Tried: loop.Tried{Gates: map[string]loop.Streak{"g": {Failed: 4, Tree: "t", SameTree: 3}}, Trees: []string{"t"}, Back: 1}, BlockedAt: 6, WaitsFor: "w", Snapshot: "s", Feedback: "f", Inputs: "i", Updated: noon,
 		}
 		gone := loop.Step{ID: "st_0", LoopID: l.ID, Key: "k0", Kind: loop.StepWork, Title: "not any more", State: loop.StepOpen}
