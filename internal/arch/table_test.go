@@ -72,6 +72,10 @@ var table = []row{
 	{level: 1, name: "policy", what: "allow/deny/ask with the rule", pure: true},
 	{level: 1, name: "schedule", what: "next fire time", pure: true},
 	{level: 1, name: "readiness", what: "check, doctor's static half, estimate", pure: true},
+	{
+		level: 1, name: "loopspec", what: "LoopSpec: its document, its phrases and what they mean, its life", may: []string{"policy", "readiness", "schedule"},
+		pure: true,
+	},
 	{level: 1, name: "store", what: "rows, both databases", sql: "it is the store"},
 	{
 		level: 1, name: "test/pgtest", what: "a private PostgreSQL for tests", tests: true,

@@ -1,0 +1,133 @@
+package loopspec
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Field is a text of a spec, or a part of one, that has a table of phrases.
+type Field string
+
+// The fields that have one.
+const (
+	FieldGiveUp      Field = "giveUp"
+	FieldConsequence Field = "giveUp after the arrow"
+	FieldErrorPolicy Field = "errorPolicy"
+	FieldErrorEnd    Field = "errorPolicy after then"
+	FieldHumanGate   Field = "humanGate"
+	FieldGuardrail   Field = "guardrails"
+	FieldStateSource Field = "stateSource"
+)
+
+// Phrase is a row of the table of phrases. In Text, N is a number, and PATHS, PATH,
+// COMMAND and TEXT are what the user writes; a part in brackets may be missing. The
+// other words do not vary.
+type Phrase struct {
+	Field   Field
+	Text    string
+	Meaning string
+	Default bool // an empty text means this row
+
+	value any // what the row means, as the type that its field is parsed into
+}
+
+// Phrases is the table of what the texts of a spec may say. The parser, its messages
+// and the documents read it.
+var Phrases = []Phrase{
+	{FieldGiveUp, "same gate fails [N×] with no diff", "the same gate fails N times in a row, 3 unless a number is written, and nothing changes", true, GateWithoutDiff},
+	{FieldGiveUp, "same gate [N×]", "the same gate fails N times in a row, whatever changes", false, SameGate},
+	{FieldGiveUp, "same gate fails [N×]", "the same", false, SameGate},
+	{FieldGiveUp, "same test [N×]", "the same test fails N times in a row; where no tests are known by name, the same gate", false, SameTest},
+	{FieldGiveUp, "same test fails [N×]", "the same", false, SameTest},
+	{FieldGiveUp, "N iterations without new findings", "N iterations in a row report nothing that was not seen before", false, NoNewFindings},
+
+	{FieldConsequence, "escalate", "it gives up, and a person gets a report of what was tried", true, Escalate},
+	{FieldConsequence, "stop", "it gives up, without a report", false, Stop},
+	{FieldConsequence, "pause", "it is paused", false, Pause},
+	{FieldConsequence, "pause and report", "it is paused, and a person gets a report of what was tried", false, PauseAndReport},
+
+	{FieldErrorPolicy, "retry N× with backoff", "up to N retries, the first after 1.5 s, each later one after twice as long", false, ErrorPolicy{Wait: backoff, Doubling: true}},
+	{FieldErrorPolicy, "retry N×", "up to N retries at once", false, ErrorPolicy{}},
+	{FieldErrorPolicy, "pause + log", "no retry: it is paused, and the error is in the log", false, ErrorPolicy{Then: PauseAndLog}},
+
+	{FieldErrorEnd, "pause + log", "it is paused, and the error is in the log", true, PauseAndLog},
+	{FieldErrorEnd, "escalate", "it waits for a person, who gets the error", false, HandOver},
+	{FieldErrorEnd, "stop", "it gives up", false, GiveUpAtOnce},
+
+	{FieldHumanGate, "hand the result to a human", "approval accepts the result; nothing leaves, and no branch moves", true, Accept},
+	{FieldHumanGate, "hand a digest to a human", "the same", false, Accept},
+	{FieldHumanGate, "propose a branch, do not merge", "approval keeps the proposed branch as the accepted result; nothing is pushed or merged", false, KeepBranch},
+	{FieldHumanGate, "propose, do not commit", "the same", false, KeepBranch},
+	{FieldHumanGate, "open a PR, do not merge", "approval pushes the branch and opens a pull request; people merge it", false, OpenPullRequest},
+	{FieldHumanGate, "open a PR", "the same", false, OpenPullRequest},
+	{FieldHumanGate, "land after approval", "approval lands the tree that passed on the base", false, Land},
+	{FieldHumanGate, "merge after approval", "the same", false, Land},
+
+	{FieldGuardrail, "edits limited to PATHS", "only these paths may be changed, a directory with all below it; without such an entry nothing is written", false, guardScope},
+	{FieldGuardrail, "no destructive actions", "irreversible actions, and the deletion of files that were there before the run, are refused", false, guardNoDestructive},
+	{FieldGuardrail, "prepare output, do not commit", "no branch: what it makes is kept as output and as a snapshot", false, guardNoBranch},
+	{FieldGuardrail, "digest only, no outside notification", "it only reports; the one message is the entry in the inbox", false, guardReportOnly},
+	{FieldGuardrail, "no force-push", "a forced push is refused", false, DenyForcePush},
+	{FieldGuardrail, "no push", "a push is refused", false, DenyPush},
+	{FieldGuardrail, "no merge", "a merge is refused", false, DenyMerge},
+	{FieldGuardrail, "no deploy", "a deployment is refused", false, DenyDeploy},
+	{FieldGuardrail, "no network", "no host but the model's can be reached", false, DenyNetwork},
+	{FieldGuardrail, "note: TEXT", "advice, not enforced: the agent and the reviewer read it", false, guardNote},
+
+	{FieldStateSource, "`COMMAND`", "the command's output and exit status; a failing command was sensed, too", false, SenseCommand},
+	{FieldStateSource, "test output", "the same, with the command of the first command gate", false, SenseTestOutput},
+	{FieldStateSource, "diff", "what the spec has changed so far", false, SenseDiff},
+	{FieldStateSource, "queue: COMMAND", "one item for each line of output; no line and exit status 0: there is nothing to do", false, SenseQueue},
+	{FieldStateSource, "memory", "what the agent remembers that fits the goal", false, SenseMemory},
+	{FieldStateSource, "file: PATH", "the file; that it is missing is said", false, SenseFile},
+}
+
+// PhrasesOf returns the rows of a field, in the order of the table.
+func PhrasesOf(field Field) []Phrase {
+	var rows []Phrase
+	for _, p := range Phrases {
+		if p.Field == field {
+			rows = append(rows, p)
+		}
+	}
+	return rows
+}
+
+// defaultPhrases are the texts that an empty one means, as the format writes them.
+var defaultPhrases = map[Field]string{
+	FieldGiveUp:      "same gate fails 3× with no diff → escalate",
+	FieldErrorPolicy: "retry once w/ backoff, then pause + log",
+	FieldHumanGate:   "hand the result to a human",
+}
+
+func defaultPhrase(field Field) string { return defaultPhrases[field] }
+
+// writeOneOf is the fix for a text that has no row of a field.
+func writeOneOf(field Field) string {
+	var texts []string
+	for _, p := range PhrasesOf(field) {
+		texts = append(texts, p.Text)
+	}
+	fix := "write one of: " + strings.Join(texts, " | ")
+	switch field {
+	case FieldGiveUp:
+		fix += "; and after it, if you like, " + afterwards("→ ", FieldConsequence)
+	case FieldErrorPolicy:
+		fix += "; after a retry " + afterwards("then ", FieldErrorEnd)
+	case FieldConsequence, FieldErrorEnd, FieldHumanGate, FieldGuardrail, FieldStateSource:
+	}
+	return fix
+}
+
+func afterwards(joiner string, field Field) string {
+	var texts []string
+	for _, p := range PhrasesOf(field) {
+		texts = append(texts, joiner+p.Text)
+	}
+	return strings.Join(texts, " | ")
+}
+
+// TriggerForms are the forms of the key on of a trigger that fires by an event.
+func TriggerForms() []loop.OnForm { return slices.Clone(loop.OnForms) }

@@ -1,0 +1,197 @@
+package loopspec
+
+import (
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Rules is what the texts of a spec mean.
+type Rules struct {
+	GiveUp      GiveUp
+	ErrorPolicy ErrorPolicy
+	HumanGate   HumanGate
+	Guardrails  Guardrails
+	StateSource StateSource
+	Trigger     Schedule
+}
+
+// GiveUp says when a spec is not tried any more, and what happens then.
+type GiveUp struct {
+	Rule        GiveUpRule
+	N           int
+	Consequence Consequence
+}
+
+// GiveUpRule is what has to happen N times in a row.
+type GiveUpRule string
+
+// The rules. What differs from the time before starts the count again.
+const (
+	GateWithoutDiff GiveUpRule = "same_gate_no_diff" // the same gate fails, and the diff is the same
+	SameGate        GiveUpRule = "same_gate"         // the same gate fails
+	SameTest        GiveUpRule = "same_test"         // the same test fails; where no tests are known by name, the gate
+	NoNewFindings   GiveUpRule = "no_new_findings"   // the report brings no item that was not seen before
+)
+
+// DefaultGiveUp is how often, unless a number is written.
+const DefaultGiveUp = 3
+
+// Consequence is what happens when a spec is given up.
+type Consequence string
+
+// The consequences.
+const (
+	Escalate       Consequence = "escalate"
+	Stop           Consequence = "stop"
+	Pause          Consequence = "pause"
+	PauseAndReport Consequence = "pause_and_report"
+)
+
+// Status is the one that the spec has then.
+func (c Consequence) Status() Status {
+	if c == Pause || c == PauseAndReport {
+		return StatusPaused
+	}
+	return StatusGaveUp
+}
+
+// Reports says whether a person gets a report of what was tried, iteration by
+// iteration.
+func (c Consequence) Reports() bool { return c == Escalate || c == PauseAndReport }
+
+// ErrorPolicy says what happens when a step fails for a reason other than its gates:
+// the agent's program, its provider or a time-out.
+type ErrorPolicy struct {
+	Retries  int
+	Wait     time.Duration // before the first retry
+	Doubling bool          // each later retry waits twice as long as the one before it
+	Then     ErrorEnd
+}
+
+// backoff is how long the first retry waits.
+const backoff = 1500 * time.Millisecond
+
+// mostRetries keeps the last of them from waiting for hours.
+const mostRetries = 10
+
+// WaitBefore returns how long the nth retry waits, counted from 1.
+func (p ErrorPolicy) WaitBefore(n int) time.Duration {
+	if !p.Doubling || n < 1 {
+		return p.Wait
+	}
+	return p.Wait << (min(n, mostRetries) - 1)
+}
+
+// ErrorEnd is what happens when the last retry has failed, too.
+type ErrorEnd string
+
+// The ends.
+const (
+	PauseAndLog  ErrorEnd = "pause_and_log"
+	HandOver     ErrorEnd = "escalate"
+	GiveUpAtOnce ErrorEnd = "stop"
+)
+
+// HumanGate is what approval does with a result.
+type HumanGate string
+
+// What it may do.
+const (
+	Accept          HumanGate = "accept"       // nothing leaves, no branch moves
+	KeepBranch      HumanGate = "keep_branch"  // the proposed branch is the accepted result
+	OpenPullRequest HumanGate = "pull_request" // the branch is pushed and a pull request opened
+	Land            HumanGate = "land"         // the tree that passed lands on the base
+)
+
+// Guardrails are the rules of all entries. What they do not allow is denied.
+type Guardrails struct {
+	Scope         []string // globs of what may be changed; empty: nothing is written
+	NoDestructive bool     // no irreversible actions, no deletion of files that were there before
+	NoBranch      bool     // what it makes is output and a snapshot
+	ReportOnly    bool     // the report is the result, and the entry in the inbox the one message
+	Deny          []Denial // in the order of Denials, each once
+	Notes         []string // advice that nothing enforces
+}
+
+// Denies reports whether an effect is denied.
+func (g Guardrails) Denies(d Denial) bool {
+	for _, one := range g.Deny {
+		if one == d {
+			return true
+		}
+	}
+	return false
+}
+
+// Writes reports whether the spec may write into the workspace. If not, the report is
+// its result, and changes are kept as a snapshot only.
+func (g Guardrails) Writes() bool { return len(g.Scope) > 0 && !g.ReportOnly }
+
+// Denial is an effect that a guardrail denies by name.
+type Denial string
+
+// What can be denied.
+const (
+	DenyForcePush Denial = "force_push"
+	DenyPush      Denial = "push"
+	DenyMerge     Denial = "merge"
+	DenyDeploy    Denial = "deploy"
+	DenyNetwork   Denial = "network"
+)
+
+// Denials are all of them.
+var Denials = []Denial{DenyForcePush, DenyPush, DenyMerge, DenyDeploy, DenyNetwork}
+
+// guardKind is what a guardrail that is not a Denial does.
+type guardKind int
+
+const (
+	guardScope guardKind = iota
+	guardNoDestructive
+	guardNoBranch
+	guardReportOnly
+	guardNote
+)
+
+// StateSource is what is sensed in each iteration.
+type StateSource struct {
+	Kind    SenseKind
+	Command string // of SenseCommand and SenseQueue
+	Path    string // of SenseFile, relative to the workspace
+}
+
+// SenseKind is a kind of source. Only a queue can say that there is nothing to do.
+type SenseKind string
+
+// The kinds.
+const (
+	SenseCommand    SenseKind = "command"
+	SenseTestOutput SenseKind = "test_output" // the command of the first command gate
+	SenseDiff       SenseKind = "diff"
+	SenseQueue      SenseKind = "queue"
+	SenseMemory     SenseKind = "memory"
+	SenseFile       SenseKind = "file"
+)
+
+// Schedule is a parsed trigger.
+type Schedule struct {
+	Type    TriggerType
+	Cadence string           // of TriggerSchedule, as package schedule reads it
+	Event   loop.EventSource // of TriggerEvent
+}
+
+// Rules parses all texts of a spec. Absent ones mean their defaults. The rules must
+// not be used if a finding refuses them.
+func (s Spec) Rules() (Rules, []Finding) {
+	s = s.WithDefaults()
+	var r Rules
+	var p phraseParser
+	r.GiveUp = p.giveUp(s.GiveUp)
+	r.ErrorPolicy = p.errorPolicy(s.ErrorPolicy)
+	r.HumanGate = p.humanGate(s.HumanGate)
+	r.Guardrails = p.guardrails(s.Guardrails)
+	r.StateSource = p.stateSource(s.StateSource)
+	r.Trigger = p.trigger(s.Trigger)
+	return r, p.findings
+}

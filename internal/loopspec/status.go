@@ -1,0 +1,147 @@
+package loopspec
+
+import "github.com/pawl-run/pawl/internal/loop"
+
+// Status is where a spec is in its life.
+type Status string
+
+// The statuses.
+const (
+	StatusDraft        Status = "draft"
+	StatusRunning      Status = "running"
+	StatusPaused       Status = "paused"
+	StatusWaitingHuman Status = "waiting_human"
+	StatusDone         Status = "done"
+	StatusGaveUp       Status = "gave_up"
+)
+
+// Statuses are all of them.
+var Statuses = []Status{StatusDraft, StatusRunning, StatusPaused, StatusWaitingHuman, StatusDone, StatusGaveUp}
+
+// IsDue reports whether a trigger may fire a spec of this status.
+func (s Status) IsDue() bool { return s == StatusDraft || s == StatusRunning }
+
+// Event is what moves a spec from a status to another.
+type Event string
+
+// The events. Those of an iteration are what AfterIteration and Consequence return.
+const (
+	EventStep    Event = "step"     // somebody or a trigger asks for a step
+	EventPass    Event = "pass"     // the gates passed
+	EventPending Event = "pending"  // the gates leave it to a human
+	EventFail    Event = "fail"     // a gate failed, and it is tried again
+	EventGiveUp  Event = "give_up"  // the give-up rule is met, and its consequence gives up
+	EventPause   Event = "pause"    // the give-up rule is met, and its consequence pauses
+	EventBudget  Event = "budget"   // the budget is used up, before a step or after it
+	EventError   Event = "error"    // the last retry failed, and the policy pauses
+	EventHandOff Event = "hand_off" // the same, and the policy escalates
+	EventAbandon Event = "abandon"  // the same, and the policy stops
+	EventApprove Event = "approve"  // a human accepts the result, and closes the spec
+	EventAccept  Event = "accept"   // a human accepts the result of a spec that goes on
+	EventReject  Event = "reject"   // a human rejects the result, with a note
+	EventStop    Event = "stop"     // a human stops it
+	EventFlag    Event = "flag"     // a human says what was missed
+)
+
+// Edge is one row of the table of statuses.
+type Edge struct {
+	From  Status
+	Event Event
+	To    Status
+}
+
+// Edges is the table of statuses. What has no row is refused.
+var Edges = []Edge{
+	{StatusDraft, EventStep, StatusRunning},
+	{StatusRunning, EventStep, StatusRunning},
+	{StatusPaused, EventStep, StatusRunning},
+
+	{StatusRunning, EventPass, StatusWaitingHuman},
+	{StatusRunning, EventPending, StatusWaitingHuman},
+	{StatusRunning, EventFail, StatusRunning},
+	{StatusRunning, EventGiveUp, StatusGaveUp},
+	{StatusRunning, EventPause, StatusPaused},
+	{StatusRunning, EventBudget, StatusGaveUp},
+	{StatusRunning, EventError, StatusPaused},
+	{StatusRunning, EventHandOff, StatusWaitingHuman},
+	{StatusRunning, EventAbandon, StatusGaveUp},
+
+	{StatusWaitingHuman, EventApprove, StatusDone},
+	{StatusWaitingHuman, EventAccept, StatusRunning},
+	{StatusWaitingHuman, EventReject, StatusRunning},
+
+	{StatusDraft, EventStop, StatusPaused},
+	{StatusRunning, EventStop, StatusPaused},
+	{StatusPaused, EventStop, StatusPaused},
+	{StatusWaitingHuman, EventStop, StatusPaused},
+	{StatusDone, EventStop, StatusDone},
+	{StatusGaveUp, EventStop, StatusGaveUp},
+
+	{StatusDraft, EventFlag, StatusDraft},
+	{StatusRunning, EventFlag, StatusRunning},
+	{StatusPaused, EventFlag, StatusPaused},
+	{StatusWaitingHuman, EventFlag, StatusWaitingHuman},
+	{StatusDone, EventFlag, StatusRunning},
+	{StatusGaveUp, EventFlag, StatusGaveUp},
+}
+
+// refusals say why a status refuses an event, and what to do.
+var refusals = map[Status]string{
+	StatusDraft:        "it has not run yet: step it first",
+	StatusRunning:      "it is running: nothing waits for an answer",
+	StatusPaused:       "it is paused: step it to go on",
+	StatusWaitingHuman: "it waits for a human: approve or reject its result",
+	StatusDone:         "it is done: flag what was missed to open it again",
+	StatusGaveUp:       "it gave up: create another spec, or edit this one",
+}
+
+// Next returns the status after an event. If the status refuses the event, it stays and
+// refused says why and what to do.
+func (s Status) Next(e Event) (to Status, refused string) {
+	for _, edge := range Edges {
+		if edge.From == s && edge.Event == e {
+			return edge.To, ""
+		}
+	}
+	return s, refusals[s]
+}
+
+// AfterIteration returns the event of an iteration with a verdict. A pass or a pending
+// verdict goes to a human, whatever else is true; then the give-up rule counts, and
+// then the budget.
+func AfterIteration(v loop.Verdict, giveUpMet bool, c Consequence, budgetExceeded bool) Event {
+	switch {
+	case v == loop.VerdictPass:
+		return EventPass
+	case v == loop.VerdictPending:
+		return EventPending
+	case giveUpMet && c.Status() == StatusPaused:
+		return EventPause
+	case giveUpMet:
+		return EventGiveUp
+	case budgetExceeded:
+		return EventBudget
+	}
+	return EventFail
+}
+
+// Event is what the end of an error policy does to the status.
+func (e ErrorEnd) Event() Event {
+	switch e {
+	case HandOver:
+		return EventHandOff
+	case GiveUpAtOnce:
+		return EventAbandon
+	case PauseAndLog:
+	}
+	return EventError
+}
+
+// OnApproval is the event of an approval. A spec that a trigger fires goes on, unless the
+// human closes it.
+func (t TriggerType) OnApproval(closes bool) Event {
+	if !closes && (t == TriggerSchedule || t == TriggerEvent) {
+		return EventAccept
+	}
+	return EventApprove
+}
