@@ -379,14 +379,13 @@ func (d Document) Locate(findings []Finding) []Finding {
 func sourceOffset(src []byte, at, offset int) int {
 	at++
 	for n := 0; n < offset && at < len(src) && src[at] != '"'; {
-		length := 1
 		if src[at] != '\\' {
-			_, length = utf8.DecodeRune(src[at:])
-			n += length
-			at += length
+			_, size := utf8.DecodeRune(src[at:])
+			n += size
+			at += size
 			continue
 		}
-		length = 2
+		length := 2
 		if src[at+1] == 'u' {
 			length = 6
 			if at+12 <= len(src) && isSurrogate(src[at:at+6]) {

@@ -26,8 +26,10 @@ type Terms struct {
 // clock are those of the spec's whole life: a caller takes off what earlier runs have
 // used.
 //
-// A spec that may write is of tier L2, and one that may not of tier L1. What a spec of
-// tier L2 with the guardrail NoBranch makes is not proposed.
+// A spec that may write is of tier L2, and one that may not of tier L1; its gates are
+// judged at both. What a spec of tier L2 with the guardrail NoBranch makes is not
+// proposed. Sense is the command of any source that has one, and StateSource says
+// whether it may make a run quiet: only a queue may.
 func (s Spec) Definition(name string) (loop.Definition, Terms) {
 	s = s.WithDefaults()
 	rules, _ := s.Rules()

@@ -123,7 +123,7 @@ func TestTheVerdictOfAnIteration(t *testing.T) {
 		{"c+ i? r?", "pending invariant", "pending invariant"},
 	} {
 		var all []GateVerdict
-		for _, short := range strings.Fields(c.said) {
+		for short := range strings.FieldsSeq(c.said) {
 			all = append(all, said[short])
 		}
 		for loopType, want := range map[loop.LoopType]string{loop.Deterministic: c.det, loop.Nondeterministic: c.nondet} {
@@ -298,8 +298,12 @@ func TestApprovalEndsAManualSpecAndNotOneThatComesAgain(t *testing.T) {
 		closes bool
 		want   Status
 	}{
-		{TriggerManual, false, StatusDone}, {TriggerManual, true, StatusDone}, {TriggerSchedule, false, StatusRunning},
-		{TriggerSchedule, true, StatusDone}, {TriggerEvent, false, StatusRunning}, {TriggerEvent, true, StatusDone},
+		{TriggerManual, false, StatusDone},
+		{TriggerManual, true, StatusDone},
+		{TriggerSchedule, false, StatusRunning},
+		{TriggerSchedule, true, StatusDone},
+		{TriggerEvent, false, StatusRunning},
+		{TriggerEvent, true, StatusDone},
 	} {
 		if got, refused := StatusWaitingHuman.Next(c.t.OnApproval(c.closes)); got != c.want || refused != "" {
 			t.Errorf("%s, closes = %v: %s %s, want %s", c.t, c.closes, got, refused, c.want)

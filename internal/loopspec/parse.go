@@ -100,7 +100,7 @@ func (p *phraseParser) errorPolicy(text string) ErrorPolicy {
 	joined := len(wordsOf(text)) > head.next
 	switch {
 	case policy.Then == "" && !joined:
-		p.report(at, len(text), "%s does not say what happens after the last retry; write %s", readiness.Quote(text), afterwards("then ", FieldErrorEnd))
+		p.report(at, len(text), "%s does not say what happens after the last retry; write %s", readiness.Quote(text), examplesOf(FieldErrorEnd, "then "))
 	case policy.Then != "" && joined:
 		p.unknownWord(at, text, wordsOf(text), head.next, FieldErrorPolicy)
 	case joined:

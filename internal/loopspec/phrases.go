@@ -1,11 +1,6 @@
 package loopspec
 
-import (
-	"slices"
-	"strings"
-
-	"github.com/pawl-run/pawl/internal/loop"
-)
+import "strings"
 
 // Field is a text of a spec, or a part of one, that has a table of phrases.
 type Field string
@@ -84,6 +79,14 @@ var Phrases = []Phrase{
 	{FieldStateSource, "file: PATH", "the file; that it is missing is said", false, SenseFile},
 }
 
+// Example is the row as somebody may write it.
+func (p Phrase) Example() string {
+	return strings.NewReplacer(
+		"[N×]", "3×", "N×", "3×", "N ", "3 ", "PATHS", "/src and /tests", "PATH", "notes.md", "queue: COMMAND", "queue: gh issue list", "COMMAND", "go test ./...",
+		"TEXT", "be brief",
+	).Replace(p.Text)
+}
+
 // PhrasesOf returns the rows of a field, in the order of the table.
 func PhrasesOf(field Field) []Phrase {
 	var rows []Phrase
@@ -106,28 +109,22 @@ func defaultPhrase(field Field) string { return defaultPhrases[field] }
 
 // writeOneOf is the fix for a text that has no row of a field.
 func writeOneOf(field Field) string {
-	var texts []string
-	for _, p := range PhrasesOf(field) {
-		texts = append(texts, p.Text)
-	}
-	fix := "write one of: " + strings.Join(texts, " | ")
+	fix := "write one of: " + examplesOf(field, "")
 	switch field {
 	case FieldGiveUp:
-		fix += "; and after it, if you like, " + afterwards("→ ", FieldConsequence)
+		fix += "; and after it, if you like, " + examplesOf(FieldConsequence, "→ ")
 	case FieldErrorPolicy:
-		fix += "; after a retry " + afterwards("then ", FieldErrorEnd)
+		fix += "; after a retry " + examplesOf(FieldErrorEnd, "then ")
 	case FieldConsequence, FieldErrorEnd, FieldHumanGate, FieldGuardrail, FieldStateSource:
 	}
 	return fix
 }
 
-func afterwards(joiner string, field Field) string {
+// examplesOf lists the rows of a field as examples, each after a joiner.
+func examplesOf(field Field, joiner string) string {
 	var texts []string
 	for _, p := range PhrasesOf(field) {
-		texts = append(texts, joiner+p.Text)
+		texts = append(texts, joiner+p.Example())
 	}
 	return strings.Join(texts, " | ")
 }
-
-// TriggerForms are the forms of the key on of a trigger that fires by an event.
-func TriggerForms() []loop.OnForm { return slices.Clone(loop.OnForms) }

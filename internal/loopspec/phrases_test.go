@@ -244,7 +244,8 @@ func TestEachTrigger(t *testing.T) {
 		{Trigger{TriggerEvent, "webhook:deploys"}, Schedule{Type: TriggerEvent, Event: loop.EventSource{Kind: loop.OnWebhook, What: "deploys"}}, 0},
 		{
 			Trigger{TriggerEvent, "loop:ci-watch=gave_up"},
-			Schedule{Type: TriggerEvent, Event: loop.EventSource{Kind: loop.OnLoop, What: "ci-watch", Outcome: loop.OutcomeGaveUp}}, 0,
+			Schedule{Type: TriggerEvent, Event: loop.EventSource{Kind: loop.OnLoop, What: "ci-watch", Outcome: loop.OutcomeGaveUp}},
+			0,
 		},
 		{Trigger{TriggerEvent, "cmd:test -f x"}, Schedule{Type: TriggerEvent, Event: loop.EventSource{Kind: loop.OnCommand, What: "test -f x"}}, 0},
 	} {
@@ -263,9 +264,9 @@ func TestWhatFitsNoPhraseIsRefusedAtItsWord(t *testing.T) {
 		"trigger.on":  func(s *Spec, text string) { s.Trigger = Trigger{TriggerSchedule, text} },
 	}
 	for _, c := range []struct{ path, before, from, rows string }{ // from is what begins with the word that is meant
-		{"giveUp", "same ", "gates fail 3×", "same gate fails [N×] with no diff"},
-		{"giveUp", "", "when bored", "N iterations without new findings"},
-		{"giveUp", "same gate fails 3× with no ", "diffs", "same test [N×]"},
+		{"giveUp", "same ", "gates fail 3×", "same gate fails 3× with no diff"},
+		{"giveUp", "", "when bored", "3 iterations without new findings"},
+		{"giveUp", "same gate fails 3× with no ", "diffs", "same test 3×"},
 		{"giveUp", "same gate fails 3× with no diff → ", "explode", "pause and report"},
 		{"giveUp", "same gate fails 3× with no diff → pause and ", "rest", "pause and report"},
 		{"giveUp", "same gate fails 3× with no diff → escalate ", "now", "escalate"},
@@ -273,18 +274,18 @@ func TestWhatFitsNoPhraseIsRefusedAtItsWord(t *testing.T) {
 		{"giveUp", "same gate fails 3× with", "", "same gate"},
 		{"giveUp", "3 iterations ", "3 without new findings", "without new findings"},
 		{"giveUp", "same gate ", "three times", "same gate"},
-		{"errorPolicy", "retry ", "thrice, then stop", "retry N×"},
+		{"errorPolicy", "retry ", "thrice, then stop", "retry 3×"},
 		{"errorPolicy", "retry once with backoff, then ", "panic", "escalate"},
 		{"errorPolicy", "retry once with backoff", "", "then pause + log"},
-		{"errorPolicy", "pause + log, ", "then stop", "retry N×"},
-		{"errorPolicy", "retry ", "with backoff, then stop", "retry N×"},
+		{"errorPolicy", "pause + log, ", "then stop", "retry 3×"},
+		{"errorPolicy", "retry ", "with backoff, then stop", "retry 3×"},
 		{"humanGate", "open a ", "window", "open a PR"},
 		{"humanGate", "open a PR, do not ", "push", "open a PR, do not merge"},
 		{"humanGate", "land ", "at once", "land after approval"},
 		{"guardrails[0]", "no ", "fun", "no force-push"},
 		{"guardrails[0]", "no push, ", "no merge", "no merge"},
-		{"guardrails[0]", "edits limited to", "", "edits limited to PATHS"},
-		{"guardrails[0]", "note:", "", "note: TEXT"},
+		{"guardrails[0]", "edits limited to", "", "edits limited to /src and /tests"},
+		{"guardrails[0]", "note:", "", "note: be brief"},
 		{"guardrails[0]", "", "", "no push"},
 		{"guardrails[0]", "edits limited to /src and ", "/..", "without .."},
 		{"guardrails[0]", "edits limited to ", "/", "name a directory"},
@@ -294,12 +295,12 @@ func TestWhatFitsNoPhraseIsRefusedAtItsWord(t *testing.T) {
 		{"guardrails[0]", "edits limited to /b, ", "/{a and /b", "glob"},
 		{"guardrails[0]", "edits limited to ", "!src", "name what may"},
 		{"guardrails[0]", "edits limited to /a,", ", /b", "a path is missing"},
-		{"stateSource", "", "the weather", "queue: COMMAND"},
+		{"stateSource", "", "the weather", "queue: gh issue list"},
 		{"stateSource", "", "", "test output"},
-		{"stateSource", "", "`", "`COMMAND`"},
-		{"stateSource", "", "``", "`COMMAND`"},
-		{"stateSource", "", "`go test", "`COMMAND`"},
-		{"stateSource", "queue:", "", "queue: COMMAND"},
+		{"stateSource", "", "`", "`go test ./...`"},
+		{"stateSource", "", "``", "`go test ./...`"},
+		{"stateSource", "", "`go test", "`go test ./...`"},
+		{"stateSource", "queue:", "", "queue: gh issue list"},
 		{"stateSource", "file: ", "../x", "below its top"},
 		{"giveUp", "same gate fails ", "0×", "from 1 to 1000"},
 		{"giveUp", "", "99999999999999999999 iterations without new findings", "from 1 to 1000"},
@@ -340,9 +341,8 @@ func TestAnEventThatIsNotInTheTableIsRefusedWithIt(t *testing.T) {
 
 // TestEachRowIsReadAsItself makes a text of each row of the table and parses it.
 func TestEachRowIsReadAsItself(t *testing.T) {
-	fill := strings.NewReplacer("[N×]", "4×", "N×", "4×", "`COMMAND`", "`true`", "COMMAND", "true", "PATHS", "/a", "PATH", "a", "TEXT", "x", "N ", "4 ")
 	for _, p := range Phrases {
-		text := fill.Replace(p.Text)
+		text := p.Example()
 		m, ok := matchPhrase(p.Field, text, wordsOf(text), 0)
 		if !ok || m.row.Text != p.Text || m.next != len(wordsOf(text)) {
 			t.Errorf("%s: %q is read as %+v", p.Field, text, m)

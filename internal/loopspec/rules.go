@@ -1,6 +1,7 @@
 package loopspec
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -115,14 +116,7 @@ type Guardrails struct {
 }
 
 // Denies reports whether an effect is denied.
-func (g Guardrails) Denies(d Denial) bool {
-	for _, one := range g.Deny {
-		if one == d {
-			return true
-		}
-	}
-	return false
-}
+func (g Guardrails) Denies(d Denial) bool { return slices.Contains(g.Deny, d) }
 
 // Writes reports whether the spec may write into the workspace. If not, the report is
 // its result, and changes are kept as a snapshot only.

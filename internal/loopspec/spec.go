@@ -9,6 +9,8 @@
 package loopspec
 
 import (
+	"slices"
+
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -127,14 +129,7 @@ func (b Budget) withDefaults() Budget {
 	return b
 }
 
-// HasKind reports whether the spec has a gate of one of the kinds.
+// hasKind reports whether the spec has a gate of one of the kinds.
 func (s Spec) hasKind(kinds ...loop.GateKind) bool {
-	for _, g := range s.Gates {
-		for _, k := range kinds {
-			if g.Kind == k {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Gates, func(g loop.Gate) bool { return slices.Contains(kinds, g.Kind) })
 }

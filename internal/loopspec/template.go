@@ -98,8 +98,8 @@ func (t Template) make(task Task) (Spec, error) {
 const (
 	noDestructiveActions = "no destructive actions"
 	openPullRequest      = "open a PR, do not merge"
-	sameTest             = "same test fails 3×"
-	sameGate             = "same gate fails 3×"
+	sameTest             = "same test 3×"
+	sameGate             = "same gate 3×"
 )
 
 func fillSkeleton(t Task) Spec {
@@ -184,7 +184,11 @@ func editsLimited(paths []string) string {
 	if len(paths) == 0 {
 		paths = []string{"/src", "/tests"}
 	}
-	return "edits limited to " + strings.Join(paths, ", ")
+	last := len(paths) - 1
+	if last == 0 {
+		return "edits limited to " + paths[0]
+	}
+	return "edits limited to " + strings.Join(paths[:last], ", ") + " and " + paths[last]
 }
 
 func orText(text, byDefault string) string {

@@ -43,10 +43,10 @@ func shapeOf(s Spec) string {
 
 func TestTheTemplatesOfTheFormat(t *testing.T) {
 	for id, want := range map[string]string{
-		"": "deterministic, manual\ngoal_met reviewer\nno destructive actions; prepare output, do not commit\ndiff\nsame gate fails 3×\n" +
+		"": "deterministic, manual\ngoal_met reviewer\nno destructive actions; prepare output, do not commit\ndiff\nsame gate 3×\n" +
 			"hand the result to a human\nstandalone",
-		"keep-tests-green": "deterministic, manual\ntests_pass command, typecheck command\nedits limited to /src, /tests; no force-push; no deploy\ntest output\n" +
-			"same test fails 3×\nopen a PR, do not merge\nworker",
+		"keep-tests-green": "deterministic, manual\ntests_pass command, typecheck command\nedits limited to /src and /tests; no force-push; no deploy\ntest output\n" +
+			"same test 3×\nopen a PR, do not merge\nworker",
 		"research-monitor": "nondeterministic, schedule\nfindings_reviewed reviewer\nno destructive actions; digest only, no outside notification\n" +
 			"`curl -s http://127.0.0.1/feed`\n3 iterations without new findings → pause and report\nhand a digest to a human\nmonitor",
 	} {
@@ -67,7 +67,7 @@ func TestTheTemplatesOfTheFormat(t *testing.T) {
 		t.Errorf("without a source it senses %s", s.StateSource)
 	}
 	plain.Paths = []string{"/pkg", "/cmd"}
-	if s := fill(t, "keep-tests-green", plain); s.Guardrails[0] != "edits limited to /pkg, /cmd" {
+	if s := fill(t, "keep-tests-green", plain); s.Guardrails[0] != "edits limited to /pkg and /cmd" {
 		t.Errorf("guardrails %q", s.Guardrails)
 	}
 }
@@ -75,7 +75,7 @@ func TestTheTemplatesOfTheFormat(t *testing.T) {
 func TestEachTemplateMakesASpecThatIsNotRefused(t *testing.T) {
 	for _, template := range Templates {
 		s := fill(t, template.ID, task())
-		findings := Validate(s, programs("go", "tsc", "golangci-lint", "./coverage.sh", "found"))
+		findings := Validate(s, programs("go", "tsc", "golangci-lint", "./coverage.sh"))
 		if Refused(findings) {
 			t.Errorf("%s: %v", template.ID, findings)
 		}

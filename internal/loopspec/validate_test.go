@@ -56,7 +56,7 @@ func TestASpecIsRefused(t *testing.T) {
 		"another type":                     {func(s *Spec) { s.LoopType = "non-deterministic" }, "loopType", "did you mean nondeterministic?"},
 		"no trigger":                       {func(s *Spec) { s.Trigger = Trigger{} }, "trigger.type", "required; there are: manual, schedule, event"},
 		"another trigger":                  {func(s *Spec) { s.Trigger.Type = "scheduled" }, "trigger.type", "did you mean schedule?"},
-		"no source":                        {func(s *Spec) { s.StateSource = "" }, "stateSource", "empty; write one of: `COMMAND` | test output"},
+		"no source":                        {func(s *Spec) { s.StateSource = "" }, "stateSource", "empty; write one of: `go test ./...` | test output"},
 		"another id":                       {func(s *Spec) { s.ID = "x" }, "id", "remove it"},
 		"no iterations":                    {func(s *Spec) { s.Budget.MaxIterations = 0 }, "budget.maxIterations", "from 1 to 1000000"},
 		"less than no tokens":              {func(s *Spec) { s.Budget.MaxTokens = -1 }, "budget.maxTokens", "from 1 to"},
@@ -108,7 +108,7 @@ func TestASpecIsRefused(t *testing.T) {
 		},
 		"no role":                  {func(s *Spec) { s.Role = "" }, "role", "required"},
 		"another role":             {func(s *Spec) { s.Role = "boss" }, "role", "there are: monitor, worker, coordinator, standalone"},
-		"another concurrency":      {func(s *Spec) { s.Concurrency = "paralel" }, "concurrency", "did you mean parallel?"},
+		"another concurrency":      {func(s *Spec) { s.Concurrency = "parallell" }, "concurrency", "did you mean parallel?"},
 		"a parent that is no spec": {func(s *Spec) { s.ParentID, s.Role = "boss", RoleWorker }, "parentId", "not the id"},
 		"its own parent":           {func(s *Spec) { s.ID, s.ParentID, s.Role = "lp_0000001", "lp_0000001", RoleWorker }, "parentId", "its own parent"},
 		"a monitor with a parent":  {func(s *Spec) { s.ParentID, s.Role = "lp_0000001", RoleMonitor }, "role", "a spec with a parent is a worker"},
@@ -199,7 +199,7 @@ func TestWhereAVerdictCanOnlyBePendingIsNoted(t *testing.T) {
 	} {
 		s := complete()
 		s.LoopType, s.Gates = c.loopType, nil
-		for _, name := range strings.Fields(c.gates) {
+		for name := range strings.FieldsSeq(c.gates) {
 			s.Gates = append(s.Gates, gates[name])
 		}
 		findings := Validate(s, Machine{})

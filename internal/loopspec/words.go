@@ -195,7 +195,7 @@ func matchRow(row Phrase, text string, words []word, from int) (matched, bool) {
 // rowParts splits a row into what its words are compared with.
 func rowParts(text string) []string {
 	var parts []string
-	for _, one := range strings.Fields(strings.ReplaceAll(text, ",", " ")) {
+	for one := range strings.FieldsSeq(strings.ReplaceAll(text, ",", " ")) {
 		lower := strings.ToLower(one)
 		switch {
 		case strings.Contains(one, "N") && one != "no" || strings.ToUpper(one) == one && len(one) > 2:
