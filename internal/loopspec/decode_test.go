@@ -132,8 +132,8 @@ func TestADocumentIsRefusedAtItsPlace(t *testing.T) {
 		"an unknown field of a gate": {
 			`{"gates": [{}, {"chek": 1}]}`, "1:17: gates[1].chek: unknown field; did you mean check? there are: name, kind, check, reviewer",
 		},
-		"a field twice":               {"{\"goal\": \"a\",\n \"goal\": \"b\"}", "2:2: goal: written twice"},
-		"a field twice inside":        {`{"trigger": {"type": "manual", "type": "manual"}}`, "1:32: trigger.type: written twice"},
+		"a field twice":               {"{\"goal\": \"a\",\n \"goal\": \"b\"}", "2:2: goal: written twice; remove one"},
+		"a field twice inside":        {`{"trigger": {"type": "manual", "type": "manual"}}`, "1:32: trigger.type: written twice; remove one"},
 		"a number for text":           {`{"goal": 7}`, "1:10: goal: expected text, found a number; write it in quotes"},
 		"a text for a number":         {`{"createdAt": "7"}`, "1:15: createdAt: expected a number, found text; write it without quotes"},
 		"a text for a list":           {`{"guardrails": "no push"}`, `1:16: guardrails: expected a list, found text; write ["no push"]`},
@@ -146,17 +146,24 @@ func TestADocumentIsRefusedAtItsPlace(t *testing.T) {
 		"less than zero":              {`{"budget": {"maxIterations": -8}}`, "1:30: budget.maxIterations: '-8' is not a whole number of at least 1"},
 		"a huge number":               {`{"budget": {"maxTokens": 9007199254740992}}`, "1:26: budget.maxTokens: '9007199254740992' is not"},
 		"an infinite number":          {`{"budget": {"maxTokens": 1e999}}`, "1:26: budget.maxTokens: '1e999' is not"},
+		"almost a whole number":       {`{"createdAt": 1.0000001}`, "1:15: createdAt: '1.0000001' is not a whole number"},
+		"a huge negative number":      {`{"createdAt": -1e300}`, "1:15: createdAt: '-1e300' is not a whole number"},
+		"a huge number of floats":     {`{"createdAt": 1e300}`, "1:15: createdAt: '1e300' is not a whole number"},
+		"too large for any integer":   {`{"createdAt": 92233720368547758080}`, "1:15: createdAt: '92233720368547758080' is not"},
+		"a fix for a long text":       {`{"guardrails": "` + strings.Repeat("é", 41) + `"}`, "1:16: guardrails: expected a list, found text; write [\"" + strings.Repeat("é", 40) + "…\"]"},
+		"true for a number":           {`{"createdAt": true}`, "1:15: createdAt: expected a number, found true or false"},
+		"an object for text":          {`{"goal": {}}`, "1:10: goal: expected text, found an object"},
 		"a time before 1970":          {`{"updatedAt": -1}`, "1:15: updatedAt: '-1' is not a whole number of at least 0"},
 		"too deep":                    {`{"x": ` + strings.Repeat("[", 16) + strings.Repeat("]", 16) + "}", "1:22: x[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: nested more than 16 deep"},
 		"far too deep":                {strings.Repeat("[", 20000), "1:10001: not JSON: invalid character '[' exceeded max depth"},
 		"too large":                   {`{"goal": "` + strings.Repeat("x", MaxBytes) + `"}`, "1:1: 262156 bytes are more than the 262144 that a spec may have"},
-		"after a character of four":   {`{"goal": "😀", "x": 1}`, "1:15: x: unknown field"},
-		"after a tab":                 {"{\t\"goal\": 1}", "1:11: goal: expected text"},
-		"a name to hide things":       {`{"go\u001b[2Jal": 1}`, "1:2: go\ufffd[2Jal: unknown field"},
+		"after a character of four":   {`{"goal": "😀", "x": 1}`, "1:15: x: unknown field; "},
+		"after a tab":                 {"{\t\"goal\": 1}", "1:11: goal: expected text, found a number; write it in quotes"},
+		"a name to hide things":       {`{"go\u001b[2Jal": 1}`, "1:2: go\ufffd[2Jal: unknown field; "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, findings := Decode([]byte(c.text))
-			if len(findings) != 1 || !strings.HasPrefix(findings[0].String(), c.want) {
+			if len(findings) != 1 || !strings.HasPrefix(findings[0].String(), c.want) || strings.HasPrefix(findings[0].String(), c.want+";") {
 				t.Errorf("%v, want one finding %s", findings, c.want)
 			}
 			if fault := AsFault(findings); fault == nil || fault.Exit != loop.ExitUnreadable || !strings.Contains(fault.Why, c.want) {
@@ -207,6 +214,11 @@ func TestFindingsAreAtTheWordInTheDocument(t *testing.T) {
 		{`\"same gate`, "giveUp", "1:13"},
 		{`\ud83d\ude00 same`, "giveUp", "1:13"},
 		{`same \ud83d\ude00`, "giveUp", "1:18"},
+		{`same \ud800\udc00`, "giveUp", "1:18"},
+		{`same \udbff\udfff x`, "giveUp", "1:18"},
+		{`\ud83d\ude00\ud83d\ude00 x`, "giveUp", "1:13"},
+		{`\u0073ame \ue000 x`, "giveUp", "1:23"},
+		{`same gate \ud83d\ude00`, "giveUp", "1:23"},
 		{`same\tgate\n\u0066ails never`, "giveUp", "1:36"},
 	} {
 		doc, findings := Decode([]byte(`{"giveUp": "` + c.text + `"}`))

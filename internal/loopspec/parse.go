@@ -182,7 +182,7 @@ func (p *phraseParser) scope(at, text string, m matched) []string {
 }
 
 // separators returns where the commas and the words and of a text are, from a byte on;
-// a comma with a following and is one separator.
+// a comma with a following and is one separator. A comma in braces belongs to a glob.
 func separators(text string, from int) [][2]int {
 	var all [][2]int
 	add := func(at, end int) {
@@ -192,18 +192,26 @@ func separators(text string, from int) [][2]int {
 		}
 		all = append(all, [2]int{at, end})
 	}
-	start := from // of a word
+	start, level := from, 0 // of a word; of braces
 	for i := from; i <= len(text); i++ {
-		if i < len(text) && text[i] != ',' && !strings.ContainsRune(" \t\r\n", rune(text[i])) {
-			continue
+		c := byte(' ')
+		if i < len(text) {
+			c = text[i]
 		}
-		if word := text[start:i]; strings.EqualFold(word, "and") || word == "+" {
-			add(start, i)
+		switch {
+		case c == '{':
+			level++
+		case c == '}':
+			level--
+		case c == ',' && level <= 0, strings.IndexByte(" \t\r\n", c) >= 0:
+			if word := text[start:i]; strings.EqualFold(word, "and") || word == "+" {
+				add(start, i)
+			}
+			if c == ',' {
+				add(i, i+1)
+			}
+			start = i + 1
 		}
-		if i < len(text) && text[i] == ',' {
-			add(i, i+1)
-		}
-		start = i + 1
 	}
 	return all
 }

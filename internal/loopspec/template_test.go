@@ -66,6 +66,10 @@ func TestTheTemplatesOfTheFormat(t *testing.T) {
 	if s := fill(t, "research-monitor", plain); s.StateSource != "memory" {
 		t.Errorf("without a source it senses %s", s.StateSource)
 	}
+	plain.Paths = []string{"/pkg"}
+	if s := fill(t, "keep-tests-green", plain); s.Guardrails[0] != "edits limited to /pkg" {
+		t.Errorf("guardrails %q", s.Guardrails)
+	}
 	plain.Paths = []string{"/pkg", "/cmd"}
 	if s := fill(t, "keep-tests-green", plain); s.Guardrails[0] != "edits limited to /pkg and /cmd" {
 		t.Errorf("guardrails %q", s.Guardrails)

@@ -285,3 +285,88 @@ func TestASpecOfAnotherProgramIsAdopted(t *testing.T) {
 		t.Errorf("adopting twice changes it: %v", notes)
 	}
 }
+
+func TestEachTextIsSearchedForWhatADatabaseCannotKeep(t *testing.T) {
+	s := coordinator()
+	s.ParentID, s.ChildIDs = "", nil
+	s.Gates = append(s.Gates, loop.Gate{Name: "ui", Kind: loop.GateReviewer, Check: "good", Reviewer: loop.Reviewer{Agent: "critic", Model: "other"}})
+	for path, text := range map[string]*string{
+		"id": &s.ID, "agentId": &s.AgentID, "goal": &s.Goal, "trigger.on": &s.Trigger.On, "stateSource": &s.StateSource, "giveUp": &s.GiveUp,
+		"errorPolicy": &s.ErrorPolicy, "humanGate": &s.HumanGate, "memoryWrites": &s.MemoryWrites, "parentId": &s.ParentID, "boardEntry": &s.BoardEntry,
+		"guardrails[0]": &s.Guardrails[0], "gates[0].check": &s.Gates[0].Check, "gates[1].reviewer.agent": &s.Gates[1].Reviewer.Agent,
+		"gates[1].reviewer.model": &s.Gates[1].Reviewer.Model,
+	} {
+		before := *text
+		*text += "\x00"
+		said := false
+		for _, f := range Validate(s, Machine{}) {
+			said = said || f.Path == path && !f.Note && strings.Contains(f.Message, "NUL")
+		}
+		if !said {
+			t.Errorf("a NUL in %s is not refused", path)
+		}
+		*text = before
+	}
+	if findings := Validate(s, Machine{}); Refused(findings) {
+		t.Errorf("without one: %v", findings)
+	}
+}
+
+func TestTheBoundsOfABudget(t *testing.T) {
+	const tenYears = 315_360_000_000
+	for _, c := range []struct {
+		b    Budget
+		want string
+	}{
+		{Budget{1, 1, 1, 0}, ""},
+		{Budget{1_000_000, mostExact, tenYears, 1_000_000}, ""},
+		{Budget{0, 1, 1, 1}, "budget.maxIterations"},
+		{Budget{1_000_001, 1, 1, 1}, "budget.maxIterations"},
+		{Budget{1, 0, 1, 1}, "budget.maxTokens"},
+		{Budget{1, mostExact + 1, 1, 1}, "budget.maxTokens"},
+		{Budget{1, 1, 0, 1}, "budget.maxWallClockMs"},
+		{Budget{1, 1, tenYears + 1, 1}, "budget.maxWallClockMs"},
+		{Budget{1, 1, 1, -1}, "budget.maxItems"},
+		{Budget{1, 1, 1, 1_000_001}, "budget.maxItems"},
+	} {
+		s := complete()
+		s.Budget = c.b
+		var paths []string
+		for _, f := range Validate(s, Machine{}) {
+			paths = append(paths, f.Path)
+		}
+		if got := strings.Join(paths, " "); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.b, got, c.want)
+		}
+	}
+}
+
+func TestRulesThatDoNotContradictEachOtherAreAllowed(t *testing.T) {
+	const edits = "edits limited to /src"
+	for _, texts := range [][]string{
+		{"land after approval", edits},
+		{"land after approval", edits, "no push", "no force-push", "no deploy", "no network"},
+		{"open a PR, do not merge", edits, "no merge", "no force-push", "no network"},
+		{"propose a branch, do not merge", edits, "no merge", "no push"},
+		{"hand the result to a human", edits, "prepare output, do not commit", "no merge", "no push"},
+		{"hand a digest to a human", "digest only, no outside notification"},
+		{"hand the result to a human"},
+	} {
+		s := complete()
+		s.HumanGate, s.Guardrails = texts[0], texts[1:]
+		if findings := Validate(s, Machine{}); len(findings) > 0 {
+			t.Errorf("%q: %v", texts, findings)
+		}
+	}
+}
+
+func TestASpecMayBeAsLargeAsADocument(t *testing.T) {
+	s := complete()
+	s.MemoryWrites = strings.Repeat("x", MaxBytes-len(Encode(s)))
+	if findings := Validate(s, Machine{}); len(findings) > 0 {
+		t.Errorf("%d bytes: %v", len(Encode(s)), findings)
+	}
+	if _, findings := Decode(Encode(s)); len(findings) > 0 {
+		t.Errorf("%d bytes are not read: %v", len(Encode(s)), findings)
+	}
+}
