@@ -155,6 +155,7 @@ func TestADocumentIsRefusedAtItsPlace(t *testing.T) {
 		"an object for text":          {`{"goal": {}}`, "1:10: goal: expected text, found an object"},
 		"a time before 1970":          {`{"updatedAt": -1}`, "1:15: updatedAt: '-1' is not a whole number of at least 0"},
 		"too deep":                    {`{"x": ` + strings.Repeat("[", 16) + strings.Repeat("]", 16) + "}", "1:22: x[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: nested more than 16 deep"},
+		"as deep as may be":           {`{"x": ` + strings.Repeat("[", 15) + strings.Repeat("]", 15) + "}", "1:2: x: unknown field; "},
 		"far too deep":                {strings.Repeat("[", 20000), "1:10001: not JSON: invalid character '[' exceeded max depth"},
 		"too large":                   {`{"goal": "` + strings.Repeat("x", MaxBytes) + `"}`, "1:1: 262156 bytes are more than the 262144 that a spec may have"},
 		"after a character of four":   {`{"goal": "😀", "x": 1}`, "1:15: x: unknown field; "},
@@ -182,6 +183,46 @@ func TestEverythingThatIsWrongIsSaidAtOnceInOrder(t *testing.T) {
 	want := []string{"2:7 id", "2:33 budget.maxItems", "3:1 x", "3:22 goal", "4:20 gates[0].name", "4:25 gates[1]"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatTheTextsHideIsSaidInOrderToo(t *testing.T) {
+	_, findings := Decode([]byte("{\"x\": 1,\n \"goal\": \"\\ud83d\",\n \"y\": \"\\u0000\"}"))
+	var lines []int
+	for _, f := range findings {
+		lines = append(lines, f.Line)
+	}
+	if diff := cmp.Diff([]int{1, 2, 3, 3}, lines); diff != "" {
+		t.Errorf("%v (-want +got):\n%s", findings, diff)
+	}
+	if why := AsFault(findings).Why; strings.Count(why, "\n") != 3 {
+		t.Errorf("the fault says %q, want a line for each finding", why)
+	}
+}
+
+func TestAPlaceBehindAnEscapeIsFound(t *testing.T) {
+	for _, c := range []struct{ path, want string }{
+		{`/\ud83d\ude00`, "1:53"},
+		{`/\ud800\udc00`, "1:53"},
+		{`/\udbff\udfff`, "1:53"},
+		{`/\ue000`, "1:47"},
+		{`/\ud7ff`, "1:47"},
+		{`/\u0041`, "1:47"},
+		{`/\/x`, "1:44"},
+		{"/😀", "1:42"},
+		{"/é", "1:42"},
+		{`/\ud83d\ude00\u0041`, "1:59"},
+	} {
+		doc, findings := Decode([]byte(`{"guardrails": ["edits limited to ` + c.path + ` and /.."]}`))
+		if len(findings) > 0 {
+			t.Fatal(findings)
+		}
+		_, all := doc.Spec.Rules()
+		for _, f := range doc.Locate(all) {
+			if got := fmt.Sprintf("%d:%d", f.Line, f.Column); f.Path == "guardrails[0]" && got != c.want {
+				t.Errorf("%s: at %s, want %s (%s)", c.path, got, c.want, f.Message)
+			}
+		}
 	}
 }
 

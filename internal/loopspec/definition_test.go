@@ -76,6 +76,15 @@ func TestTheDefinitionOfEachText(t *testing.T) {
 	}
 }
 
+func TestADefinitionHasTheDefaultsOfItsSpec(t *testing.T) {
+	s := complete()
+	s.Budget, s.GiveUp, s.HumanGate, s.Role = Budget{}, "", "", ""
+	d, terms := s.Definition("x")
+	if d.MaxIterations != 8 || d.MaxWallClock != 45*time.Minute || d.GiveUpAfter != 3 || terms.MaxTokens != 400_000 || terms.Role != RoleStandalone {
+		t.Errorf("%+v and %+v", d, terms)
+	}
+}
+
 func TestWhatAGuardrailNamesIsWhatThePolicyAllows(t *testing.T) {
 	s := complete()
 	s.Guardrails = []string{"edits limited to /src, /docs/README.md and **/*.css"}

@@ -270,21 +270,13 @@ func (p *phraseParser) stateSource(text string) StateSource {
 	case SenseQueue:
 		s.Command = insideBackticks(m.rest)
 	case SenseFile:
-		s.Path = path.Clean(strings.TrimPrefix(strings.Trim(dropStop(m.rest), "`"), "/"))
+		s.Path = path.Clean(strings.TrimPrefix(strings.Trim(strings.TrimSuffix(m.rest, "."), "`"), "/"))
 		if s.Path == "." || leavesTree(s.Path) {
 			p.report(at, m.at, "%s is not a file of the workspace; write a path below its top", readiness.Quote(m.rest))
 		}
 	case SenseTestOutput, SenseDiff, SenseMemory:
 	}
 	return s
-}
-
-// dropStop removes a full stop at the end.
-func dropStop(text string) string {
-	if strings.HasSuffix(text, "..") {
-		return text
-	}
-	return strings.TrimSuffix(text, ".")
 }
 
 // insideBackticks returns what is in the first pair of backticks of a text, or the

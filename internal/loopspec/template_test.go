@@ -41,6 +41,11 @@ func shapeOf(s Spec) string {
 	}, "\n")
 }
 
+// worker is the rest of the shape of a template that repairs, with what it senses.
+func worker(source string) string {
+	return "edits limited to /src and /tests; no force-push; no deploy\n" + source + "\nsame test 3×\nopen a PR, do not merge\nworker"
+}
+
 func TestTheTemplatesOfTheFormat(t *testing.T) {
 	for id, want := range map[string]string{
 		"": "deterministic, manual\ngoal_met reviewer\nno destructive actions; prepare output, do not commit\ndiff\nsame gate 3×\n" +
@@ -49,6 +54,9 @@ func TestTheTemplatesOfTheFormat(t *testing.T) {
 			"same test 3×\nopen a PR, do not merge\nworker",
 		"research-monitor": "nondeterministic, schedule\nfindings_reviewed reviewer\nno destructive actions; digest only, no outside notification\n" +
 			"`curl -s http://127.0.0.1/feed`\n3 iterations without new findings → pause and report\nhand a digest to a human\nmonitor",
+		"coverage-ratchet": "deterministic, manual\ntests_pass command, coverage command, coverage_rises invariant\n" + worker("test output"),
+		"lint-debt":        "deterministic, manual\ntests_pass command, lint_findings command, fewer_lint_findings invariant\n" + worker("`golangci-lint run`"),
+		"type-check-debt":  "deterministic, manual\ntests_pass command, type_errors command, fewer_type_errors invariant\n" + worker("`tsc --noEmit`"),
 	} {
 		s := fill(t, id, task())
 		if diff := cmp.Diff(want, shapeOf(s)); diff != "" {
@@ -68,6 +76,10 @@ func TestTheTemplatesOfTheFormat(t *testing.T) {
 	}
 	plain.Paths = []string{"/pkg"}
 	if s := fill(t, "keep-tests-green", plain); s.Guardrails[0] != "edits limited to /pkg" {
+		t.Errorf("guardrails %q", s.Guardrails)
+	}
+	plain.Paths = []string{"/a", "/b", "/c"}
+	if s := fill(t, "keep-tests-green", plain); s.Guardrails[0] != "edits limited to /a, /b and /c" {
 		t.Errorf("guardrails %q", s.Guardrails)
 	}
 	plain.Paths = []string{"/pkg", "/cmd"}

@@ -10,6 +10,16 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
+// copied is a spec with lists of its own.
+func copied(t *testing.T, s Spec) Spec {
+	t.Helper()
+	doc, findings := Decode(Encode(s))
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	return doc.Spec
+}
+
 // programs is a machine with a few of them, whose invariants may say only true.
 func programs(names ...string) Machine {
 	return Machine{
@@ -231,6 +241,33 @@ func TestAReviewerOfAnotherModelIsAllowed(t *testing.T) {
 	}
 }
 
+func TestADigestDoesNotLeaveAsAPullRequest(t *testing.T) {
+	s := complete()
+	s.Guardrails = []string{"digest only, no outside notification"}
+	var all []string
+	for _, f := range Validate(s, Machine{}) {
+		all = append(all, f.String())
+	}
+	want := "humanGate: 'open a PR, do not merge' contradicts the guardrail 'digest only, no outside notification'; remove one of them"
+	if len(all) != 2 || all[0] != want || !strings.Contains(all[1], "nothing may be written") {
+		t.Errorf("%q, want %q and that nothing may be written", all, want)
+	}
+}
+
+func TestTheLongestNameOfAGate(t *testing.T) {
+	s := complete()
+	s.Gates[0].Name = "A" + strings.Repeat("-_9z", 15) + "xyz"
+	if findings := Validate(s, Machine{}); len(s.Gates[0].Name) != 64 || len(findings) > 0 {
+		t.Errorf("a name of %d: %v", len(s.Gates[0].Name), findings)
+	}
+}
+
+func TestListsAreNeverAbsent(t *testing.T) {
+	if s := (Spec{}).WithDefaults(); s.Gates == nil || s.Guardrails == nil {
+		t.Errorf("gates %v and guardrails %v, want empty lists", s.Gates, s.Guardrails)
+	}
+}
+
 func TestTheDefaultBudget(t *testing.T) {
 	if got, want := (Spec{}).WithDefaults().Budget, (Budget{MaxIterations: 8, MaxTokens: 400_000, MaxWallClockMs: 2_700_000}); got != want {
 		t.Errorf("it is %+v, want %+v", got, want)
@@ -256,7 +293,7 @@ func TestASpecOfAnotherProgramIsAdopted(t *testing.T) {
 	)
 	s.Guardrails = []string{"edits limited to /src", "be careful with money", " ", "no push", "edits limited to everything and /.."}
 	s.HumanGate = ""
-	before := s.clone()
+	before := copied(t, s)
 	got, notes := Adopt(s, programs("go", "tsc"))
 	if diff := cmp.Diff(before, s); diff != "" {
 		t.Errorf("the spec itself was changed:\n%s", diff)
