@@ -10,15 +10,14 @@ import (
 // Terms are what a spec asks for that a loop.Definition has no field for. Whoever runs
 // the definition has to honour them, too.
 type Terms struct {
-	Rules
-	LoopType  loop.LoopType
-	Gates     []loop.Gate // in the order in which they are judged
-	MaxTokens int64       // over the life of the spec: input, cache writes and output
-	MaxItems  int64       // children; 0: MaxChildren
-	Role      Role
-	Board     string // the board entry that it shares with others; empty: none
-
+	ErrorPolicy ErrorPolicy
+	Guardrails  Guardrails
+	StateSource StateSource
+	MaxTokens   int64 // over the life of the spec: input, cache writes and output
+	MaxItems    int64 // children; 0: MaxChildren
+	Role        Role
 	Concurrency Concurrency
+	BoardEntry  string // that it shares with others; empty: none
 }
 
 // Definition returns the definition of a loop that runs a spec that Validate does not
@@ -33,16 +32,12 @@ type Terms struct {
 func (s Spec) Definition(name string) (loop.Definition, Terms) {
 	s = s.WithDefaults()
 	rules, _ := s.Rules()
-	terms := Terms{
-		Rules: rules, LoopType: s.LoopType, Gates: InOrder(s.Gates), MaxTokens: s.Budget.MaxTokens, MaxItems: s.Budget.MaxItems,
-		Role: s.Role, Board: s.BoardEntry, Concurrency: s.Concurrency,
-	}
 	d := loop.Definition{
 		Name: name, Protocol: loop.ProtocolSpec, Pattern: "custom", Tier: loop.TierReport, Agent: s.AgentID,
-		Goal: s.Goal, Scope: slices.Clone(rules.Guardrails.Scope), Sense: s.senseCommand(rules.StateSource),
-		Cadence: rules.Trigger.Cadence, LandVia: rules.HumanGate.landVia(),
+		Goal: s.Goal, Scope: slices.Clone(rules.Guardrails.Scope), Sense: s.senseCommand(rules.StateSource), Cadence: rules.Trigger.Cadence,
+		Gates: definitionGates(s.Gates), LoopType: s.LoopType, HumanGate: rules.HumanGate.Gate, LandVia: rules.HumanGate.LandVia,
 		MaxIterations: int(s.Budget.MaxIterations), MaxItems: int(s.Budget.MaxItems),
-		MaxWallClock: time.Duration(s.Budget.MaxWallClockMs) * time.Millisecond,
+		MaxWallClock: time.Duration(s.Budget.MaxWallClockMs) * time.Millisecond, GiveUp: giveUpRules(rules.GiveUp),
 	}
 	if rules.Guardrails.Writes() {
 		d.Tier = loop.TierAssisted
@@ -50,10 +45,32 @@ func (s Spec) Definition(name string) (loop.Definition, Terms) {
 	if rules.Trigger.Type == TriggerEvent {
 		d.On = []string{rules.Trigger.Event.String()}
 	}
-	if rules.GiveUp.Rule == GateWithoutDiff {
-		d.GiveUpAfter = rules.GiveUp.N
+	return d, Terms{
+		ErrorPolicy: rules.ErrorPolicy, Guardrails: rules.Guardrails, StateSource: rules.StateSource,
+		MaxTokens: s.Budget.MaxTokens, MaxItems: s.Budget.MaxItems, Role: s.Role, Concurrency: s.Concurrency, BoardEntry: s.BoardEntry,
 	}
-	return d, terms
+}
+
+// definitionGates are gates whose checks are commands and expressions alone.
+func definitionGates(gates []loop.Gate) []loop.Gate {
+	gates = slices.Clone(gates)
+	for i, g := range gates {
+		if g.Kind != loop.GateReviewer {
+			gates[i].Check = GateText(g.Check)
+		}
+	}
+	return gates
+}
+
+// giveUpRules are the rule of a spec and, unless it is about findings, the one about
+// attempts that go back and forth between trees, which no other rule sees.
+func giveUpRules(rule loop.GiveUpRule) []loop.GiveUpRule {
+	if rule.Repeat == loop.RepeatFindings {
+		return []loop.GiveUpRule{rule}
+	}
+	back := rule
+	back.Repeat = loop.RepeatTree
+	return []loop.GiveUpRule{rule, back}
 }
 
 // senseCommand returns the command that reads the source of a spec; empty if none does.
@@ -65,19 +82,6 @@ func (s Spec) senseCommand(source StateSource) string {
 		if g.Kind == loop.GateCommand {
 			return GateText(g.Check)
 		}
-	}
-	return ""
-}
-
-// landVia is the key of a definition that means the same; empty if approval moves no
-// branch of people's.
-func (h HumanGate) landVia() string {
-	switch h {
-	case Land:
-		return "human"
-	case OpenPullRequest:
-		return "pr"
-	case Accept, KeepBranch:
 	}
 	return ""
 }

@@ -21,20 +21,20 @@ func TestASpecIsADefinitionAndTheTermsThatItCannotHold(t *testing.T) {
 	d, terms := s.Definition("fix-tests")
 	want := loop.Definition{
 		Name: "fix-tests", Protocol: loop.ProtocolSpec, Pattern: "custom", Tier: loop.TierAssisted, Agent: "fixer", Goal: "The tests pass.",
-		Scope: []string{"src/**", "tests/**"}, Sense: "go test ./...", LandVia: "pr", MaxIterations: 8, MaxItems: 4, MaxWallClock: 45 * time.Minute, GiveUpAfter: 3,
+		Scope: []string{"src/**", "tests/**"}, Sense: "go test ./...", HumanGate: loop.HumanGateDecide, LandVia: "pr",
+		Gates:    []loop.Gate{s.Gates[0], {Name: "tests_pass", Kind: loop.GateCommand, Check: "go test ./..."}},
+		LoopType: loop.Deterministic, MaxIterations: 8, MaxItems: 4, MaxWallClock: 45 * time.Minute,
+		GiveUp: []loop.GiveUpRule{
+			{Repeat: loop.RepeatGateAndTree, Times: 3, Then: loop.ThenEscalate}, {Repeat: loop.RepeatTree, Times: 3, Then: loop.ThenEscalate},
+		},
 	}
 	if diff := cmp.Diff(want, d); diff != "" {
 		t.Errorf("definition (-want +got):\n%s", diff)
 	}
 	rest := Terms{
-		Rules: Rules{
-			GiveUp:      GiveUp{GateWithoutDiff, 3, Escalate},
-			ErrorPolicy: ErrorPolicy{Retries: 1, Wait: 1500 * time.Millisecond, Then: PauseAndLog},
-			HumanGate:   OpenPullRequest, StateSource: StateSource{Kind: SenseTestOutput}, Trigger: Schedule{Type: TriggerManual},
-			Guardrails: Guardrails{Scope: d.Scope, NoDestructive: true, Deny: []Denial{DenyDeploy}, Notes: []string{"be brief"}},
-		},
-		LoopType: loop.Deterministic, Gates: []loop.Gate{s.Gates[1], s.Gates[0]}, MaxTokens: 400_000, MaxItems: 4, Role: RoleCoordinator, Board: "b7",
-		Concurrency: Sequential,
+		ErrorPolicy: ErrorPolicy{Retries: 1, Wait: 1500 * time.Millisecond, Then: PauseAndLog},
+		Guardrails:  Guardrails{Scope: d.Scope, NoDestructive: true, Deny: []Denial{DenyDeploy}, Notes: []string{"be brief"}},
+		StateSource: StateSource{Kind: SenseTestOutput}, MaxTokens: 400_000, MaxItems: 4, Role: RoleCoordinator, Concurrency: Sequential, BoardEntry: "b7",
 	}
 	if diff := cmp.Diff(rest, terms); diff != "" {
 		t.Errorf("terms (-want +got):\n%s", diff)
@@ -46,23 +46,25 @@ func TestTheDefinitionOfEachText(t *testing.T) {
 		change func(*Spec)
 		holds  func(loop.Definition) bool
 	}{
-		"edits make it L2":          {func(*Spec) {}, func(d loop.Definition) bool { return d.Tier == loop.TierAssisted }},
-		"without edits it reports":  {func(s *Spec) { s.Guardrails = []string{"no push"} }, func(d loop.Definition) bool { return d.Tier == loop.TierReport && d.Scope == nil }},
-		"a digest reports":          {func(s *Spec) { s.Guardrails = []string{"digest only, no outside notification"} }, func(d loop.Definition) bool { return d.Tier == loop.TierReport }},
-		"a digest reports, always":  {func(s *Spec) { s.Guardrails = append(s.Guardrails, "digest only, no outside notification") }, func(d loop.Definition) bool { return d.Tier == loop.TierReport }},
-		"output may be written":     {func(s *Spec) { s.Guardrails = append(s.Guardrails, "prepare output, do not commit") }, func(d loop.Definition) bool { return d.Tier == loop.TierAssisted }},
-		"accepting lands nothing":   {func(s *Spec) { s.HumanGate = "" }, func(d loop.Definition) bool { return d.LandVia == "" }},
-		"a branch lands nothing":    {func(s *Spec) { s.HumanGate = "propose, do not commit" }, func(d loop.Definition) bool { return d.LandVia == "" }},
-		"a pull request":            {func(*Spec) {}, func(d loop.Definition) bool { return d.LandVia == "pr" }},
-		"landing":                   {func(s *Spec) { s.HumanGate = "land after approval" }, func(d loop.Definition) bool { return d.LandVia == "human" }},
-		"a diff needs no command":   {func(*Spec) {}, func(d loop.Definition) bool { return d.Sense == "" }},
-		"a command":                 {func(s *Spec) { s.StateSource = "`ls -l`" }, func(d loop.Definition) bool { return d.Sense == "ls -l" }},
-		"a queue":                   {func(s *Spec) { s.StateSource = "queue: ls todo" }, func(d loop.Definition) bool { return d.Sense == "ls todo" }},
-		"test output":               {func(s *Spec) { s.StateSource = "test output" }, func(d loop.Definition) bool { return d.Sense == "go test ./..." }},
-		"a schedule":                {func(s *Spec) { s.Trigger = Trigger{TriggerSchedule, "3600000"} }, func(d loop.Definition) bool { return d.Cadence == "60m" && d.On == nil }},
-		"an event":                  {func(s *Spec) { s.Trigger = Trigger{TriggerEvent, "loop:x=done"} }, func(d loop.Definition) bool { return d.Cadence == "" && strings.Join(d.On, " ") == "loop:x=done" }},
-		"the same gate and no diff": {func(s *Spec) { s.GiveUp = "same gate fails 5× with no diff" }, func(d loop.Definition) bool { return d.GiveUpAfter == 5 }},
-		"another rule is a term":    {func(s *Spec) { s.GiveUp = "same test 5×" }, func(d loop.Definition) bool { return d.GiveUpAfter == 0 }},
+		"edits make it L2":         {func(*Spec) {}, func(d loop.Definition) bool { return d.Tier == loop.TierAssisted }},
+		"without edits it reports": {func(s *Spec) { s.Guardrails = []string{"no push"} }, func(d loop.Definition) bool { return d.Tier == loop.TierReport && d.Scope == nil }},
+		"a digest reports":         {func(s *Spec) { s.Guardrails = []string{"digest only, no outside notification"} }, func(d loop.Definition) bool { return d.Tier == loop.TierReport }},
+		"a digest reports, always": {func(s *Spec) { s.Guardrails = append(s.Guardrails, "digest only, no outside notification") }, func(d loop.Definition) bool { return d.Tier == loop.TierReport }},
+		"output may be written":    {func(s *Spec) { s.Guardrails = append(s.Guardrails, "prepare output, do not commit") }, func(d loop.Definition) bool { return d.Tier == loop.TierAssisted }},
+		"accepting lands nothing":  {func(s *Spec) { s.HumanGate = "" }, func(d loop.Definition) bool { return d.LandVia == "" && d.HumanGate == loop.HumanGateAccept }},
+		"a branch lands nothing":   {func(s *Spec) { s.HumanGate = "propose, do not commit" }, func(d loop.Definition) bool { return d.LandVia == "" && d.HumanGate == loop.HumanGateKeep }},
+		"a pull request":           {func(*Spec) {}, func(d loop.Definition) bool { return d.LandVia == "pr" }},
+		"landing":                  {func(s *Spec) { s.HumanGate = "land after approval" }, func(d loop.Definition) bool { return d.LandVia == "human" && d.HumanGate == loop.HumanGateDecide }},
+		"a diff needs no command":  {func(*Spec) {}, func(d loop.Definition) bool { return d.Sense == "" }},
+		"a command":                {func(s *Spec) { s.StateSource = "`ls -l`" }, func(d loop.Definition) bool { return d.Sense == "ls -l" }},
+		"a queue":                  {func(s *Spec) { s.StateSource = "queue: ls todo" }, func(d loop.Definition) bool { return d.Sense == "ls todo" }},
+		"test output":              {func(s *Spec) { s.StateSource = "test output" }, func(d loop.Definition) bool { return d.Sense == "go test ./..." }},
+		"a schedule":               {func(s *Spec) { s.Trigger = Trigger{TriggerSchedule, "3600000"} }, func(d loop.Definition) bool { return d.Cadence == "60m" && d.On == nil }},
+		"an event":                 {func(s *Spec) { s.Trigger = Trigger{TriggerEvent, "loop:x=done"} }, func(d loop.Definition) bool { return d.Cadence == "" && strings.Join(d.On, " ") == "loop:x=done" }},
+		"the same gate and no diff": {func(s *Spec) { s.GiveUp = "same gate fails 5× with no diff" }, func(d loop.Definition) bool {
+			return d.GiveUp[0].Repeat == loop.RepeatGateAndTree && d.GiveUp[1].Repeat == loop.RepeatTree && d.GiveUp[1].Times == 5
+		}},
+		"another rule is a term": {func(s *Spec) { s.GiveUp = "same test 5×" }, func(d loop.Definition) bool { return d.GiveUpAfter == 0 }},
 		"the budget": {func(s *Spec) { s.Budget = Budget{2, 3, 4000, 5} }, func(d loop.Definition) bool {
 			return d.MaxIterations == 2 && d.MaxWallClock == 4*time.Second && d.MaxItems == 5
 		}},
@@ -80,7 +82,7 @@ func TestADefinitionHasTheDefaultsOfItsSpec(t *testing.T) {
 	s := complete()
 	s.Budget, s.GiveUp, s.HumanGate, s.Role = Budget{}, "", "", ""
 	d, terms := s.Definition("x")
-	if d.MaxIterations != 8 || d.MaxWallClock != 45*time.Minute || d.GiveUpAfter != 3 || terms.MaxTokens != 400_000 || terms.Role != RoleStandalone {
+	if d.MaxIterations != 8 || d.MaxWallClock != 45*time.Minute || d.GiveUp[0].Times != 3 || terms.MaxTokens != 400_000 || terms.Role != RoleStandalone {
 		t.Errorf("%+v and %+v", d, terms)
 	}
 }

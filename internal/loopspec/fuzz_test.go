@@ -69,13 +69,13 @@ func FuzzPhrases(f *testing.F) {
 			}
 			wrong[one.Path] = true
 		}
-		if !wrong["giveUp"] && (r.GiveUp.N < 1 || r.GiveUp.N > mostCount || r.GiveUp.Rule == "" || r.GiveUp.Consequence == "") {
+		if !wrong["giveUp"] && (r.GiveUp.Times < 1 || r.GiveUp.Times > mostCount || r.GiveUp.Repeat == "" || r.GiveUp.Then == "") {
 			t.Fatalf("%q is the rule %+v", text, r.GiveUp)
 		}
 		if p := r.ErrorPolicy; !wrong["errorPolicy"] && (p.Then == "" || p.Retries < 0 || p.Retries > mostRetries || p.Doubling && p.Retries < 2) {
 			t.Fatalf("%q is the policy %+v", text, p)
 		}
-		if !wrong["humanGate"] && r.HumanGate == "" || !wrong["stateSource"] && r.StateSource.Kind == "" || !wrong["trigger.on"] && r.Trigger.Cadence == "" {
+		if !wrong["humanGate"] && r.HumanGate.Gate == "" || !wrong["stateSource"] && r.StateSource.Kind == "" || !wrong["trigger.on"] && r.Trigger.Cadence == "" {
 			t.Fatalf("%q: %+v", text, r)
 		}
 		for _, glob := range r.Guardrails.Scope {

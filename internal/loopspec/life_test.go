@@ -93,97 +93,6 @@ func TestTokensAreAQuarterOfTheCharactersRoundedUp(t *testing.T) {
 	}
 }
 
-func TestTheVerdictOfAnIteration(t *testing.T) {
-	said := map[string]GateVerdict{}
-	for short, kind := range map[string]loop.GateKind{"c": loop.GateCommand, "i": loop.GateInvariant, "r": loop.GateReviewer} {
-		for sign, v := range map[string]loop.Verdict{"+": loop.VerdictPass, "-": loop.VerdictFail, "?": loop.VerdictPending} {
-			said[short+sign] = GateVerdict{Name: string(kind), Kind: kind, Verdict: v}
-		}
-	}
-	for _, c := range []struct {
-		said        string
-		det, nondet string // verdict and gate
-	}{
-		{"", "pending ", "pending "},
-		{"c+", "pass command", "pending "},
-		{"i+", "pass invariant", "pending "},
-		{"r+", "pending ", "pass reviewer"},
-		{"c+ i+", "pass command", "pending "},
-		{"c+ r+", "pass command", "pass reviewer"},
-		{"c+ i+ r+", "pass command", "pass reviewer"},
-		{"c-", "fail command", "fail command"},
-		{"c- i+", "fail command", "fail command"},
-		{"c+ i-", "fail invariant", "fail invariant"},
-		{"c+ i- r-", "fail invariant", "fail invariant"},
-		{"c+ i+ r-", "fail reviewer", "fail reviewer"},
-		{"r-", "fail reviewer", "fail reviewer"},
-		{"r?", "pending reviewer", "pending reviewer"},
-		{"c+ r?", "pending reviewer", "pending reviewer"},
-		{"c? r-", "fail reviewer", "fail reviewer"},
-		{"c? i? r+", "pending command", "pending command"},
-		{"c+ i? r?", "pending invariant", "pending invariant"},
-	} {
-		var all []GateVerdict
-		for short := range strings.FieldsSeq(c.said) {
-			all = append(all, said[short])
-		}
-		for loopType, want := range map[loop.LoopType]string{loop.Deterministic: c.det, loop.Nondeterministic: c.nondet} {
-			v, gate := Judge(loopType, all)
-			if got := string(v) + " " + gate; got != want {
-				t.Errorf("%s, %q: %q, want %q", loopType, c.said, got, want)
-			}
-		}
-	}
-}
-
-func TestAFailIsNeverOutvotedAndAPassIsNeverInvented(t *testing.T) {
-	kinds := []loop.GateKind{loop.GateCommand, loop.GateInvariant, loop.GateReviewer}
-	verdicts := []loop.Verdict{loop.VerdictPass, loop.VerdictFail, loop.VerdictPending, loop.VerdictIntended, ""}
-	rapid.Check(t, func(t *rapid.T) {
-		loopType := rapid.SampledFrom([]loop.LoopType{loop.Deterministic, loop.Nondeterministic}).Draw(t, "type")
-		count := map[loop.Verdict]int{}
-		decides := 0
-		var said []GateVerdict
-		for i := range rapid.IntRange(0, 6).Draw(t, "gates") {
-			g := GateVerdict{fmt.Sprint(i), rapid.SampledFrom(kinds).Draw(t, "kind"), rapid.SampledFrom(verdicts).Draw(t, "verdict")}
-			count[g.Verdict]++
-			if (g.Kind == loop.GateReviewer) == (loopType == loop.Nondeterministic) {
-				decides++
-			}
-			said = append(said, g)
-		}
-		v, gate := Judge(loopType, said)
-		want := loop.VerdictPending
-		switch {
-		case count[loop.VerdictFail] > 0:
-			want = loop.VerdictFail
-		case decides > 0 && count[loop.VerdictPass] == len(said):
-			want = loop.VerdictPass
-		}
-		if v != want {
-			t.Fatalf("%s: %+v is %s, want %s", loopType, said, v, want)
-		}
-		if i := slices.IndexFunc(said, func(g GateVerdict) bool { return g.Name == gate }); gate != "" && said[i].Verdict == loop.VerdictPass && v != loop.VerdictPass {
-			t.Fatalf("%+v: %s decided %s", said, gate, v)
-		}
-	})
-}
-
-func TestGatesAreJudgedCheapFirst(t *testing.T) {
-	var gates []loop.Gate
-	for _, name := range []string{"r1", "i1", "c1", "r2", "c2", "i2"} {
-		kind := map[byte]loop.GateKind{'r': loop.GateReviewer, 'i': loop.GateInvariant, 'c': loop.GateCommand}[name[0]]
-		gates = append(gates, loop.Gate{Name: name, Kind: kind})
-	}
-	var names []string
-	for _, g := range InOrder(gates) {
-		names = append(names, g.Name)
-	}
-	if got, want := strings.Join(names, " "), "c1 c2 i1 i2 r1 r2"; got != want || gates[0].Name != "r1" {
-		t.Errorf("the order is %s, want %s and the list itself as it was", got, want)
-	}
-}
-
 func TestTheTextOfAGateIsInBackticksOrTheWhole(t *testing.T) {
 	for check, want := range map[string]string{
 		"`go test ./...`": "go test ./...", "go test ./...": "go test ./...", "Tests pass: ` npm test `, always": "npm test", " x ": "x",
@@ -270,21 +179,21 @@ func TestWhatFollowsAnIteration(t *testing.T) {
 	for _, c := range []struct {
 		v       loop.Verdict
 		givesUp bool
-		then    Consequence
+		then    loop.Consequence
 		spent   bool
 		event   Event
 		status  Status
 	}{
-		{loop.VerdictPass, false, Escalate, false, EventPass, StatusWaitingHuman},
-		{loop.VerdictPass, true, Escalate, true, EventPass, StatusWaitingHuman},
-		{loop.VerdictPending, false, Escalate, false, EventPending, StatusWaitingHuman},
-		{loop.VerdictPending, true, Stop, true, EventPending, StatusWaitingHuman},
-		{loop.VerdictFail, false, Escalate, false, EventFail, StatusRunning},
-		{loop.VerdictFail, false, Pause, true, EventBudget, StatusGaveUp},
-		{loop.VerdictFail, true, Escalate, false, EventGiveUp, StatusGaveUp},
-		{loop.VerdictFail, true, Stop, true, EventGiveUp, StatusGaveUp},
-		{loop.VerdictFail, true, Pause, true, EventPause, StatusPaused},
-		{loop.VerdictFail, true, PauseAndReport, false, EventPause, StatusPaused},
+		{loop.VerdictPass, false, loop.ThenEscalate, false, EventPass, StatusWaitingHuman},
+		{loop.VerdictPass, true, loop.ThenEscalate, true, EventPass, StatusWaitingHuman},
+		{loop.VerdictPending, false, loop.ThenEscalate, false, EventPending, StatusWaitingHuman},
+		{loop.VerdictPending, true, loop.ThenStop, true, EventPending, StatusWaitingHuman},
+		{loop.VerdictFail, false, loop.ThenEscalate, false, EventFail, StatusRunning},
+		{loop.VerdictFail, false, loop.ThenPause, true, EventBudget, StatusGaveUp},
+		{loop.VerdictFail, true, loop.ThenEscalate, false, EventGiveUp, StatusGaveUp},
+		{loop.VerdictFail, true, loop.ThenStop, true, EventGiveUp, StatusGaveUp},
+		{loop.VerdictFail, true, loop.ThenPause, true, EventPause, StatusPaused},
+		{loop.VerdictFail, true, loop.ThenPause, false, EventPause, StatusPaused},
 	} {
 		e := AfterIteration(c.v, c.givesUp, c.then, c.spent)
 		if to, refused := StatusRunning.Next(e); e != c.event || to != c.status || refused != "" {

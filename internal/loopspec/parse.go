@@ -76,18 +76,19 @@ func (p *phraseParser) pair(path, text string, first Field, joiner string, secon
 	return head, tail, true
 }
 
-func (p *phraseParser) giveUp(text string) GiveUp {
+func (p *phraseParser) giveUp(text string) loop.GiveUpRule {
 	const at = "giveUp"
 	head, tail, ok := p.pair(at, text, FieldGiveUp, wordArrow, FieldConsequence)
 	if !ok {
-		return GiveUp{}
+		return loop.GiveUpRule{}
 	}
 	p.bounded(at, head, mostCount)
-	g := GiveUp{Rule: head.row.value.(GiveUpRule), N: DefaultGiveUp, Consequence: tail.row.value.(Consequence)}
+	rule := tail.row.value.(loop.GiveUpRule)
+	rule.Repeat, rule.Times = head.row.value.(loop.Repeat), DefaultGiveUp
 	if head.has {
-		g.N = head.n
+		rule.Times = head.n
 	}
-	return g
+	return rule
 }
 
 func (p *phraseParser) errorPolicy(text string) ErrorPolicy {
@@ -115,7 +116,7 @@ func (p *phraseParser) errorPolicy(text string) ErrorPolicy {
 func (p *phraseParser) humanGate(text string) HumanGate {
 	m, ok := p.whole("humanGate", text, FieldHumanGate)
 	if !ok {
-		return ""
+		return HumanGate{}
 	}
 	return m.row.value.(HumanGate)
 }

@@ -1,6 +1,10 @@
 package loopspec
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
 
 // Field is a text of a spec, or a part of one, that has a table of phrases.
 type Field string
@@ -28,20 +32,26 @@ type Phrase struct {
 	value any // what the row means, as the type that its field is parsed into
 }
 
+// What approval does with a result that leaves the workspace or moves a branch.
+var (
+	openPull   = HumanGate{Gate: loop.HumanGateDecide, LandVia: "pr"}
+	landOnBase = HumanGate{Gate: loop.HumanGateDecide, LandVia: "human"}
+)
+
 // Phrases is the table of what the texts of a spec may say. The parser, its messages
 // and the documents read it.
 var Phrases = []Phrase{
-	{FieldGiveUp, "same gate fails [N×] with no diff", "the same gate fails N times in a row, 3 unless a number is written, and nothing changes", true, GateWithoutDiff},
-	{FieldGiveUp, "same gate [N×]", "the same gate fails N times in a row, whatever changes", false, SameGate},
-	{FieldGiveUp, "same gate fails [N×]", "the same", false, SameGate},
-	{FieldGiveUp, "same test [N×]", "the same test fails N times in a row; where no tests are known by name, the same gate", false, SameTest},
-	{FieldGiveUp, "same test fails [N×]", "the same", false, SameTest},
-	{FieldGiveUp, "N iterations without new findings", "N iterations in a row report nothing that was not seen before", false, NoNewFindings},
+	{FieldGiveUp, "same gate fails [N×] with no diff", "the same gate fails N times in a row, 3 unless a number is written, and nothing changes", true, loop.RepeatGateAndTree},
+	{FieldGiveUp, "same gate [N×]", "the same gate fails N times in a row, whatever changes", false, loop.RepeatGate},
+	{FieldGiveUp, "same gate fails [N×]", "the same", false, loop.RepeatGate},
+	{FieldGiveUp, "same test [N×]", "the same test fails N times in a row; where no tests are known by name, the same gate", false, loop.RepeatTest},
+	{FieldGiveUp, "same test fails [N×]", "the same", false, loop.RepeatTest},
+	{FieldGiveUp, "N iterations without new findings", "N iterations in a row report nothing that was not seen before", false, loop.RepeatFindings},
 
-	{FieldConsequence, "escalate", "it gives up, and a person gets a report of what was tried", true, Escalate},
-	{FieldConsequence, "stop", "it gives up, without a report", false, Stop},
-	{FieldConsequence, "pause", "it is paused", false, Pause},
-	{FieldConsequence, "pause and report", "it is paused, and a person gets a report of what was tried", false, PauseAndReport},
+	{FieldConsequence, "escalate", "it gives up, and a person gets a report of what was tried", true, loop.GiveUpRule{Then: loop.ThenEscalate}},
+	{FieldConsequence, "stop", "it gives up, without a report", false, loop.GiveUpRule{Then: loop.ThenStop}},
+	{FieldConsequence, "pause", "it is paused", false, loop.GiveUpRule{Then: loop.ThenPause}},
+	{FieldConsequence, "pause and report", "it is paused, and a person gets a report of what was tried", false, loop.GiveUpRule{Then: loop.ThenPause, Report: true}},
 
 	{FieldErrorPolicy, "retry N× with backoff", "up to N retries, the first after 1.5 s, each later one after twice as long", false, ErrorPolicy{Wait: backoff, Doubling: true}},
 	{FieldErrorPolicy, "retry N×", "up to N retries at once", false, ErrorPolicy{}},
@@ -51,14 +61,14 @@ var Phrases = []Phrase{
 	{FieldErrorEnd, "escalate", "it waits for a person, who gets the error", false, HandOver},
 	{FieldErrorEnd, "stop", "it gives up", false, GiveUpAtOnce},
 
-	{FieldHumanGate, "hand the result to a human", "approval accepts the result; nothing leaves, and no branch moves", true, Accept},
-	{FieldHumanGate, "hand a digest to a human", "the same", false, Accept},
-	{FieldHumanGate, "propose a branch, do not merge", "approval keeps the proposed branch as the accepted result; nothing is pushed or merged", false, KeepBranch},
-	{FieldHumanGate, "propose, do not commit", "the same", false, KeepBranch},
-	{FieldHumanGate, "open a PR, do not merge", "approval pushes the branch and opens a pull request; people merge it", false, OpenPullRequest},
-	{FieldHumanGate, "open a PR", "the same", false, OpenPullRequest},
-	{FieldHumanGate, "land after approval", "approval lands the tree that passed on the base", false, Land},
-	{FieldHumanGate, "merge after approval", "the same", false, Land},
+	{FieldHumanGate, "hand the result to a human", "approval accepts the result; nothing leaves, and no branch moves", true, HumanGate{Gate: loop.HumanGateAccept}},
+	{FieldHumanGate, "hand a digest to a human", "the same", false, HumanGate{Gate: loop.HumanGateAccept}},
+	{FieldHumanGate, "propose a branch, do not merge", "approval keeps the proposed branch as the accepted result; nothing is pushed or merged", false, HumanGate{Gate: loop.HumanGateKeep}},
+	{FieldHumanGate, "propose, do not commit", "the same", false, HumanGate{Gate: loop.HumanGateKeep}},
+	{FieldHumanGate, "open a PR, do not merge", "approval pushes the branch and opens a pull request; people merge it", false, openPull},
+	{FieldHumanGate, "open a PR", "the same", false, openPull},
+	{FieldHumanGate, "land after approval", "approval lands the tree that passed on the base", false, landOnBase},
+	{FieldHumanGate, "merge after approval", "the same", false, landOnBase},
 
 	{FieldGuardrail, "edits limited to PATHS", "only these paths may be changed, a directory with all below it; without such an entry nothing is written", false, guardScope},
 	{FieldGuardrail, "no destructive actions", "irreversible actions, and the deletion of files that were there before the run, are refused", false, guardNoDestructive},

@@ -20,51 +20,47 @@ func rulesOf(change func(*Spec)) (Rules, []Finding) {
 }
 
 func TestEachRuleOfGiveUpWithEachConsequence(t *testing.T) {
-	rules := map[string]GiveUp{
-		"same gate fails 3× with no diff":        {Rule: GateWithoutDiff, N: 3},
-		"same gate fails with no diff":           {Rule: GateWithoutDiff, N: 3},
-		"same gate fails 5 times with no diff":   {Rule: GateWithoutDiff, N: 5},
-		"same gate 3×":                           {Rule: SameGate, N: 3},
-		"same gate fails 3×":                     {Rule: SameGate, N: 3},
-		"same gate fails twice":                  {Rule: SameGate, N: 2},
-		"same test 3×":                           {Rule: SameTest, N: 3},
-		"same test fails 4x":                     {Rule: SameTest, N: 4},
-		"3 iterations without new findings":      {Rule: NoNewFindings, N: 3},
-		"7 iterations   without\tnew findings":   {Rule: NoNewFindings, N: 7},
-		"Same GATE fails 3 × w/ no diff":         {Rule: GateWithoutDiff, N: 3},
-		"same gate fails 1000 times":             {Rule: SameGate, N: 1000},
-		"same gate fails 9×":                     {Rule: SameGate, N: 9},
-		"same gate fails once":                   {Rule: SameGate, N: 1},
-		"same gate fails 3x with no diff":        {Rule: GateWithoutDiff, N: 3},
-		"1 iterations without new findings":      {Rule: NoNewFindings, N: 1},
-		"same test fails":                        {Rule: SameTest, N: 3},
-		"same gate":                              {Rule: SameGate, N: 3},
-		"same gate, fails 3×, with no diff":      {Rule: GateWithoutDiff, N: 3},
-		"\n same gate fails 3times with no diff": {Rule: GateWithoutDiff, N: 3},
+	rules := map[string]loop.GiveUpRule{
+		"same gate fails 3× with no diff":        {Repeat: loop.RepeatGateAndTree, Times: 3},
+		"same gate fails with no diff":           {Repeat: loop.RepeatGateAndTree, Times: 3},
+		"same gate fails 5 times with no diff":   {Repeat: loop.RepeatGateAndTree, Times: 5},
+		"same gate 3×":                           {Repeat: loop.RepeatGate, Times: 3},
+		"same gate fails 3×":                     {Repeat: loop.RepeatGate, Times: 3},
+		"same gate fails twice":                  {Repeat: loop.RepeatGate, Times: 2},
+		"same test 3×":                           {Repeat: loop.RepeatTest, Times: 3},
+		"same test fails 4x":                     {Repeat: loop.RepeatTest, Times: 4},
+		"3 iterations without new findings":      {Repeat: loop.RepeatFindings, Times: 3},
+		"7 iterations   without\tnew findings":   {Repeat: loop.RepeatFindings, Times: 7},
+		"Same GATE fails 3 × w/ no diff":         {Repeat: loop.RepeatGateAndTree, Times: 3},
+		"same gate fails 1000 times":             {Repeat: loop.RepeatGate, Times: 1000},
+		"same gate fails 9×":                     {Repeat: loop.RepeatGate, Times: 9},
+		"same gate fails once":                   {Repeat: loop.RepeatGate, Times: 1},
+		"same gate fails 3x with no diff":        {Repeat: loop.RepeatGateAndTree, Times: 3},
+		"1 iterations without new findings":      {Repeat: loop.RepeatFindings, Times: 1},
+		"same test fails":                        {Repeat: loop.RepeatTest, Times: 3},
+		"same gate":                              {Repeat: loop.RepeatGate, Times: 3},
+		"same gate, fails 3×, with no diff":      {Repeat: loop.RepeatGateAndTree, Times: 3},
+		"\n same gate fails 3times with no diff": {Repeat: loop.RepeatGateAndTree, Times: 3},
 	}
 	consequences := map[string]struct {
-		c       Consequence
-		status  Status
-		reports bool
+		then   loop.Consequence
+		report bool
 	}{
-		"":                   {Escalate, StatusGaveUp, true},
-		".":                  {Escalate, StatusGaveUp, true},
-		" → escalate":        {Escalate, StatusGaveUp, true},
-		"->ESCALATE.":        {Escalate, StatusGaveUp, true},
-		" → stop":            {Stop, StatusGaveUp, false},
-		" -> pause":          {Pause, StatusPaused, false},
-		"→pause and report":  {PauseAndReport, StatusPaused, true},
-		" → pause + report.": {PauseAndReport, StatusPaused, true},
+		"":                   {loop.ThenEscalate, false},
+		".":                  {loop.ThenEscalate, false},
+		" → escalate":        {loop.ThenEscalate, false},
+		"->ESCALATE.":        {loop.ThenEscalate, false},
+		" → stop":            {loop.ThenStop, false},
+		" -> pause":          {loop.ThenPause, false},
+		"→pause and report":  {loop.ThenPause, true},
+		" → pause + report.": {loop.ThenPause, true},
 	}
 	for rule, want := range rules {
 		for after, then := range consequences {
 			r, findings := rulesOf(func(s *Spec) { s.GiveUp = rule + after })
-			want.Consequence = then.c
+			want.Then, want.Report = then.then, then.report
 			if len(findings) > 0 || r.GiveUp != want {
 				t.Errorf("%q = %+v %v, want %+v", rule+after, r.GiveUp, findings, want)
-			}
-			if got := r.GiveUp.Consequence; got.Status() != then.status || got.Reports() != then.reports {
-				t.Errorf("%q: %s and report %v, want %s and %v", rule+after, got.Status(), got.Reports(), then.status, then.reports)
 			}
 		}
 	}
@@ -132,15 +128,16 @@ func TestTheEndOfAnErrorPolicySetsTheStatus(t *testing.T) {
 }
 
 func TestEachPhraseOfHumanGate(t *testing.T) {
+	accept, keep := HumanGate{Gate: loop.HumanGateAccept}, HumanGate{Gate: loop.HumanGateKeep}
 	for text, want := range map[string]HumanGate{
-		"hand the result to a human": Accept, "Hand a digest to a human.": Accept, "": Accept, "  ": Accept,
-		"propose a branch, do not merge": KeepBranch, "propose, do not commit": KeepBranch, "propose a branch, don't merge": KeepBranch,
-		"propose, don’t commit": KeepBranch, "open a PR, do not merge": OpenPullRequest, "open a pull request": OpenPullRequest, "Open a PR.": OpenPullRequest,
-		"open a pr, DON'T merge": OpenPullRequest, "land after approval": Land, "merge after approval": Land,
+		"hand the result to a human": accept, "Hand a digest to a human.": accept, "": accept, "  ": accept,
+		"propose a branch, do not merge": keep, "propose, do not commit": keep, "propose a branch, don't merge": keep,
+		"propose, don’t commit": keep, "open a PR, do not merge": openPull, "open a pull request": openPull, "Open a PR.": openPull,
+		"open a pr, DON'T merge": openPull, "land after approval": landOnBase, "merge after approval": landOnBase,
 	} {
 		r, findings := rulesOf(func(s *Spec) { s.HumanGate = text })
 		if len(findings) > 0 || r.HumanGate != want {
-			t.Errorf("%q = %s %v, want %s", text, r.HumanGate, findings, want)
+			t.Errorf("%q = %+v %v, want %+v", text, r.HumanGate, findings, want)
 		}
 	}
 }
@@ -389,14 +386,14 @@ func TestAnEmptyTextMeansTheDefault(t *testing.T) {
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
-	if want := (GiveUp{GateWithoutDiff, 3, Escalate}); r.GiveUp != want {
+	if want := (loop.GiveUpRule{Repeat: loop.RepeatGateAndTree, Times: 3, Then: loop.ThenEscalate}); r.GiveUp != want {
 		t.Errorf("giveUp %+v, want %+v", r.GiveUp, want)
 	}
 	if want := (ErrorPolicy{Retries: 1, Wait: backoff, Then: PauseAndLog}); r.ErrorPolicy != want {
 		t.Errorf("errorPolicy %+v, want %+v", r.ErrorPolicy, want)
 	}
-	if r.HumanGate != Accept {
-		t.Errorf("humanGate %s, want %s", r.HumanGate, Accept)
+	if r.HumanGate.Gate != loop.HumanGateAccept {
+		t.Errorf("humanGate %+v, want %s", r.HumanGate, loop.HumanGateAccept)
 	}
 	s = s.WithDefaults()
 	want := []string{"same gate fails 3× with no diff → escalate", "retry once w/ backoff, then pause + log", "hand the result to a human"}

@@ -9,7 +9,7 @@ import (
 
 // Rules is what the texts of a spec mean.
 type Rules struct {
-	GiveUp      GiveUp
+	GiveUp      loop.GiveUpRule
 	ErrorPolicy ErrorPolicy
 	HumanGate   HumanGate
 	Guardrails  Guardrails
@@ -17,49 +17,8 @@ type Rules struct {
 	Trigger     Schedule
 }
 
-// GiveUp says when a spec is not tried any more, and what happens then.
-type GiveUp struct {
-	Rule        GiveUpRule
-	N           int
-	Consequence Consequence
-}
-
-// GiveUpRule is what has to happen N times in a row.
-type GiveUpRule string
-
-// The rules. What differs from the time before starts the count again.
-const (
-	GateWithoutDiff GiveUpRule = "same_gate_no_diff" // the same gate fails, and the diff is the same
-	SameGate        GiveUpRule = "same_gate"         // the same gate fails
-	SameTest        GiveUpRule = "same_test"         // the same test fails; where no tests are known by name, the gate
-	NoNewFindings   GiveUpRule = "no_new_findings"   // the report brings no item that was not seen before
-)
-
-// DefaultGiveUp is how often, unless a number is written.
+// DefaultGiveUp is how often in a row, unless a number is written.
 const DefaultGiveUp = 3
-
-// Consequence is what happens when a spec is given up.
-type Consequence string
-
-// The consequences.
-const (
-	Escalate       Consequence = "escalate"
-	Stop           Consequence = "stop"
-	Pause          Consequence = "pause"
-	PauseAndReport Consequence = "pause_and_report"
-)
-
-// Status is the one that the spec has then.
-func (c Consequence) Status() Status {
-	if c == Pause || c == PauseAndReport {
-		return StatusPaused
-	}
-	return StatusGaveUp
-}
-
-// Reports says whether a person gets a report of what was tried, iteration by
-// iteration.
-func (c Consequence) Reports() bool { return c == Escalate || c == PauseAndReport }
 
 // ErrorPolicy says what happens when a step fails for a reason other than its gates:
 // the agent's program, its provider or a time-out.
@@ -95,15 +54,10 @@ const (
 )
 
 // HumanGate is what approval does with a result.
-type HumanGate string
-
-// What it may do.
-const (
-	Accept          HumanGate = "accept"       // nothing leaves, no branch moves
-	KeepBranch      HumanGate = "keep_branch"  // the proposed branch is the accepted result
-	OpenPullRequest HumanGate = "pull_request" // the branch is pushed and a pull request opened
-	Land            HumanGate = "land"         // the tree that passed lands on the base
-)
+type HumanGate struct {
+	Gate    loop.HumanGate
+	LandVia string // of loop.HumanGateDecide: how the result lands, as the key land_via says
+}
 
 // Guardrails are the rules of all entries. What they do not allow is denied.
 type Guardrails struct {

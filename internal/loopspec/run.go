@@ -62,45 +62,6 @@ func EstimateTokens(acted, feedback string) int64 {
 	return int64(utf8.RuneCountInString(acted)+utf8.RuneCountInString(feedback)+3) / 4
 }
 
-// GateVerdict is what one gate of an iteration said.
-type GateVerdict struct {
-	Name    string
-	Kind    loop.GateKind
-	Verdict loop.Verdict
-}
-
-// Judge returns the verdict of an iteration and the first gate that decided it, from
-// what each gate said in the order of InOrder. A gate that was not asked is left out.
-// Any fail is a fail, and then any pending verdict is pending. All gates together pass
-// only if one of them may say so, which the type of the loop decides.
-func Judge(t loop.LoopType, said []GateVerdict) (v loop.Verdict, gate string) {
-	first := func(holds func(GateVerdict) bool) int { return slices.IndexFunc(said, holds) }
-	if i := first(func(g GateVerdict) bool { return g.Verdict == loop.VerdictFail }); i >= 0 {
-		return loop.VerdictFail, said[i].Name
-	}
-	if i := first(func(g GateVerdict) bool { return g.Verdict != loop.VerdictPass }); i >= 0 {
-		return loop.VerdictPending, said[i].Name
-	}
-	if i := first(func(g GateVerdict) bool { return maySayDone(t, g.Kind) }); i >= 0 {
-		return loop.VerdictPass, said[i].Name
-	}
-	return loop.VerdictPending, ""
-}
-
-// maySayDone reports whether gates of a kind may say that a goal is met. The others can
-// only object.
-func maySayDone(t loop.LoopType, k loop.GateKind) bool {
-	return (k == loop.GateReviewer) == (t == loop.Nondeterministic)
-}
-
-// InOrder returns gates in the order in which they are judged: cheap ones first.
-func InOrder(gates []loop.Gate) []loop.Gate {
-	order := []loop.GateKind{loop.GateCommand, loop.GateInvariant, loop.GateReviewer}
-	gates = slices.Clone(gates)
-	slices.SortStableFunc(gates, func(a, b loop.Gate) int { return slices.Index(order, a.Kind) - slices.Index(order, b.Kind) })
-	return gates
-}
-
 // GateText returns the command or the expression of a gate: the text in backticks inside
 // of its check, or the whole check.
 func GateText(check string) string { return insideBackticks(check) }

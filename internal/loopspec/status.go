@@ -24,7 +24,7 @@ func (s Status) IsDue() bool { return s == StatusDraft || s == StatusRunning }
 // Event is what moves a spec from a status to another.
 type Event string
 
-// The events. Those of an iteration are what AfterIteration and Consequence return.
+// The events. Those of an iteration are what AfterIteration and ErrorEnd return.
 const (
 	EventStep    Event = "step"     // somebody or a trigger asks for a step
 	EventPass    Event = "pass"     // the gates passed
@@ -109,13 +109,13 @@ func (s Status) Next(e Event) (to Status, refused string) {
 // AfterIteration returns the event of an iteration with a verdict. A pass or a pending
 // verdict goes to a human, whatever else is true; then the give-up rule counts, and
 // then the budget.
-func AfterIteration(v loop.Verdict, giveUpMet bool, c Consequence, budgetExceeded bool) Event {
+func AfterIteration(v loop.Verdict, giveUpMet bool, then loop.Consequence, budgetExceeded bool) Event {
 	switch {
 	case v == loop.VerdictPass:
 		return EventPass
 	case v == loop.VerdictPending:
 		return EventPending
-	case giveUpMet && c.Status() == StatusPaused:
+	case giveUpMet && then == loop.ThenPause:
 		return EventPause
 	case giveUpMet:
 		return EventGiveUp

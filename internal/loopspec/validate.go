@@ -155,6 +155,8 @@ func (v *validator) checkGates() {
 		switch {
 		case !isGateName(g.Name):
 			v.report(at+"name", "%s is not the name of a gate; write letters, digits, _ and -, a letter first, 64 at most", readiness.Quote(g.Name))
+		case slices.Contains(ownNames, g.Name):
+			v.report(at+"name", "%s is what the runtime calls a check of its own; write another name", readiness.Quote(g.Name))
 		case slices.Contains(names, g.Name):
 			v.report(at+"name", "%s is the name of another gate; give each its own", readiness.Quote(g.Name))
 		}
@@ -171,6 +173,9 @@ func (v *validator) checkGates() {
 		v.checkReviewer(at+"reviewer", g)
 	}
 }
+
+// ownNames are what results name that no gate of a spec has decided.
+var ownNames = []string{"agent", "changes", "scope"}
 
 func isGateName(name string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -272,7 +277,7 @@ func (v *validator) checkSource(r Rules) {
 // checkContradictions refuses rules of which one forbids what another one asks for.
 func (v *validator) checkContradictions(r Rules) {
 	g, human := r.Guardrails, readiness.Quote(v.spec.HumanGate)
-	moves := r.HumanGate != Accept
+	moves := r.HumanGate.Gate != loop.HumanGateAccept
 	against := func(holds bool, entry string) {
 		if holds {
 			v.report("humanGate", "%s contradicts the guardrail %s; remove one of them", human, readiness.Quote(entry))
@@ -280,8 +285,8 @@ func (v *validator) checkContradictions(r Rules) {
 	}
 	against(moves && g.NoBranch, "prepare output, do not commit")
 	against(moves && g.ReportOnly, "digest only, no outside notification")
-	against(r.HumanGate == Land && g.Denies(DenyMerge), "no merge")
-	against(r.HumanGate == OpenPullRequest && g.Denies(DenyPush), "no push")
+	against(r.HumanGate == landOnBase && g.Denies(DenyMerge), "no merge")
+	against(r.HumanGate == openPull && g.Denies(DenyPush), "no push")
 	if moves && len(g.Scope) == 0 {
 		v.report("humanGate", "%s needs changes, and nothing may be written; add a guardrail like 'edits limited to /src and /tests'", human)
 	}

@@ -77,6 +77,7 @@ func TestASpecIsRefused(t *testing.T) {
 		"a gate with an odd name":          {func(s *Spec) { s.Gates[0].Name = "tests pass" }, "gates[0].name", "not the name of a gate"},
 		"a gate with a number first":       {func(s *Spec) { s.Gates[0].Name = "2nd" }, "gates[0].name", "a letter first"},
 		"a gate with a long name":          {func(s *Spec) { s.Gates[0].Name = strings.Repeat("x", 65) }, "gates[0].name", "64 at most"},
+		"a gate named as the agent is":     {func(s *Spec) { s.Gates[0].Name = "agent" }, "gates[0].name", "a check of its own"},
 		"two gates of one name":            {func(s *Spec) { s.Gates = append(s.Gates, s.Gates[0]) }, "gates[1].name", "the name of another gate"},
 		"no kind":                          {func(s *Spec) { s.Gates[0].Kind = "" }, "gates[0].kind", "required; there are: command, invariant, reviewer"},
 		"another kind":                     {func(s *Spec) { s.Gates[0].Kind = "comand" }, "gates[0].kind", "did you mean command?"},
