@@ -116,8 +116,9 @@ func (p *treeParser) parse(path string) value {
 		return p.parseNested(t, v, path)
 	case string:
 		v.kind, v.text = kindText, t
-		if strings.Contains(t, "\ufffd") && !bytes.Contains(p.src[at:p.InputOffset()], []byte("\ufffd")) && !strings.Contains(strings.ToLower(string(p.src[at:p.InputOffset()])), `\ufffd`) {
-			p.r.report(at, path, "half of a character: \\ud800 to \\udfff come in pairs")
+		written := strings.ToLower(string(p.src[at:p.InputOffset()]))
+		if strings.Contains(t, "\ufffd") && !strings.Contains(written, "\ufffd") && !strings.Contains(written, `\ufffd`) {
+			p.r.report(at, path, `half of a character: \ud800 to \udfff come in pairs`)
 		}
 		if strings.Contains(t, "\x00") {
 			p.r.report(at, path, "contains a NUL: remove \\u0000")

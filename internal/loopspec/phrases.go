@@ -108,14 +108,15 @@ func PhrasesOf(field Field) []Phrase {
 	return rows
 }
 
-// defaultPhrases are the texts that an empty one means, as the format writes them.
-var defaultPhrases = map[Field]string{
+var defaultTexts = map[Field]string{
 	FieldGiveUp:      "same gate fails 3× with no diff → escalate",
 	FieldErrorPolicy: "retry once w/ backoff, then pause + log",
 	FieldHumanGate:   "hand the result to a human",
 }
 
-func defaultPhrase(field Field) string { return defaultPhrases[field] }
+// DefaultText returns what an empty text of a field means, as the format writes it;
+// empty: the field has no default.
+func DefaultText(field Field) string { return defaultTexts[field] }
 
 // writeOneOf is the fix for a text that has no row of a field.
 func writeOneOf(field Field) string {

@@ -100,7 +100,7 @@ func (s Spec) WithDefaults() Spec {
 	s.Budget = s.Budget.withDefaults()
 	for text, field := range map[*string]Field{&s.GiveUp: FieldGiveUp, &s.ErrorPolicy: FieldErrorPolicy, &s.HumanGate: FieldHumanGate} {
 		if isBlank(*text) {
-			*text = defaultPhrase(field)
+			*text = DefaultText(field)
 		}
 	}
 	if s.Role == "" {

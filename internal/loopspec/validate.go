@@ -14,10 +14,10 @@ import (
 // Machine answers what only a machine or another package knows. A nil function is not
 // asked, and what it would say is taken to be fine.
 type Machine struct {
-	Executable func(word string) bool                               // a program that gates can start: a name in PATH, or a path
-	Compile    func(expression string) (problem string, offset int) // what is wrong with an invariant, and at which byte; empty: nothing
-	IsCommand  func(check string) bool                              // an invariant of another program is a command line; only Adopt asks
-	MakerModel string                                               // the model of the agent that does the work; empty: it is not known
+	Executable func(word string) bool                          // a program that gates can start: a name in PATH, or a path
+	Compile    func(check string) (problem string, offset int) // what is wrong with an invariant, and at which byte of its expression; empty: nothing
+	IsCommand  func(check string) bool                         // an invariant of another program is a command line; only Adopt asks
+	Model      func(agent string) string                       // that an agent asks, or the configured critic for an empty name; empty: it is not known
 }
 
 // Validate returns everything that is wrong with a spec whose absent fields have their
@@ -233,25 +233,45 @@ func (v *validator) checkInvariant(path, check string) {
 		return
 	}
 	text := GateText(check)
-	problem, at := v.machine.Compile(text)
+	problem, at := v.machine.Compile(check)
 	if problem == "" {
 		return
 	}
 	v.findings = append(v.findings, Finding{Path: path, Offset: strings.Index(check, text) + at, Message: problem})
 }
 
-// checkReviewer refuses a reviewer that is the maker, under another name or not.
+// checkReviewer refuses a reviewer that is the maker, or that asks the maker's model.
 func (v *validator) checkReviewer(path string, g loop.Gate) {
 	r := g.Reviewer
-	switch {
-	case r == loop.Reviewer{}:
-	case g.Kind != loop.GateReviewer:
-		v.report(path, "only a gate of the kind %s has a reviewer; remove it", loop.GateReviewer)
-	case r.Model == "" && r.Agent == v.spec.AgentID:
-		v.report(path+".agent", "%s does the work, and may not review it; name another agent, or another model", readiness.Quote(r.Agent))
-	case r.Model != "" && strings.EqualFold(strings.TrimSpace(r.Model), strings.TrimSpace(v.machine.MakerModel)):
-		v.report(path+".model", "%s is the model that does the work; name another one", readiness.Quote(r.Model))
+	if g.Kind != loop.GateReviewer {
+		if r != (loop.Reviewer{}) {
+			v.report(path, "only a gate of the kind %s has a reviewer; remove it", loop.GateReviewer)
+		}
+		return
 	}
+	if r.Model == "" && r.Agent == v.spec.AgentID && r.Agent != "" {
+		v.report(path+".agent", "%s does the work, and may not review it; name another agent, or another model", readiness.Quote(r.Agent))
+		return
+	}
+	maker, theirs := v.modelOf(v.spec.AgentID), r.Model
+	switch {
+	case r.Model != "":
+		path += ".model"
+	case r.Agent != "":
+		path, theirs = path+".agent", v.modelOf(r.Agent)
+	default:
+		theirs = v.modelOf("")
+	}
+	if maker != "" && strings.EqualFold(strings.TrimSpace(theirs), maker) {
+		v.report(path, "%s is the model that does the work; name another one", readiness.Quote(theirs))
+	}
+}
+
+func (v *validator) modelOf(agent string) string {
+	if v.machine.Model == nil {
+		return ""
+	}
+	return strings.TrimSpace(v.machine.Model(agent))
 }
 
 // checkDone notes why no verdict can be a pass.

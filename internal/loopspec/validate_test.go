@@ -31,8 +31,10 @@ func programs(names ...string) Machine {
 			}
 			return "", 0
 		},
-		IsCommand:  func(check string) bool { return strings.Contains(check, "`tsc ") },
-		MakerModel: "maker-1",
+		IsCommand: func(check string) bool { return strings.Contains(check, "`tsc ") },
+		Model: func(agent string) string {
+			return map[string]string{"fixer": "maker-1", "twin": "Maker-1", "critic": "other"}[agent]
+		},
 	}
 }
 
@@ -93,6 +95,7 @@ func TestASpecIsRefused(t *testing.T) {
 		"a reviewer of a command":          {func(s *Spec) { s.Gates[0].Reviewer.Agent = "critic" }, "gates[0].reviewer", "only a gate of the kind reviewer"},
 		"the maker's model":                {reviewedBy("critic", "maker-1"), "gates[1].reviewer.model", "the model that does the work"},
 		"the maker's model in other words": {reviewedBy("", " MAKER-1"), "gates[1].reviewer.model", "the model that does the work"},
+		"an agent of the maker's model":    {reviewedBy("twin", ""), "gates[1].reviewer.agent", "'Maker-1' is the model that does the work"},
 		"the maker":                        {reviewedBy("fixer", ""), "gates[1].reviewer.agent", "may not review it"},
 		"test output without a command": {
 			func(s *Spec) { s.StateSource = "test output"; s.Gates = []loop.Gate{reviewer} }, "stateSource", "first command gate",
@@ -238,6 +241,22 @@ func TestAReviewerOfAnotherModelIsAllowed(t *testing.T) {
 		s.Gates = append(s.Gates, loop.Gate{Name: "ui", Kind: loop.GateReviewer, Check: "good", Reviewer: r})
 		if findings := Validate(s, programs("go")); len(findings) > 0 {
 			t.Errorf("%+v: %v", r, findings)
+		}
+	}
+}
+
+func TestTheConfiguredCriticMayNotAskTheMakersModel(t *testing.T) {
+	for critic, want := range map[string]bool{"maker-1": false, " MAKER-1 ": false, "other": true, "": true} {
+		s := complete()
+		s.Gates = append(s.Gates, loop.Gate{Name: "ui", Kind: loop.GateReviewer, Check: "good"})
+		findings := Validate(s, Machine{Model: func(agent string) string {
+			if agent == "" {
+				return critic
+			}
+			return "maker-1"
+		}})
+		if Refused(findings) == want || !want && findings[0].Path != "gates[1].reviewer" {
+			t.Errorf("critic %q: %v, want allowed = %v", critic, findings, want)
 		}
 	}
 }
