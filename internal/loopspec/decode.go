@@ -3,11 +3,8 @@ package loopspec
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -46,137 +43,6 @@ func Decode(data []byte) (Document, []Finding) {
 	return r.doc, inOrder(r.findings)
 }
 
-// syntaxProblem says why a text is not one JSON value, and where; empty if it is one.
-func syntaxProblem(data []byte) (problem string, at int) {
-	if len(data) > MaxBytes {
-		return fmt.Sprintf("%d bytes are more than the %d that a spec may have", len(data), MaxBytes), 0
-	}
-	if !utf8.Valid(data) {
-		for at < len(data) {
-			r, size := utf8.DecodeRune(data[at:])
-			if r == utf8.RuneError && size == 1 {
-				break
-			}
-			at += size
-		}
-		return "not UTF-8: write the document in UTF-8", at
-	}
-	var raw json.RawMessage
-	err := json.Unmarshal(data, &raw)
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return "not JSON: " + syntax.Error(), max(0, int(syntax.Offset)-1)
-	}
-	if err != nil {
-		return "not JSON: " + err.Error(), 0
-	}
-	return "", 0
-}
-
-// value is a JSON value and the byte at which it begins.
-type value struct {
-	kind    string // object, list, text, number, true or false, null
-	text    string // of a text or a number
-	at      int
-	members []member
-	items   []value
-}
-
-type member struct {
-	name string
-	at   int
-	value
-}
-
-// treeParser makes the tree of a text that is JSON.
-type treeParser struct {
-	*json.Decoder
-	src   []byte
-	r     *reader
-	depth int // of the value that is read, and more than maxDepth once one is too deep
-}
-
-// next returns the next token and where it begins.
-func (p *treeParser) next() (json.Token, int) {
-	at := int(p.InputOffset())
-	for at < len(p.src) && strings.IndexByte(" \t\r\n,:", p.src[at]) >= 0 {
-		at++
-	}
-	token, err := p.Token()
-	if err != nil { // The whole text was read as JSON before.
-		return nil, at
-	}
-	return token, at
-}
-
-func (p *treeParser) parse(path string) value {
-	token, at := p.next()
-	v := value{at: at}
-	switch t := token.(type) {
-	case json.Delim:
-		return p.parseNested(t, v, path)
-	case string:
-		v.kind, v.text = kindText, t
-		written := strings.ToLower(string(p.src[at:p.InputOffset()]))
-		if strings.Contains(t, "\ufffd") && !strings.Contains(written, "\ufffd") && !strings.Contains(written, `\ufffd`) {
-			p.r.report(at, path, `half of a character: \ud800 to \udfff come in pairs`)
-		}
-		if strings.Contains(t, "\x00") {
-			p.r.report(at, path, "contains a NUL: remove \\u0000")
-		}
-	case json.Number:
-		v.kind, v.text = kindNumber, t.String()
-	case bool:
-		v.kind = kindBool
-	default:
-		v.kind = kindNull
-	}
-	return v
-}
-
-func (p *treeParser) parseNested(open json.Delim, v value, path string) value {
-	p.depth++
-	if p.depth > maxDepth {
-		p.r.report(v.at, path, "nested more than %d deep", maxDepth)
-		return v
-	}
-	v.kind = kindObject
-	if open == '[' {
-		v.kind = kindList
-	}
-	for p.More() && p.depth <= maxDepth {
-		if open == '[' {
-			v.items = append(v.items, p.parse(fmt.Sprintf("%s[%d]", path, len(v.items))))
-			continue
-		}
-		name, at := p.next()
-		m := member{name: name.(string), at: at}
-		m.value = p.parse(joinPath(path, m.name))
-		v.members = append(v.members, m)
-	}
-	if p.depth <= maxDepth {
-		p.next()
-		p.depth--
-	}
-	return v
-}
-
-// What a value is, in the words of a finding.
-const (
-	kindObject = "an object"
-	kindList   = "a list"
-	kindText   = "text"
-	kindNumber = "a number"
-	kindBool   = "true or false"
-	kindNull   = "null"
-)
-
-func joinPath(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
-}
-
 // reader makes the spec of a tree.
 type reader struct {
 	doc      Document
@@ -187,13 +53,6 @@ func (r *reader) report(at int, path, format string, args ...any) {
 	f := Finding{Path: path, Message: fmt.Sprintf(format, args...)}
 	f.Line, f.Column = placeOf(r.doc.source, at)
 	r.findings = append(r.findings, f)
-}
-
-// placeOf returns the line and the column of a byte of a text.
-func placeOf(src []byte, at int) (line, column int) {
-	before := src[:min(at, len(src))]
-	start := bytes.LastIndexByte(before, '\n') + 1
-	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
 }
 
 // field is a field of an object: its name, and what reads its value.
@@ -355,79 +214,6 @@ func wholeNumber(text string) (int64, bool) {
 
 // mostExact is the largest number that every program reads as it is written.
 const mostExact = 1<<53 - 1
-
-// Locate sets the line and the column of findings about the document's spec, and sorts
-// them by it. A field that is missing is reported where what it belongs to begins.
-func (d Document) Locate(findings []Finding) []Finding {
-	for i, f := range findings {
-		path := f.Path
-		v, found := d.places[path]
-		for !found && path != "" {
-			path = path[:max(0, strings.LastIndexAny(path, ".["))]
-			v, found = d.places[path]
-		}
-		at := v.at
-		if path == f.Path && v.kind == kindText {
-			at = sourceOffset(d.source, v.at, f.Offset)
-		}
-		findings[i].Line, findings[i].Column = placeOf(d.source, at)
-	}
-	return inOrder(findings)
-}
-
-// sourceOffset returns the byte of a document that is byte offset of the text whose
-// opening quote is at the byte at.
-func sourceOffset(src []byte, at, offset int) int {
-	at++
-	for n := 0; n < offset && at < len(src) && src[at] != '"'; {
-		if src[at] != '\\' {
-			_, size := utf8.DecodeRune(src[at:])
-			n += size
-			at += size
-			continue
-		}
-		length := 2
-		if src[at+1] == 'u' {
-			length = 6
-			if at+12 <= len(src) && isSurrogate(src[at:at+6]) {
-				length = 12
-			}
-		}
-		var text string
-		if json.Unmarshal([]byte(`"`+string(src[at:at+length])+`"`), &text) != nil {
-			return at
-		}
-		n += len(text)
-		at += length
-	}
-	return at
-}
-
-// isSurrogate reports whether an escape is the first half of a character.
-func isSurrogate(escape []byte) bool {
-	n, err := strconv.ParseUint(string(escape[2:]), 16, 32)
-	return err == nil && n >= 0xd800 && n < 0xdc00
-}
-
-// Encode writes a spec in its one form: all fields in the order of the format, with two
-// spaces for each level, and a newline at the end. Decode reads it as the same spec.
-func Encode(s Spec) []byte {
-	if s.Gates == nil {
-		s.Gates = []loop.Gate{}
-	}
-	if s.Guardrails == nil {
-		s.Guardrails = []string{}
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(s); err != nil {
-		// A Spec holds texts, numbers and lists of them only.
-		panic("loopspec: a spec does not marshal: " + err.Error())
-	}
-	return b.Bytes()
-}
 
 func shortened(text string) string {
 	if runes := []rune(text); len(runes) > 40 {
