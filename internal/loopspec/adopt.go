@@ -16,7 +16,7 @@ func Adopt(s Spec, m Machine) (Spec, []Finding) {
 	s = s.clone().WithDefaults()
 	var notes []Finding
 	note := func(path, format string, args ...any) {
-		notes = append(notes, Finding{Path: path, Note: true, Message: fmt.Sprintf(format, args...)})
+		notes = append(notes, Finding{Path: path, Note: true, Message: messageOf(format, args...)})
 	}
 	for i, g := range s.Gates {
 		if g.Kind == loop.GateInvariant && m.IsCommand != nil && m.IsCommand(g.Check) {

@@ -50,7 +50,7 @@ type reader struct {
 }
 
 func (r *reader) report(at int, path, format string, args ...any) {
-	f := Finding{Path: path, Message: fmt.Sprintf(format, args...)}
+	f := Finding{Path: readiness.Printable(path), Message: messageOf(format, args...)}
 	f.Line, f.Column = placeOf(r.doc.source, at)
 	r.findings = append(r.findings, f)
 }
@@ -125,7 +125,6 @@ func (r *reader) readObject(v value, path string, fields []field) {
 		f, known := byName[m.name]
 		switch {
 		case !known:
-			below = joinPath(path, readiness.Printable(m.name))
 			r.report(m.at, below, "unknown field; %s", readiness.Suggest(m.name, names))
 		case seen[m.name]:
 			r.report(m.at, below, "written twice; remove one")

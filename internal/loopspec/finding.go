@@ -19,6 +19,11 @@ type Finding struct {
 	Column  int    `json:"column,omitempty"` // characters from 1
 }
 
+// messageOf is a message on one line, without what a terminal would act on.
+func messageOf(format string, args ...any) string {
+	return strings.ReplaceAll(readiness.Printable(fmt.Sprintf(format, args...)), "\t", " ")
+}
+
 // String is the finding with its place, on one line.
 func (f Finding) String() string {
 	text := f.Message

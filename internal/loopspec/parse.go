@@ -19,7 +19,7 @@ import (
 type phraseParser struct{ findings []Finding }
 
 func (p *phraseParser) report(path string, offset int, format string, args ...any) {
-	p.findings = append(p.findings, Finding{Path: path, Offset: offset, Message: fmt.Sprintf(format, args...)})
+	p.findings = append(p.findings, Finding{Path: path, Offset: offset, Message: messageOf(format, args...)})
 }
 
 // unknownWord reports the word of a text from which on it fits no row of a field.
@@ -332,7 +332,7 @@ func (p *phraseParser) cadence(at, on string) string {
 		}
 		minutes := (ms + minute - 1) / minute
 		if minutes*minute != ms {
-			p.findings = append(p.findings, Finding{Path: at, Note: true, Message: fmt.Sprintf("%s ms is not a whole minute: it fires every %d m", on, minutes)})
+			p.findings = append(p.findings, Finding{Path: at, Note: true, Message: messageOf("%s ms is not a whole minute: it fires every %d m", on, minutes)})
 		}
 		on = minuteCadence(minutes)
 	}

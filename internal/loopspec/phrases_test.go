@@ -319,6 +319,8 @@ func TestWhatFitsNoPhraseIsRefusedAtItsWord(t *testing.T) {
 		{"giveUp", "", "99999999999999999999 iterations without new findings", "from 1 to 1000"},
 		{"errorPolicy", "retry ", "11 times, then stop", "from 1 to 10"},
 		{"trigger.on", "", "0", "milliseconds"},
+		{"trigger.on", "", "\x1b", "interval"},
+		{"trigger.on", "", "a\tb\x1b[2J", "interval"},
 		{"trigger.on", "", "30s", "shortest is 1m"},
 		{"trigger.on", "", "0 0 31 2 *", "never"},
 		{"trigger.on", "", "99999999999999999999", "milliseconds"},
@@ -332,7 +334,7 @@ func TestWhatFitsNoPhraseIsRefusedAtItsWord(t *testing.T) {
 			t.Errorf("%s %q: %+v, want one finding at %d with %q", c.path, text, findings, len(c.before), c.rows)
 		}
 		for _, f := range findings {
-			if strings.ContainsAny(f.Message, "\n\t") {
+			if strings.ContainsAny(f.Message, "\n\t\x1b") {
 				t.Errorf("%s %q: %q, want one line", c.path, text, f.Message)
 			}
 		}

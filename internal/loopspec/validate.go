@@ -50,11 +50,11 @@ type validator struct {
 }
 
 func (v *validator) report(path, format string, args ...any) {
-	v.findings = append(v.findings, Finding{Path: path, Message: fmt.Sprintf(format, args...)})
+	v.findings = append(v.findings, Finding{Path: path, Message: messageOf(format, args...)})
 }
 
 func (v *validator) note(path, format string, args ...any) {
-	v.findings = append(v.findings, Finding{Path: path, Note: true, Message: fmt.Sprintf(format, args...)})
+	v.findings = append(v.findings, Finding{Path: path, Note: true, Message: messageOf(format, args...)})
 }
 
 // checkTexts refuses what not every database can keep.
@@ -199,7 +199,7 @@ func (v *validator) checkCommand(path, check string) {
 	offset := strings.Index(check, text)
 	report := func(format string, args ...any) {
 		v.findings = append(v.findings, Finding{
-			Path: path, Offset: offset, Message: fmt.Sprintf(format, args...) + "; write a command in backticks, like `go test ./...`",
+			Path: path, Offset: offset, Message: messageOf(format, args...) + "; write a command in backticks, like `go test ./...`",
 		})
 	}
 	word, ok := firstWord(text)
@@ -237,7 +237,7 @@ func (v *validator) checkInvariant(path, check string) {
 	if problem == "" {
 		return
 	}
-	v.findings = append(v.findings, Finding{Path: path, Offset: strings.Index(check, text) + at, Message: problem})
+	v.findings = append(v.findings, Finding{Path: path, Offset: strings.Index(check, text) + at, Message: messageOf("%s", problem)})
 }
 
 // checkReviewer refuses a reviewer that is the maker, or that asks the maker's model.
