@@ -64,7 +64,15 @@ func TestTheDefinitionOfEachText(t *testing.T) {
 		"the same gate and no diff": {func(s *Spec) { s.GiveUp = "same gate fails 5× with no diff" }, func(d loop.Definition) bool {
 			return d.GiveUp[0].Repeat == loop.RepeatGateAndTree && d.GiveUp[1].Repeat == loop.RepeatTree && d.GiveUp[1].Times == 5
 		}},
-		"another rule is a term": {func(s *Spec) { s.GiveUp = "same test 5×" }, func(d loop.Definition) bool { return d.GiveUpAfter == 0 }},
+		"the same test": {func(s *Spec) { s.GiveUp = "same test 5× → stop" }, func(d loop.Definition) bool {
+			return d.GiveUp[0].Repeat == loop.RepeatTest && d.GiveUp[1].Repeat == loop.RepeatTree && d.GiveUp[1].Then == loop.ThenStop
+		}},
+		"findings have no trees": {func(s *Spec) { s.GiveUp = "2 iterations without new findings → pause + report" }, func(d loop.Definition) bool {
+			return len(d.GiveUp) == 1 && d.GiveUp[0].Report && d.GiveUp[0].Times == 2
+		}},
+		"gates are bare commands": {func(s *Spec) { s.Gates[0].Check = "Green: `make check`" }, func(d loop.Definition) bool {
+			return d.Gates[0].Check == "make check" && d.LoopType == loop.Deterministic
+		}},
 		"the budget": {func(s *Spec) { s.Budget = Budget{2, 3, 4000, 5} }, func(d loop.Definition) bool {
 			return d.MaxIterations == 2 && d.MaxWallClock == 4*time.Second && d.MaxItems == 5
 		}},
@@ -75,6 +83,16 @@ func TestTheDefinitionOfEachText(t *testing.T) {
 		if d, _ := s.Definition("x"); !c.holds(d) {
 			t.Errorf("%s: %+v", name, d)
 		}
+	}
+}
+
+func TestMakingADefinitionLeavesItsSpecAsItWas(t *testing.T) {
+	s := complete()
+	before := copied(t, s)
+	d, _ := s.Definition("x")
+	d.Gates[0].Name, d.Scope[0] = "other", "other"
+	if diff := cmp.Diff(before, s); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
 	}
 }
 

@@ -234,6 +234,7 @@ func TestEachTrigger(t *testing.T) {
 		{Trigger{TriggerSchedule, "300000"}, Schedule{Type: TriggerSchedule, Cadence: "5m"}, 0},
 		{Trigger{TriggerSchedule, " 3600000 "}, Schedule{Type: TriggerSchedule, Cadence: "60m"}, 0},
 		{Trigger{TriggerSchedule, "86400000"}, Schedule{Type: TriggerSchedule, Cadence: "1d"}, 0},
+		{Trigger{TriggerSchedule, "1036740000"}, Schedule{Type: TriggerSchedule, Cadence: "11d1439m"}, 0},
 		{Trigger{TriggerSchedule, "90060000"}, Schedule{Type: TriggerSchedule, Cadence: "1d61m"}, 0},
 		{Trigger{TriggerSchedule, "90000"}, Schedule{Type: TriggerSchedule, Cadence: "2m"}, 1},
 		{Trigger{TriggerSchedule, "1"}, Schedule{Type: TriggerSchedule, Cadence: "1m"}, 1},

@@ -110,6 +110,25 @@ func TestEachTemplateMakesASpecThatIsNotRefused(t *testing.T) {
 	}
 }
 
+func TestTheInvariantsOfTheRatchets(t *testing.T) {
+	const share, base = `float(trim(last(split(trim(output("coverage")), "\n"))))`, `float(trim(last(split(trim(base.output("coverage")), "\n"))))`
+	for id, want := range map[string]string{
+		"coverage-ratchet": share + " > " + base + " || " + share + " == 100",
+		"lint-debt":        `int(trim(output("lint_findings"))) < int(trim(base.output("lint_findings"))) || int(trim(output("lint_findings"))) == 0`,
+		"type-check-debt":  `int(trim(output("type_errors"))) < int(trim(base.output("type_errors"))) || int(trim(output("type_errors"))) == 0`,
+	} {
+		own := task()
+		own.Goal = ""
+		s := fill(t, id, own)
+		if got := GateText(s.Gates[2].Check); got != want {
+			t.Errorf("%s: %s, want %s", id, got, want)
+		}
+		if tests := fill(t, "keep-tests-green", own); s.Goal == tests.Goal || s.Goal == "" {
+			t.Errorf("%s has the goal %q, want one of its own", id, s.Goal)
+		}
+	}
+}
+
 func TestATemplateSaysWhatItNeeds(t *testing.T) {
 	for _, template := range Templates {
 		empty := Task{Goal: "x", AgentID: "fixer"}
