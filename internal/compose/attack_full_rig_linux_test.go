@@ -151,9 +151,13 @@ func TestWholeRunsInFullHoldAsAUserWithoutRightsToo(t *testing.T) {
 	must(t, os.WriteFile(exe, binary, 0o755))
 	must(t, os.Mkdir(home, 0o700))
 	must(t, os.Chown(home, uid, uid))
+	tmp, err := os.MkdirTemp("", "") // A short name: sockets are in it.
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(tmp)) })
+	must(t, os.Chown(tmp, uid, uid))
 	cmd := exec.Command(exe, "-test.run="+tests, "-test.v", "-test.timeout=8m")
 	cmd.Dir = "/"
-	cmd.Env = []string{"PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", withoutRights + "=1", "TMPDIR=/tmp", "HOME=" + home}
+	cmd.Env = []string{"PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", withoutRights + "=1", "TMPDIR=" + tmp, "HOME=" + home}
 	for _, kv := range os.Environ() {
 		if strings.HasPrefix(kv, "GIT_AUTHOR_") || strings.HasPrefix(kv, "GIT_COMMITTER_") {
 			cmd.Env = append(cmd.Env, kv)
