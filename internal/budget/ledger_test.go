@@ -2,7 +2,6 @@ package budget_test
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 var (
@@ -35,7 +35,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Database: filepath.Join(t.TempDir(), "pawl.db"), Now: time.Now, Virtual: func() time.Time { return now }})
+	s, err := store.Open(t.Context(), store.Options{Database: storetest.SQLite(t), Now: time.Now, Virtual: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}

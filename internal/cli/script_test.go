@@ -35,6 +35,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // tables is the folder with the migrations of stores. Scripts have folders of their own.
@@ -70,7 +71,12 @@ func TestScripts(t *testing.T) {
 				"GIT_COMMITTER_NAME=somebody", "GIT_COMMITTER_EMAIL=s@example.com", "USER=somebody", "LANG=C.UTF-8")
 			env.Vars = append(env.Vars, toolchainVars()...)
 			if script := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-"); tested != nil && !slices.Contains(newHomes, script) {
-				if err := errors.Join(os.Mkdir(filepath.Join(env.WorkDir, "pawl"), 0o700), os.WriteFile(filepath.Join(env.WorkDir, "pawl", "sandbox.json"), tested, 0o600)); err != nil {
+				dir := filepath.Join(env.WorkDir, "pawl")
+				err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "sandbox.json"), tested, 0o600))
+				if err == nil && !slices.Contains(newStores, script) {
+					_, err = storetest.SQLiteIn(dir)
+				}
+				if err != nil {
 					return err
 				}
 			}
@@ -97,6 +103,9 @@ func TestScripts(t *testing.T) {
 
 // newHomes are the scripts in which pawl makes its home, and tests the sandbox, itself.
 var newHomes = []string{"agent", "audit", "budget", "check", "demo", "doctor", "estimate", "history", "init", "look", "prices", "readonly", "repository", "sandbox", "until"}
+
+// newStores are the others in which pawl makes its store itself, or none.
+var newStores = []string{"backup", "migrate", "notify", "sim"}
 
 // testSandbox is what pawl keeps of a self-test that has passed. Scripts whose homes
 // have it need none of their own, which takes longer than many a script.

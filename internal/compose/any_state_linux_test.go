@@ -19,8 +19,8 @@ import (
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/gittest"
-	"github.com/pawl-run/pawl/internal/test/pgtest"
 	"github.com/pawl-run/pawl/internal/test/sample"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // wreck is what a process leaves that was killed at some point, and what people,
@@ -358,7 +358,7 @@ func TestFromAnyStateRecoveryLeadsToALoopThatRuns(t *testing.T) {
 			sample.SameChecks(t, c.some)
 			database := ""
 			if c.name == "postgres" {
-				database = pgtest.URL(t)
+				database = storetest.PostgreSQL(t)
 			}
 			running, landing := flows[0].points(t, c.name, database), flows[1].points(t, c.name, database)
 			// Most points are before there is any work, or after it has a branch.

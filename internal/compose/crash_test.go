@@ -26,6 +26,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
 	"github.com/pawl-run/pawl/internal/test/sample"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // childEnv makes this test binary a pawl that recovers and then runs the loop
@@ -236,10 +237,10 @@ var hostTested = sync.OnceValue(func() []byte {
 	return text
 })
 
-// newHome is a home of pawl's on a host whose sandbox was tested.
+// newHome is a home of pawl's with a new store, on a host whose sandbox was tested.
 func newHome(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := filepath.Dir(storetest.SQLite(t))
 	if text := hostTested(); text != nil {
 		if err := os.WriteFile(filepath.Join(dir, "sandbox.json"), text, 0o600); err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // always is a daemon over the one loop of a fixture, in this process.
@@ -148,7 +148,7 @@ func onBothDatabases(t *testing.T, test func(t *testing.T, s *fixture)) {
 	t.Helper()
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{
-		"sqlite": nil, "postgres": pgtest.URL,
+		"sqlite": nil, "postgres": storetest.PostgreSQL,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -228,7 +228,7 @@ func TestADaemonConcludesWhatWasLostBeforeItFires(t *testing.T) {
 func TestWhatHappensInRunsOfAWorkerIsToldByADaemon(t *testing.T) {
 	t.Parallel()
 	told := filepath.Join(t.TempDir(), "told")
-	d := startDaemon(t, newFixture(t, pgtest.URL(t)), "echo two > src/a.txt")
+	d := startDaemon(t, newFixture(t, storetest.PostgreSQL(t)), "echo two > src/a.txt")
 	if _, err := d.parts.Notices().Add(t.Context(), ann, loop.Channel{Kind: "command", Target: "cat >>" + told}); err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/test/pgtest"
 	"github.com/pawl-run/pawl/internal/test/sample"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // loopEnv names the loop that a child runs; empty: fix.
@@ -192,7 +192,7 @@ func TestLoopsThatStartAtOnceEndAsEachWouldAlone(t *testing.T) {
 		repositories [2]int // in turns
 	}{
 		"sqlite":   {func(*testing.T) string { return "" }, [2]int{1, 5}},
-		"postgres": {func(t *testing.T) string { t.Helper(); return pgtest.URL(t) }, [2]int{5, 1}},
+		"postgres": {func(t *testing.T) string { t.Helper(); return storetest.PostgreSQL(t) }, [2]int{5, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if rounds == 1 {

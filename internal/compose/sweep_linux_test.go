@@ -12,8 +12,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
-	"github.com/pawl-run/pawl/internal/test/pgtest"
 	"github.com/pawl-run/pawl/internal/test/sample"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // kind is one way in which a process is disturbed at a fault point.
@@ -106,7 +106,7 @@ func sweep(t *testing.T, kinds ...kind) {
 	for _, f := range flows {
 		for name, database := range map[string]func(t *testing.T) string{
 			"sqlite":   func(*testing.T) string { return "" },
-			"postgres": func(t *testing.T) string { t.Helper(); return pgtest.URL(t) },
+			"postgres": func(t *testing.T) string { t.Helper(); return storetest.PostgreSQL(t) },
 		} {
 			t.Run(f.name+"/"+name, func(t *testing.T) {
 				t.Parallel()

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
-	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // twoNodes are two hosts, each with a home and a clone of one repository, on one
@@ -33,7 +33,7 @@ type twoNodes struct {
 
 func newTwoNodes(t *testing.T) *twoNodes {
 	t.Helper()
-	a := newFixture(t, pgtest.URL(t))
+	a := newFixture(t, storetest.PostgreSQL(t))
 	b := &fixture{t: t, root: filepath.Join(t.TempDir(), "clone"), home: newHome(t), database: a.database, host: "far"}
 	if out, err := exec.CommandContext(t.Context(), "git", "clone", "-q", a.root, b.root).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

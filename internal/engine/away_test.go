@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
 	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // worksOnce is an agent that does its task.
@@ -64,7 +65,7 @@ func TestADatabaseThatIsAwayForSecondsCostsARunNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			line := pgtest.NewLine(t, pgtest.URL(t))
+			line := pgtest.NewLine(t, storetest.PostgreSQL(t))
 			r := newRig(t, line.URL)
 			r.agent = worksOnce(t, func() {})
 			plan := (&fault.Plan{}).Do(point, 1, func(context.Context) error {
@@ -90,7 +91,7 @@ func TestACommitOfARunThatNobodyAcknowledgedHappensOnce(t *testing.T) {
 	}{"it never arrived": {pgtest.Before, 10}, "its acknowledgment was lost": {pgtest.After, 5}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			line := pgtest.NewLine(t, pgtest.URL(t))
+			line := pgtest.NewLine(t, storetest.PostgreSQL(t))
 			r := newRig(t, line.URL)
 			r.agent = worksOnce(t, func() {})
 			target := r.worker(loop.TierAssisted, nil)
@@ -160,7 +161,7 @@ func TestARunWhoseStoreIsGoneEndsKeepsItsWorkAndLandsNothing(t *testing.T) {
 		"dropped before the effect":      {"engine.effect.apply.before", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			place := filepath.Join(t.TempDir(), "pawl.db")
+			place := storetest.SQLite(t)
 			want := place
 			if c.gone == nil {
 				place, want = server.URL(), "postgres://"

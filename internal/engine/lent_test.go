@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 const (
@@ -254,7 +255,7 @@ func TestALoginThatCannotBeGivenBackIsSaidAndSettledByTheNextRun(t *testing.T) {
 
 // Nobody else can give it back: no other process finds the run.
 func TestALoginOfARunWhoseStoreIsGoneIsKept(t *testing.T) {
-	place := filepath.Join(t.TempDir(), "pawl.db")
+	place := storetest.SQLite(t)
 	p, file := lenderOn(t, place)
 	p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
 		gittest.WriteFile(t, file, login("users", time.Now().Add(3*time.Hour)))

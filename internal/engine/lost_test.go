@@ -20,12 +20,13 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // one makes a rig on SQLite.
 func one(t *testing.T) *rig {
 	t.Helper()
-	return newRig(t, filepath.Join(t.TempDir(), "p.db"))
+	return newRig(t, storetest.SQLite(t))
 }
 
 func TestAStoppedRunKeepsItsWorkAndNotWhatIsIgnored(t *testing.T) {

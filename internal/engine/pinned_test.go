@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // pinned is a protocol that works on its goal until a command passes.
@@ -121,7 +122,7 @@ func TestABranchOfThatNameIsNeverMovedAndTheWorkIsKept(t *testing.T) {
 }
 
 func TestNumbersGoOnAfterTheStoreWasLost(t *testing.T) {
-	r := newRig(t, filepath.Join(t.TempDir(), "p.db"))
+	r := newRig(t, storetest.SQLite(t))
 	gittest.Run(t, r.root, "branch", "pawl/u/7")
 	gittest.Run(t, r.root, "update-ref", "refs/pawl/snapshots/u/9", "HEAD")
 	if run := r.run(r.target("u", pinned{}, until("true", "u", []string{"src/**"})), engine.Firing{}); run.N != 10 {

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -75,7 +76,7 @@ func TestASwitchThatAppearsDuringActStopsTheRunAndKeepsItsWork(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, filepath.Join(t.TempDir(), "p.db"))
+			r := newRig(t, storetest.SQLite(t))
 			r.agent = untilStopped(t, func() { set(t, r) })
 			run := r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})
 			if run.Outcome != loop.OutcomePaused || run.Reason != loop.ReasonKillSwitch || !strings.Contains(run.Detail, "PAUSED") {
@@ -272,7 +273,7 @@ func TestAHolderThatLostItsLeaseStopsAndWritesNothing(t *testing.T) {
 // is how often the lease was extended.
 func TestALongTurnKeepsItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, filepath.Join(t.TempDir(), "p.db"))
+		r := newRig(t, storetest.SQLite(t))
 		var extended int64
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
 			before := r.store.Commits()
@@ -291,7 +292,7 @@ func TestALongTurnKeepsItsLease(t *testing.T) {
 }
 
 func TestAnAgentThatHangsIsStoppedAndItsGoodWorkIsJudged(t *testing.T) {
-	r := newRig(t, filepath.Join(t.TempDir(), "p.db"))
+	r := newRig(t, storetest.SQLite(t))
 	deps := r.deps
 	deps.Drivers = map[string]turn.Driver{"command": command.Driver{}}
 	deps.Exec = proc.Tree{}

@@ -3,12 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // watchedRun is a run that was claimed just now and is watched, at a time that only
@@ -54,7 +54,7 @@ func newWatched(t *testing.T) *watchedRun {
 func (w *watchedRun) open(t *testing.T) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{
-		Database: filepath.Join(t.TempDir(), "p.db"), Now: time.Now, Virtual: func() time.Time { return w.now },
+		Database: storetest.SQLite(t), Now: time.Now, Virtual: func() time.Time { return w.now },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/test/pgtest"
 	"github.com/pawl-run/pawl/internal/test/sample"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // A statement whose context has ended makes database/sql give the connection of the
 // transaction back, which closes it beside whoever still used it: pgx then panicked
 // with "slow write timer already active".
 func TestAConnectionThatWasGivenBackIsUsedNoMore(t *testing.T) {
-	s := open(t, pgtest.URL(t))
+	s := open(t, storetest.PostgreSQL(t))
 	l := seed(t, s, "a")
 	errEnough := errors.New("enough")
 	var all sync.WaitGroup
@@ -42,7 +42,7 @@ func TestAConnectionThatWasGivenBackIsUsedNoMore(t *testing.T) {
 
 // What ignores the error of such a statement has changed nothing, and is told so.
 func TestNothingIsCommittedOnAConnectionThatWasGivenBack(t *testing.T) {
-	s := open(t, pgtest.URL(t))
+	s := open(t, storetest.PostgreSQL(t))
 	l := seed(t, s, "a")
 	err := s.Update(t.Context(), func(tx *store.Tx) error {
 		ended, cancel := context.WithCancel(t.Context())

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // holder is the store as the holder of a new run uses it.
@@ -74,7 +75,7 @@ func TestACommitThatNobodyAcknowledgedIsLookedUpAndNeverRepeated(t *testing.T) {
 	for name, cut := range map[string]pgtest.Cut{"the commit never arrived": pgtest.Before, "its acknowledgment was lost": pgtest.After} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			line := pgtest.NewLine(t, pgtest.URL(t))
+			line := pgtest.NewLine(t, storetest.PostgreSQL(t))
 			s := open(t, line.URL)
 			fire(t, s, seed(t, s, "other"), "-1", bob) // Its lease says nothing about that of the holder.
 			h, run := holder(t, s, time.Now())
@@ -103,7 +104,7 @@ func TestACommitThatNobodyAcknowledgedIsLookedUpAndNeverRepeated(t *testing.T) {
 // the same one, in the same millisecond.
 func TestALostCommitInTheMillisecondOfTheClaimIsRepeated(t *testing.T) {
 	t.Parallel()
-	line := pgtest.NewLine(t, pgtest.URL(t))
+	line := pgtest.NewLine(t, storetest.PostgreSQL(t))
 	s := open(t, line.URL)
 	h, run := holder(t, s, time.Now())
 	var claimed int64
@@ -156,7 +157,7 @@ func TestAServerThatIsStoppedAndStartedAgainIsWaitedFor(t *testing.T) {
 }
 
 func TestWhatIsNoTroubleOfTheConnectionIsNotTriedAgain(t *testing.T) {
-	s := open(t, pgtest.URL(t))
+	s := open(t, storetest.PostgreSQL(t))
 	h, run := holder(t, s, time.Now())
 	mine := errors.New("mine")
 	for name, fn := range map[string]func(*store.Tx) error{
@@ -182,7 +183,7 @@ func TestWhatIsNoTroubleOfTheConnectionIsNotTriedAgain(t *testing.T) {
 }
 
 func TestAHolderWaitsNoLongerThanItsLease(t *testing.T) {
-	line := pgtest.NewLine(t, pgtest.URL(t))
+	line := pgtest.NewLine(t, storetest.PostgreSQL(t))
 	s := open(t, line.URL)
 	var said atomic.Int64
 	run := fire(t, s, seed(t, s, "ci"), "-1", alice)
@@ -208,7 +209,7 @@ func TestAHolderWaitsNoLongerThanItsLease(t *testing.T) {
 
 func TestAHolderThatIsToEndDoesNotWaitForADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
-	line := pgtest.NewLine(t, pgtest.URL(t))
+	line := pgtest.NewLine(t, storetest.PostgreSQL(t))
 	s := open(t, line.URL)
 	run := fire(t, s, seed(t, s, "ci"), "-1", alice)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // sideBySide begins a transaction, runs first in it, and begins another one with
@@ -63,7 +63,7 @@ func locked(t *testing.T, s *store.Store) bool {
 func TestTheSwitchOfALoopAndAnEffectThatBeginsWaitForEachOther(t *testing.T) {
 	requested := func(t *testing.T) (*store.Store, func(context.Context, *store.Tx) error, func(context.Context, *store.Tx) error) {
 		t.Helper()
-		s := open(t, pgtest.URL(t))
+		s := open(t, storetest.PostgreSQL(t))
 		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
 		err := held(t.Context(), s, run, func(rt *store.RunTx) error {
 			return rt.RequestEffect(t.Context(), loop.EffectRequest{Kind: "land", Key: "land/1"})
@@ -100,7 +100,7 @@ func TestTheSwitchOfALoopAndAnEffectThatBeginsWaitForEachOther(t *testing.T) {
 // An agent is read with FOR UPDATE by whoever changes it: with a plain SELECT
 // both would start from the same entry and the first change would be lost.
 func TestOfTwoChangesOfAnAgentAtOnceNoneIsLost(t *testing.T) {
-	s := open(t, pgtest.URL(t))
+	s := open(t, storetest.PostgreSQL(t))
 	update(t, s, func(ctx context.Context, tx *store.Tx) error {
 		return tx.SaveAgent(ctx, loop.Agent{ID: "ag_1", Handle: "ada", Driver: "claude"})
 	})

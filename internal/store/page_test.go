@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // keysOf are protocol:name of loops, in their order.
@@ -255,7 +256,7 @@ func TestAnOverdueApprovalIsOneThatIsOpenAndWhoseTimeHasRunOut(t *testing.T) {
 // A loop is read with FOR UPDATE: with a plain SELECT a run could be fired between
 // the look at its row and what is decided by it.
 func TestALoopThatIsLockedGetsNoRunBeforeTheTransactionEnds(t *testing.T) {
-	s := open(t, pgtest.URL(t))
+	s := open(t, storetest.PostgreSQL(t))
 	l := seed(t, s, "ci")
 	read := func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.LockLoop(ctx, l.ID)

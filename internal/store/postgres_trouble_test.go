@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // with is an address with other values in its query.
@@ -180,7 +181,7 @@ func TestAConnectionThatIsEndedInTheMiddleIsNamedWithItsFix(t *testing.T) {
 }
 
 func TestTheEndOfACallerIsNoTroubleWithPostgreSQL(t *testing.T) {
-	s := open(t, pgtest.URL(t))
+	s := open(t, storetest.PostgreSQL(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := s.View(ctx, func(*store.Reader) error { return nil })

@@ -3,27 +3,24 @@ package store_test
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m, "fsync=off")) }
 
-// onBoth runs one suite on both databases.
+// onBoth runs one suite on both databases, with the tables that migrations have made once.
 func onBoth(t *testing.T, test func(t *testing.T, s *store.Store)) {
 	t.Helper()
-	for name, url := range map[string]func(*testing.T) string{
-		"sqlite":   func(t *testing.T) string { t.Helper(); return filepath.Join(t.TempDir(), "deep", "pawl.db") },
-		"postgres": func(t *testing.T) string { t.Helper(); return pgtest.URL(t) },
-	} {
+	for name, database := range map[string]func(testing.TB) string{"sqlite": storetest.SQLite, "postgres": storetest.PostgreSQL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, open(t, url(t)))
+			test(t, open(t, database(t)))
 		})
 	}
 }

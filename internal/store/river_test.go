@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // hint is a job about a run.
@@ -24,7 +24,7 @@ func (hint) Kind() string { return "run" }
 
 func TestARunAndItsHintAreOneTransaction(t *testing.T) {
 	t.Parallel()
-	s := open(t, pgtest.URL(t))
+	s := open(t, storetest.PostgreSQL(t))
 	db := s.PostgresPool()
 	c, err := river.NewClient(riverpgxv5.New(db), &river.Config{})
 	if err != nil {
@@ -66,7 +66,7 @@ func TestARunAndItsHintAreOneTransaction(t *testing.T) {
 // A River with newer tables needs a new version of ours, which makes them.
 func TestTheVersionOfOurTablesSaysThatRiversAreTheNewest(t *testing.T) {
 	t.Parallel()
-	s := open(t, pgtest.URL(t))
+	s := open(t, storetest.PostgreSQL(t))
 	m, err := rivermigrate.New(riverpgxv5.New(s.PostgresPool()), nil)
 	if err != nil {
 		t.Fatal(err)

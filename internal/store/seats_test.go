@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,8 +15,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/test/pgtest"
 	"github.com/pawl-run/pawl/internal/test/sample"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // theLogin is the wish of a run that is lent the only login.
@@ -126,7 +125,7 @@ func TestAStaleHolderTakesNoSeat(t *testing.T) {
 // Nobody recovers the run: its process was killed, or its node is off. By the time of
 // the database its seat is free; if it goes on all the same, it knows that it has none.
 func TestASeatIsFreeWhenTheLeaseOfItsRunIsOver(t *testing.T) {
-	for name, url := range map[string]string{"sqlite": filepath.Join(t.TempDir(), "pawl.db"), "postgres": pgtest.URL(t)} {
+	for name, url := range map[string]string{"sqlite": storetest.SQLite(t), "postgres": storetest.PostgreSQL(t)} {
 		t.Run(name, func(t *testing.T) {
 			behind := func() time.Time { return time.Now().Add(-time.Hour) } // The clock of a host decides nothing.
 			short, err := store.Open(t.Context(), store.Options{Database: url, Now: behind, Lease: 100 * time.Millisecond})
@@ -200,7 +199,7 @@ func TestOfManyRunsAtOnceAsManyActAsMay(t *testing.T) {
 // Two that want one seat at once wait for each other: the second sees what the first
 // has taken. (SQLite has one writer.)
 func TestASeatIsTakenUnderALock(t *testing.T) {
-	s := open(t, pgtest.URL(t))
+	s := open(t, storetest.PostgreSQL(t))
 	one, two := fire(t, s, seed(t, s, "a"), "-1", alice), fire(t, s, seed(t, s, "b"), "-1", bob)
 	enter := func(r loop.Run) func(context.Context, *store.Tx) error {
 		return func(ctx context.Context, tx *store.Tx) error {
@@ -230,7 +229,7 @@ type acting struct {
 // wants it, and acts again only if nobody did.
 func TestNeverMoreRunsActThanMay(t *testing.T) {
 	sample.Checks(t, 20)
-	for name, url := range map[string]string{"sqlite": filepath.Join(t.TempDir(), "pawl.db"), "postgres": pgtest.URL(t)} {
+	for name, url := range map[string]string{"sqlite": storetest.SQLite(t), "postgres": storetest.PostgreSQL(t)} {
 		t.Run(name, func(t *testing.T) {
 			s, rounds := open(t, url), 0
 			rapid.Check(t, func(rt *rapid.T) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // together calls fn so many times at once and returns what each call came to.
@@ -62,7 +62,7 @@ func TestOfManyWhoWantAHandleAtOnceOneHasIt(t *testing.T) {
 // person who answers one of those takes the rows the other way round. PostgreSQL
 // takes one of the two back, which is not a failure of either.
 func TestTwoThatWaitForEachOtherBothGoThrough(t *testing.T) {
-	s := open(t, pgtest.URL(t))
+	s := open(t, storetest.PostgreSQL(t))
 	run := fire(t, s, seed(t, s, "ci"), "-1", alice)
 	ask(t, s, run, "ap", loop.ActionLand, time.Hour)
 	steps := [2][2]func(*store.Tx) error{
@@ -112,7 +112,7 @@ func TestTwoThatWaitForEachOtherBothGoThrough(t *testing.T) {
 // A line that is to be appended to a file must not be there twice because its
 // transaction was taken back once.
 func TestATransactionThatIsBegunAnewReturnsNoChangeTwice(t *testing.T) {
-	s := open(t, pgtest.URL(t))
+	s := open(t, storetest.PostgreSQL(t))
 	run := fire(t, s, seed(t, s, "ci"), "-1", alice)
 	var pending []loop.PendingChange
 	for try := range 3 { // The last one goes through at once.

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // holders are those of new runs, by the name of the loop.
@@ -129,7 +130,7 @@ func TestACommitThatNobodyAcknowledgedIsFoundBesideExtensions(t *testing.T) {
 	for name, cut := range map[string]pgtest.Cut{"the commit never arrived": pgtest.Before, "its acknowledgment was lost": pgtest.After} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			line := pgtest.NewLine(t, pgtest.URL(t))
+			line := pgtest.NewLine(t, storetest.PostgreSQL(t))
 			s := open(t, line.URL)
 			h, run := holder(t, s, time.Now())
 			ctx, cancel := context.WithCancel(t.Context())

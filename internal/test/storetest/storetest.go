@@ -8,6 +8,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -21,15 +22,22 @@ import (
 // SQLite returns the path of a new database file with all tables.
 func SQLite(tb testing.TB) string {
 	tb.Helper()
-	body, err := migratedFile()
+	path, err := SQLiteIn(tb.TempDir())
 	if err != nil {
-		tb.Fatalf("make the tables of a store: %v", err)
-	}
-	path := filepath.Join(tb.TempDir(), "pawl.db")
-	if err := os.WriteFile(path, body, 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	return path
+}
+
+// SQLiteIn makes the database file of a home of pawl's, with all tables, and returns its
+// path.
+func SQLiteIn(home string) (string, error) {
+	body, err := migratedFile()
+	if err != nil {
+		return "", fmt.Errorf("make the tables of a store: %w", err)
+	}
+	path := filepath.Join(home, "pawl.db")
+	return path, os.WriteFile(path, body, 0o600)
 }
 
 // PostgreSQL returns the address of a new database with all tables, which is
