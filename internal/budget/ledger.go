@@ -215,18 +215,15 @@ type Spent struct {
 // for tokens that were not counted: the real usage is unknown. It must be the last
 // write of its transaction.
 func (l *Ledger) Settle(ctx context.Context, rt *store.RunTx, s Spent) error {
-	held, seen, there, err := rt.Reserved(ctx)
-	switch {
-	case err != nil:
-		return err
-	case there && s.Died:
-		s.Used = s.Used.Max(held).Max(seen)
-	case there:
-		s.Used = plan.Charge(s.Used, held, !s.Uncounted, s.Priced)
-	case s.Used.Zero():
-		return nil
-	}
-	return rt.SettleBudget(ctx, l.budgetScopes(), s.Used)
+	return rt.SettleBudget(ctx, l.budgetScopes(), func(held, seen loop.Amount, there bool) loop.Amount {
+		switch {
+		case there && s.Died:
+			return s.Used.Max(held).Max(seen)
+		case there:
+			return plan.Charge(s.Used, held, !s.Uncounted, s.Priced)
+		}
+		return s.Used
+	})
 }
 
 // budgetScopes lists the scopes whose budgets the run spends from.

@@ -30,7 +30,7 @@ func charged(r *verbtest.Rig, name string, used, held loop.Amount) {
 		if err != nil {
 			return err
 		}
-		return rt.SettleBudget(r.T.Context(), in(run), used)
+		return rt.SettleBudget(r.T.Context(), in(run), func(_, _ loop.Amount, _ bool) loop.Amount { return used })
 	})
 	if err != nil {
 		r.T.Fatal(err)

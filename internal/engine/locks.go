@@ -76,7 +76,7 @@ func (e *unknownHolderError) Error() string {
 func (c claiming) rule(ctx context.Context, tx *store.Tx, t Target, l loop.Loop, asks loop.Contender, foreground bool) (r plan.Ruling, err error) {
 	var others []loop.Contender
 	if !asks.Lock.IsZero() {
-		if others, err = tx.LockContenders(ctx, repositoryOf(t.Workspace)); err != nil {
+		if others, err = tx.LockContenders(ctx, repositoryOf(t.Workspace), plan.Ahead(asks, foreground)); err != nil {
 			return r, err
 		}
 	}

@@ -123,31 +123,30 @@ func (e *Engine) Claim(ctx context.Context, t Target, id string, alive map[strin
 		return c, err
 	}
 	var contends time.Duration
-	claim := func(locks claiming, tx *store.Tx) error {
-		queued, err := tx.Run(ctx, id)
-		if err != nil {
-			return err
-		}
-		if c.Loop, err = tx.LockLoop(ctx, queued.LoopID); err != nil {
+	claim := func(locks claiming, tx *store.Tx) (err error) {
+		if c.Loop, err = tx.LockLoopOf(ctx, id); err != nil {
 			return err
 		}
 		if c.Loop.Paused {
 			return explainPaused(ctx, tx, t, &loop.PausedError{Scope: loop.SwitchLoop})
 		}
-		live, err := tx.Live(ctx, queued.LoopID)
-		if err == nil {
-			return e.Held(c.Loop.Name, live)
-		}
-		if !errors.Is(err, loop.ErrNotFound) {
+		asks, err := tx.Asking(ctx, id)
+		if err != nil {
 			return err
 		}
-		asks := loop.Contender{Run: id, N: queued.N, Seq: queued.Seq}
-		if queued.State == loop.RunQueued { // Of any other Claim says what is wrong.
-			if asks.Lock, asks.Age, contends, err = tx.QueuedLock(ctx, id); err != nil {
+		if asks.LoopIsLive {
+			live, err := tx.Live(ctx, c.Loop.ID)
+			if err == nil {
+				return e.Held(c.Loop.Name, live)
+			}
+			if !errors.Is(err, loop.ErrNotFound) { // It has ended since.
 				return err
 			}
 		}
-		ruling, err := locks.rule(ctx, tx, t, c.Loop, asks, false)
+		if contends = asks.Contends; asks.State != loop.RunQueued {
+			asks.Lock = loop.Lock{} // Claim says what is wrong.
+		}
+		ruling, err := locks.rule(ctx, tx, t, c.Loop, asks.Contender, false)
 		if err != nil {
 			return err
 		}
@@ -165,8 +164,8 @@ func (e *Engine) Claim(ctx context.Context, t Target, id string, alive map[strin
 				return err
 			}
 		}
-		c.Definition, err = tx.Definition(ctx, c.Run.Definition)
-		return err
+		c.Definition = asks.Definition
+		return nil
 	}
 	err = e.claimBeside(ctx, alive, func(locks claiming) error {
 		c.at = e.Now()

@@ -36,6 +36,20 @@ type Contender struct {
 	Holder    Holder        // of a live one
 }
 
+// Ahead says which queued contenders may go before one that asks: those that were fired
+// before it, those with a higher priority, and those that go first whatever their priority
+// is, because they have deferred as often as they may or have waited for long.
+type Ahead struct {
+	Before int64         // in the order of firing
+	Above  int           // this priority
+	Age    time.Duration // of what has waited for long
+}
+
+// Includes reports whether a queued contender is one of them.
+func (a Ahead) Includes(c Contender) bool {
+	return c.Seq < a.Before || c.Lock.Priority > a.Above || c.Age >= a.Age || c.Deferrals >= c.Lock.Bound
+}
+
 // Until is when a live run ends at the latest, as far as its definition says; zero if
 // it has not begun.
 func (c Contender) Until() time.Time {

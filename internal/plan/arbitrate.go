@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -102,6 +103,14 @@ func queueOrder(a, b loop.Contender) int {
 		return 1
 	}
 	return cmp.Or(cmp.Compare(b.Lock.Priority, a.Lock.Priority), cmp.Compare(a.Seq, b.Seq))
+}
+
+// Ahead says which queued runs Arbitrate has to know of; the others change nothing.
+func Ahead(asks loop.Contender, foreground bool) loop.Ahead {
+	if foreground {
+		return loop.Ahead{Before: math.MinInt64, Above: math.MaxInt32, Age: insistsFor}
+	}
+	return loop.Ahead{Before: asks.Seq, Above: asks.Lock.Priority, Age: insistsFor}
 }
 
 // inOrder sorts runs: those that are live, and then the queue.

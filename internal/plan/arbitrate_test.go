@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -190,7 +191,7 @@ func (w *world) execute(run *loop.Contender) {
 	all := w.contenders()
 	asks := *run
 	asks.Deferrals = m.deferrals
-	switch Arbitrate(asks, all, false).Move {
+	switch w.arbitrate(asks, all, false).Move {
 	case LockTake:
 		w.begin(run)
 	case LockDefer:
@@ -198,6 +199,16 @@ func (w *world) execute(run *loop.Contender) {
 		m.deferrals++
 	case LockWait:
 	}
+}
+
+// arbitrate is Arbitrate, which says the same if it is told only of those that may go first.
+func (w *world) arbitrate(asks loop.Contender, all []loop.Contender, foreground bool) Ruling {
+	ruling, may := Arbitrate(asks, all, foreground), Ahead(asks, foreground)
+	first := slices.DeleteFunc(slices.Clone(all), func(c loop.Contender) bool { return !c.Live && !may.Includes(c) })
+	if got := Arbitrate(asks, first, foreground); !reflect.DeepEqual(got, ruling) {
+		w.t.Fatalf("%+v is ruled %+v, and beside %d of %d contenders %+v", asks, ruling, len(first), len(all), got)
+	}
+	return ruling
 }
 
 func (w *world) begin(run *loop.Contender) {
@@ -219,7 +230,7 @@ func (w *world) person(m *member) bool {
 	}
 	w.seq++
 	run := &loop.Contender{Run: fmt.Sprint(w.seq), LoopID: m.id, Loop: m.id, N: w.seq, Seq: w.seq, Lock: m.lock}
-	if Arbitrate(*run, w.contenders(), true).Move != LockTake {
+	if w.arbitrate(*run, w.contenders(), true).Move != LockTake {
 		return false
 	}
 	w.runs = append(w.runs, run)

@@ -50,7 +50,7 @@ func (s *Service) goesFirst(ctx context.Context, run loop.Run) (first *GoesFirst
 
 // ruling is what would become of a queued run if it were claimed now.
 func (s *Service) ruling(ctx context.Context, r *store.Reader, run loop.Run) (ruling plan.Ruling, err error) {
-	lock, age, _, err := r.QueuedLock(ctx, run.ID)
+	asks, err := r.Asking(ctx, run.ID)
 	if err != nil {
 		return ruling, err
 	}
@@ -63,6 +63,6 @@ func (s *Service) ruling(ctx context.Context, r *store.Reader, run loop.Run) (ru
 		return ruling, err
 	}
 	others, err := r.Contenders(ctx, repository)
-	asks := loop.Contender{Run: run.ID, LoopID: l.ID, Loop: l.Name, N: run.N, Seq: run.Seq, Lock: lock, Deferrals: l.Deferrals, Age: age}
-	return plan.Arbitrate(asks, others, false), err
+	asks.Loop, asks.Deferrals = l.Name, l.Deferrals
+	return plan.Arbitrate(asks.Contender, others, false), err
 }

@@ -197,7 +197,9 @@ func changesNothing(t *testing.T, of string, first bool) {
 		{"a link", func(rt *RunTx) error { return rt.Link(ctx, "lp"+of, loop.LinkKill, "", "x") }},
 		{"a budget", func(rt *RunTx) error { b := other.budget; b.Cap = loop.Amount{}; return rt.SetBudget(ctx, b) }},
 		{"a use", func(rt *RunTx) error { return rt.Use(ctx, loop.Amount{Tokens: 1}) }},
-		{"a settled budget", func(rt *RunTx) error { return rt.SettleBudget(ctx, other.scopes, loop.Amount{Tokens: 1}) }},
+		{"a settled budget", func(rt *RunTx) error {
+			return rt.SettleBudget(ctx, other.scopes, func(_, _ loop.Amount, _ bool) loop.Amount { return loop.Amount{Tokens: 1} })
+		}},
 		{"changes that are applied", func(rt *RunTx) error { return rt.Applied(ctx, []loop.PendingChange{{RunID: "run" + of, Seq: 1}}) }},
 		{"an effect", func(rt *RunTx) error {
 			return rt.SaveEffect(ctx, loop.EffectRequested, loop.Effect{RunID: "run" + of, Seq: 1, State: loop.EffectApplying})

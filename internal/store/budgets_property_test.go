@@ -133,7 +133,7 @@ func (l *ledger) reserve(rt *rapid.T, s *store.Store, clock *hand) {
 
 func (l *ledger) settle(rt *rapid.T, s *store.Store, clock *hand) {
 	e, used := l.any(rt), amounts.Draw(rt, "used")
-	err := held(context.Background(), s, e.run, func(tx *store.RunTx) error { return tx.SettleBudget(context.Background(), e.in, used) })
+	err := held(context.Background(), s, e.run, func(tx *store.RunTx) error { return tx.SettleBudget(context.Background(), e.in, exactly(used)) })
 	if err != nil {
 		rt.Fatal(err)
 	}

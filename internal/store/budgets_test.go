@@ -89,9 +89,14 @@ func reserve(t *testing.T, s *store.Store, r loop.Run, scopes []loop.BudgetScope
 	return short
 }
 
+// exactly charges an amount, whatever was held.
+func exactly(used loop.Amount) func(_, _ loop.Amount, _ bool) loop.Amount {
+	return func(loop.Amount, loop.Amount, bool) loop.Amount { return used }
+}
+
 func charge(t *testing.T, s *store.Store, r loop.Run, scopes []loop.BudgetScope, used loop.Amount) {
 	t.Helper()
-	err := held(t.Context(), s, r, func(rt *store.RunTx) error { return rt.SettleBudget(t.Context(), scopes, used) })
+	err := held(t.Context(), s, r, func(rt *store.RunTx) error { return rt.SettleBudget(t.Context(), scopes, exactly(used)) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -23,7 +24,11 @@ func fireLocking(t *testing.T, s *store.Store, l loop.Loop, by loop.Holder) (run
 		if l, err = tx.Number(ctx, l.WorkspaceID, l.Protocol, l.Name); err != nil {
 			return err
 		}
-		run = loop.Run{ID: "run_" + l.ID, LoopID: l.ID, N: l.LastN, Key: l.ID, Trigger: "cadence", Definition: "d", Lock: lockOnSrc}
+		d := loop.Definition{Name: l.Name}
+		if err := tx.AddDefinition(ctx, l.ID, d); err != nil {
+			return err
+		}
+		run = loop.Run{ID: "run_" + l.ID, LoopID: l.ID, N: l.LastN, Key: l.ID, Trigger: "cadence", Definition: d.Digest(), Lock: lockOnSrc}
 		if by == (loop.Holder{}) {
 			run, err = tx.Fire(ctx, run)
 			return err
@@ -87,9 +92,9 @@ func TestALockLastsAsLongAsItsRun(t *testing.T) {
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { _, err := tx.ClearSwitch(ctx, "ws"); return err })
 		want("after all switches", "ci#1")
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
-			lock, age, contends, err := tx.QueuedLock(ctx, run.ID)
-			if d := cmp.Diff(lockOnSrc, lock); d != "" || age < 0 || contends <= store.ContendAgain {
-				t.Errorf("it was fired %v ago and contends for %v, with a lock (-want +got):\n%s", age, contends, d)
+			a, err := tx.Asking(ctx, run.ID)
+			if d := cmp.Diff(lockOnSrc, a.Lock); d != "" || a.Age < 0 || a.Contends <= store.ContendAgain || a.N != run.N || a.Seq != run.Seq || a.LoopIsLive || a.Definition.Name != "ci" {
+				t.Errorf("it is %+v, with a lock (-want +got):\n%s", a, d)
 			}
 			return err
 		})
@@ -189,7 +194,7 @@ func TestTwoClaimsInOneRepositoryFollowEachOther(t *testing.T) {
 		done.Go(func() {
 			<-reached
 			err := s.Update(t.Context(), func(tx *store.Tx) error {
-				list, err := tx.LockContenders(t.Context(), "ws")
+				list, err := tx.LockContenders(t.Context(), "ws", loop.Ahead{})
 				second <- list
 				return err
 			})
@@ -199,7 +204,7 @@ func TestTwoClaimsInOneRepositoryFollowEachOther(t *testing.T) {
 		})
 		defer done.Wait()
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
-			if list, err := tx.LockContenders(ctx, "ws"); err != nil || len(list) > 0 {
+			if list, err := tx.LockContenders(ctx, "ws", loop.Ahead{}); err != nil || len(list) > 0 {
 				t.Errorf("the first finds %v, %v", list, err)
 			}
 			reached <- true
@@ -214,6 +219,64 @@ func TestTwoClaimsInOneRepositoryFollowEachOther(t *testing.T) {
 		})
 		if list := <-second; len(list) != 1 || list[0].Loop != "first" {
 			t.Errorf("the second finds %v, want the run of the first", list)
+		}
+	})
+}
+
+// Of the queued runs a claim reads only those that may go first, whoever asks.
+func TestAClaimReadsThoseThatMayGoFirst(t *testing.T) {
+	onBothAt(t, func(t *testing.T, s *store.Store, clock *hand) {
+		fire := func(name string, lock loop.Lock, by loop.Holder) {
+			l := seed(t, s, name)
+			update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
+				if l, err = tx.Number(ctx, l.WorkspaceID, l.Protocol, l.Name); err != nil {
+					return err
+				}
+				run := loop.Run{ID: "run_" + name, LoopID: l.ID, N: l.LastN, Key: name, Trigger: "cadence", Definition: "d", Lock: lock}
+				if by == (loop.Holder{}) {
+					_, err = tx.Fire(ctx, run)
+					return err
+				}
+				_, err = tx.FireClaimed(ctx, run, by)
+				return err
+			})
+		}
+		src := []string{"src/**"}
+		fire("live", loop.Lock{Scope: src, Bound: 5}, alice)
+		fire("old", loop.Lock{Scope: src, Bound: 5}, loop.Holder{})
+		clock.add(time.Minute)
+		for _, priority := range []int{10, 25, 50} {
+			for _, bound := range []int{0, 5} {
+				fire(fmt.Sprintf("p%d-b%d", priority, bound), loop.Lock{Scope: src, Priority: priority, Bound: bound}, loop.Holder{})
+			}
+		}
+		all := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Contender, error) { return r.Contenders(ctx, "ws") })
+		if len(all) != 8 {
+			t.Fatalf("there are %d contenders, want 8", len(all))
+		}
+		for _, before := range []int64{0, all[3].Seq, all[7].Seq + 1} {
+			for _, above := range []int{0, 25, 50} {
+				for _, age := range []time.Duration{30 * time.Second, time.Hour} {
+					may := loop.Ahead{Before: before, Above: above, Age: age}
+					var got, want []string
+					for _, c := range all {
+						if c.Live || may.Includes(c) {
+							want = append(want, c.Name())
+						}
+					}
+					update(t, s, func(ctx context.Context, tx *store.Tx) error {
+						list, err := tx.LockContenders(ctx, "ws", may)
+						got = nil
+						for _, c := range list {
+							got = append(got, c.Name())
+						}
+						return err
+					})
+					if d := cmp.Diff(want, got); d != "" {
+						t.Errorf("%+v (-want +got):\n%s", may, d)
+					}
+				}
+			}
 		}
 	})
 }

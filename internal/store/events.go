@@ -123,7 +123,9 @@ func (t *Tx) DecideEvents(ctx context.Context, list []loop.FiringEvent) error {
 	return nil
 }
 
-const queuedByEvent = `SELECT id FROM runs WHERE loop_id = $1 AND state = 'queued' AND event <> '' ORDER BY seq LIMIT 1`
+const queuedByEvent = `
+SELECT id FROM runs
+WHERE  workspace_id IN (SELECT l.workspace_id FROM loops l WHERE l.id = $1) AND loop_id = $1 AND state = 'queued' AND event <> '' ORDER BY seq`
 
 // QueuedByEvent returns the id of a run of a locked loop that an event has fired and that
 // nobody has claimed yet; empty if no such run is queued.

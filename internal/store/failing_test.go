@@ -235,8 +235,9 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"Contend":        func(rt *RunTx) error { return rt.Contend(ctx, "run") },
 		"Contenders":     func(rt *RunTx) error { _, err := rt.Contenders(ctx, "ws"); return err },
 		"DeferTo":        func(rt *RunTx) error { return rt.DeferTo(ctx, loop.Deferral{Loop: "other"}) },
-		"LockContenders": func(rt *RunTx) error { _, err := rt.LockContenders(ctx, "ws"); return err },
-		"QueuedLock":     func(rt *RunTx) error { _, _, _, err := rt.QueuedLock(ctx, "run"); return err },
+		"LockContenders": func(rt *RunTx) error { _, err := rt.LockContenders(ctx, "ws", loop.Ahead{}); return err },
+		"Asking":         func(rt *RunTx) error { _, err := rt.Asking(ctx, "run"); return err },
+		"LockLoopOf":     func(rt *RunTx) error { _, err := rt.LockLoopOf(ctx, "run"); return err },
 		"TakeLock": func(rt *RunTx) error {
 			if _, err := rt.exec(ctx, `UPDATE runs SET lock_body = '{}'`); err != nil {
 				return err
@@ -391,9 +392,11 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			_, _, err := rt.ChangeBudget(ctx, have.budget, func(loop.Amount) loop.Amount { return loop.Amount{} })
 			return err
 		},
-		"SetHold":      func(rt *RunTx) error { return rt.SetHold(ctx, loop.Hold{Subject: "codex", Reason: "limited"}) },
-		"Settle":       func(rt *RunTx) error { _, err := rt.Settle(ctx, run, loop.PhaseConclude, true); return err },
-		"SettleBudget": func(rt *RunTx) error { return rt.SettleBudget(ctx, have.scopes, loop.Amount{Tokens: 2}) },
+		"SetHold": func(rt *RunTx) error { return rt.SetHold(ctx, loop.Hold{Subject: "codex", Reason: "limited"}) },
+		"Settle":  func(rt *RunTx) error { _, err := rt.Settle(ctx, run, loop.PhaseConclude, true); return err },
+		"SettleBudget": func(rt *RunTx) error {
+			return rt.SettleBudget(ctx, have.scopes, func(_, _ loop.Amount, _ bool) loop.Amount { return loop.Amount{Tokens: 2} })
+		},
 		"Settled":      func(rt *RunTx) error { _, _, err := rt.Settled(ctx, ended); return err },
 		"SnapshotRun":  func(rt *RunTx) error { _, err := rt.SnapshotRun(ctx, "ws", "ref"); return err },
 		"Standings":    func(rt *RunTx) error { _, err := rt.Standings(ctx, have.scopes, nil, time.Now()); return err },

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -26,14 +27,20 @@ const contenders = `
 SELECT r.id, r.loop_id, l.name, r.n, r.seq, r.lock_body, r.state, l.deferrals, {now} - r.created_ms, r.started_ms, r.holder
 FROM   workspaces w JOIN runs r ON r.workspace_id = w.id JOIN loops l ON l.id = r.loop_id
 WHERE  w.repository = $1 AND r.lock_body <> '' AND r.state <> 'ended'
-AND    (r.state <> 'queued' OR (r.contends_until_ms >= {now} AND l.paused = 0
+AND    (r.state <> 'queued' OR ({ahead}r.contends_until_ms >= {now} AND l.paused = 0
         AND NOT EXISTS (SELECT 1 FROM switches s WHERE s.id IN ('', r.workspace_id))))
 ORDER  BY r.seq`
+
+// Each claim in a repository with many queued runs would read all of them.
+var (
+	allContenders   = strings.ReplaceAll(contenders, "{ahead}", "")
+	contendersAhead = strings.ReplaceAll(contenders, "{ahead}", "(r.seq < $2 OR r.lock_priority > $3 OR r.created_ms <= {now} - $4 OR l.deferrals >= r.lock_bound) AND ")
+)
 
 // Contenders lists the runs of a repository that have a lock, in all workspaces that
 // are linked worktrees of it, and the queued ones that wait for one: oldest first.
 func (r *Reader) Contenders(ctx context.Context, repository string) ([]loop.Contender, error) {
-	return collect(ctx, r, contenders, scanContender, repository)
+	return collect(ctx, r, allContenders, scanContender, repository)
 }
 
 func scanContender(row interface{ Scan(...any) error }) (c loop.Contender, err error) {
@@ -55,30 +62,52 @@ func scanContender(row interface{ Scan(...any) error }) (c loop.Contender, err e
 const lockDomain = `SELECT pg_advisory_xact_lock(hashtextextended($1, 10))`
 
 // LockContenders is Contenders for a transaction that is about to claim a run: until
-// it ends no other one gets the same list.
-func (t *Tx) LockContenders(ctx context.Context, repository string) ([]loop.Contender, error) {
+// it ends no other one gets the same list. Of those that are queued it lists the ones that
+// may go first.
+func (t *Tx) LockContenders(ctx context.Context, repository string, may loop.Ahead) ([]loop.Contender, error) {
 	if t.native.postgres != nil {
 		if _, err := t.exec(ctx, lockDomain, repository); err != nil {
 			return nil, fmt.Errorf("lock repository %s: %w", repository, err)
 		}
 	}
-	return t.Contenders(ctx, repository)
+	return collect(ctx, &t.Reader, contendersAhead, scanContender, repository, may.Before, may.Above, may.Age.Milliseconds())
 }
 
-const lockOfRun = `SELECT lock_body, {now} - created_ms, contends_until_ms - {now} FROM runs WHERE id = $1`
+// Asking is a run that asks to begin.
+type Asking struct {
+	loop.Contender // without what the row of its loop says
 
-// QueuedLock returns what a run was fired with: its lock, how long ago that was, and
-// for how long others still give way to it.
-func (r *Reader) QueuedLock(ctx context.Context, run string) (l loop.Lock, age, contends time.Duration, err error) {
-	var body string
-	var ageMS, contendsMS int64
-	if err := r.queryRow(ctx, lockOfRun, run).Scan(&body, &ageMS, &contendsMS); err != nil {
-		return l, 0, 0, fmt.Errorf("read the lock of run %s: %w", run, err)
+	State      loop.RunState
+	Contends   time.Duration // for which others still give way to it
+	LoopIsLive bool          // somebody holds a run of its loop
+	Definition loop.Definition
+}
+
+const askingRun = `
+SELECT r.loop_id, r.n, r.seq, r.state, r.lock_body, {now} - r.created_ms, r.contends_until_ms - {now}, r.definition, coalesce(d.body, ''),
+       (SELECT count(*) FROM runs v WHERE v.loop_id = r.loop_id AND v.state IN ('running', 'settling'))
+FROM   runs r LEFT JOIN definitions d ON d.digest = r.definition WHERE r.id = $1`
+
+// Asking returns all that decides whether a run may begin, but its loop and the other
+// contenders, or ErrNotFound.
+func (r *Reader) Asking(ctx context.Context, run string) (a Asking, err error) {
+	var lock, digest, definition string
+	var age, contends int64
+	a.Run = run
+	err = r.queryRow(ctx, askingRun, run).Scan(&a.LoopID, &a.N, &a.Seq, &a.State, &lock, &age, &contends, &digest, &definition, &a.LoopIsLive)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return a, fmt.Errorf("run %s: %w", run, loop.ErrNotFound)
+	case err != nil:
+		return a, fmt.Errorf("read what run %s asks for: %w", run, err)
+	case definition == "":
+		return a, fmt.Errorf("definition %s: %w", digest, loop.ErrNotFound)
 	}
-	if body != "" {
-		err = decode("lock", body, &l)
+	a.Age, a.Contends = time.Duration(age)*time.Millisecond, time.Duration(contends)*time.Millisecond
+	if lock != "" {
+		err = decode("lock", lock, &a.Lock)
 	}
-	return l, time.Duration(ageMS) * time.Millisecond, time.Duration(contendsMS) * time.Millisecond, err
+	return a, errors.Join(err, decode("definition "+digest, definition, &a.Definition))
 }
 
 const contend = `UPDATE runs SET contends_until_ms = {now} + $1 WHERE id = $2 AND state = 'queued'`

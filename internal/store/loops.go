@@ -162,6 +162,14 @@ func (t *Tx) LockLoop(ctx context.Context, id string) (loop.Loop, error) {
 	return oneLoop(id, t.queryRow(ctx, lockLoop, id))
 }
 
+const lockLoopOf = `SELECT ` + loopColumns + ` FROM loops WHERE id = (SELECT loop_id FROM runs WHERE id = $1){for_update}`
+
+// LockLoopOf is LockLoop for the loop of a run. If there is no such run the error is
+// ErrNotFound.
+func (t *Tx) LockLoopOf(ctx context.Context, run string) (loop.Loop, error) {
+	return oneLoop("of run "+run, t.queryRow(ctx, lockLoopOf, run))
+}
+
 const pauseLoop = `UPDATE loops SET paused = $1 WHERE id = $2`
 
 // Pause sets or clears the store's own switch of one loop.

@@ -27,6 +27,8 @@ func TestListingsUseIndexes(t *testing.T) {
 		"extended runs":       {extendRuns, "(id=?"},
 		"stopped runs":        {stoppedRuns, "(id=?"},
 		"held runs":           {heldRuns, "runs_one_live"},
+		"planned runs":        {inList(plannedRuns), "runs_queued (workspace_id=? AND loop_id=?)"},
+		"queued by an event":  {queuedByEvent, "runs_queued (workspace_id=? AND loop_id=?)"},
 		"overdue approvals":   {overdueApprovals, "approvals_expire"},
 		"due deliveries":      {dueDeliveries, "deliveries_due"},
 		"claimed deliveries":  {claimDeliveries, "deliveries_due"},

@@ -152,40 +152,35 @@ func (t *RunTx) Reserved(ctx context.Context) (amount, used loop.Amount, ok bool
 	return v.amount, v.used, ok && !v.settled, err
 }
 
-// SettleBudget charges what the run has used, and frees what it held. The
-// second time it does nothing. A run that has reserved nothing is charged in
+// SettleBudget charges what the run has used, and frees what it held. Charge says how much
+// that is: it gets what the run holds and what was last known to be used of it, and false
+// if it has reserved nothing. The second time nothing is done. A run that has reserved nothing is charged in
 // the windows of the scopes that hold now; otherwise the scopes that it was
 // reserved in count, and the others are added. What was used is charged even
 // where it is more than a cap.
-func (t *RunTx) SettleBudget(ctx context.Context, scopes []loop.BudgetScope, used loop.Amount) error {
-	if err := t.settle(ctx, scopes, used); err != nil {
+func (t *RunTx) SettleBudget(ctx context.Context, scopes []loop.BudgetScope, charge func(held, seen loop.Amount, there bool) loop.Amount) error {
+	if err := t.settle(ctx, scopes, charge); err != nil {
 		return fmt.Errorf("settle the budget of run %s: %w", t.run.ID, err)
 	}
 	return nil
 }
 
-func (t *RunTx) settle(ctx context.Context, scopes []loop.BudgetScope, used loop.Amount) error {
-	if err := used.Validate(); err != nil {
-		return err
-	}
+func (t *RunTx) settle(ctx context.Context, scopes []loop.BudgetScope, charge func(held, seen loop.Amount, there bool) loop.Amount) error {
 	v, ok, err := t.reservation(ctx, t.run.ID)
-	if err != nil || v.settled || !ok && used.Zero() {
+	if err != nil || v.settled {
 		return err
 	}
-	in := spendingKeys(v.in, scopes, t.now)
-	rows, err := t.lockSpending(ctx, in)
-	if err != nil {
+	used := charge(v.amount, v.used, ok)
+	if err := used.Validate(); err != nil || !ok && used.Zero() {
 		return err
 	}
-	if rows, err = v.addHeldTo(rows); err != nil {
-		return err
+	had := v.in
+	v.used, v.in, v.settled = used, spendingKeys(v.in, scopes, t.now), true
+	err = t.addSpending(ctx, v.in, used)
+	if err == nil && !v.amount.Zero() {
+		err = t.freeSpending(ctx, had, v.amount)
 	}
-	for i := range rows {
-		rows[i].held = rows[i].held.Sub(v.amount)
-		rows[i].used = rows[i].used.Add(used)
-	}
-	v.used, v.in, v.settled = used, in, true
-	return errors.Join(t.saveSpending(ctx, rows), t.saveReservation(ctx, v))
+	return errors.Join(err, t.saveReservation(ctx, v))
 }
 
 const chargedRuns = `

@@ -64,11 +64,11 @@ func TestWhoFindsARunDeadKnowsWhatItHeldAndUsed(t *testing.T) {
 			if err != nil || !ok || amount != tokens(60) || used != tokens(70) {
 				t.Errorf("reserved = %+v, %+v, %v, %v", amount, used, ok, err)
 			}
-			return rt.SettleBudget(ctx, nil, amount.Max(used))
+			return rt.SettleBudget(ctx, nil, exactly(amount.Max(used)))
 		})
 		// The holder that was thought dead is not: it may neither settle nor grow.
 		for name, try := range map[string]func(*store.RunTx) error{
-			"settle": func(rt *store.RunTx) error { return rt.SettleBudget(t.Context(), in, tokens(5)) },
+			"settle": func(rt *store.RunTx) error { return rt.SettleBudget(t.Context(), in, exactly(tokens(5))) },
 			"use":    func(rt *store.RunTx) error { return rt.Use(t.Context(), tokens(5)) },
 			"reserve": func(rt *store.RunTx) error {
 				_, err := rt.Reserve(t.Context(), in, nil, tokens(1))
@@ -99,7 +99,7 @@ func TestATransactionThatFailsReservesNothing(t *testing.T) {
 		died := errors.New("died")
 		for _, at := range []func(rt *store.RunTx) error{
 			func(rt *store.RunTx) error { _, err := rt.Reserve(t.Context(), in, nil, tokens(60)); return err },
-			func(rt *store.RunTx) error { return rt.SettleBudget(t.Context(), in, tokens(60)) },
+			func(rt *store.RunTx) error { return rt.SettleBudget(t.Context(), in, exactly(tokens(60))) },
 		} {
 			err := held(t.Context(), s, run, func(rt *store.RunTx) error { return errors.Join(at(rt), died) })
 			if !errors.Is(err, died) {
@@ -138,8 +138,10 @@ func TestNumbersThatAreNoneAreRefused(t *testing.T) {
 				_, err := rt.Reserve(t.Context(), in, []loop.Budget{budget(everything, loop.WindowDay, loop.Amount{Wall: -1})}, tokens(1))
 				return err
 			},
-			"a negative use":    func(rt *store.RunTx) error { return rt.Use(t.Context(), loop.Amount{Items: -1}) },
-			"a negative charge": func(rt *store.RunTx) error { return rt.SettleBudget(t.Context(), in, loop.Amount{MicroUSD: -1}) },
+			"a negative use": func(rt *store.RunTx) error { return rt.Use(t.Context(), loop.Amount{Items: -1}) },
+			"a negative charge": func(rt *store.RunTx) error {
+				return rt.SettleBudget(t.Context(), in, exactly(loop.Amount{MicroUSD: -1}))
+			},
 			"a negative cap": func(rt *store.RunTx) error {
 				return rt.SetBudget(t.Context(), budget(everything, loop.WindowDay, tokens(-1)))
 			},
@@ -221,7 +223,7 @@ func TestRunsThatShareWindowsNeverWaitInACircle(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.SettleBudget(t.Context(), in, tokens(7)) }); err != nil {
+				if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.SettleBudget(t.Context(), in, exactly(tokens(7))) }); err != nil {
 					t.Error(err)
 				}
 			})

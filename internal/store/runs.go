@@ -43,9 +43,9 @@ func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 
 const insertRun = `
 INSERT INTO runs (id, loop_id, n, run_key, trigger_name, request, state, phase, definition, overrides, sandbox, approval, created_ms,
-                  holder, fence, lease_until_ms, started_ms, event, planned_ms, fired_by, workspace_id, seq, node_id, lock_body, contends_until_ms, node_labels)
+                  holder, fence, lease_until_ms, started_ms, event, planned_ms, fired_by, workspace_id, seq, node_id, lock_body, contends_until_ms, node_labels, lock_priority, lock_bound)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CASE $14 WHEN '' THEN 0 ELSE {now} + $16 END, $17, $18,
-       $19, $20, (SELECT workspace_id FROM loops WHERE id = $2), {next}, $21, $22, CASE $7 WHEN 'queued' THEN {now} + $23 ELSE 0 END, $24
+       $19, $20, (SELECT workspace_id FROM loops WHERE id = $2), {next}, $21, $22, CASE $7 WHEN 'queued' THEN {now} + $23 ELSE 0 END, $24, $25, $26
 WHERE  ($7 = 'queued' OR NOT EXISTS (SELECT 1 FROM runs WHERE loop_id = $2 AND state IN ('running', 'settling')))
 AND    NOT EXISTS (SELECT 1 FROM switches s JOIN loops l ON l.id = $2 WHERE s.id IN ('', l.workspace_id))
 ON CONFLICT (run_key) DO NOTHING
@@ -74,7 +74,7 @@ func (t *Tx) insertRun(ctx context.Context, r loop.Run, holder string, lease int
 		err := t.queryRow(ctx, insertRun, storableArgs(r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, string(r.State), string(r.Phase), r.Definition,
 			encode(r.Overrides), r.Sandbox, r.Approval, millis(t.now), holder, r.Fence, lease, millis(r.Started), r.Event,
 			sql.NullInt64{Int64: millis(r.Planned), Valid: !r.Planned.IsZero()}, encode(r.By), r.Node,
-			lockColumn(r.Lock), contendTime.Milliseconds(), labelsColumn(r.NodeLabels))...).Scan(&r.Seq)
+			lockColumn(r.Lock), contendTime.Milliseconds(), labelsColumn(r.NodeLabels), r.Lock.Priority, r.Lock.Bound)...).Scan(&r.Seq)
 		if err == nil {
 			break
 		}

@@ -108,6 +108,71 @@ func (t *Tx) saveSpending(ctx context.Context, rows []spending) error {
 	return nil
 }
 
+// The numbers of an amount as the columns name them, in the order of loop.AmountParts.
+var amountColumns = []string{"tokens", "output", "micro_usd", "wall_ns", "iterations", "items"}
+
+// eachAmount writes a form once for each number, with its name in place of {n}.
+func eachAmount(form string) string {
+	var all []string
+	for _, name := range amountColumns {
+		all = append(all, strings.ReplaceAll(form, "{n}", name))
+	}
+	return strings.Join(all, ", ")
+}
+
+// addSpending inserts the rows that are missing. A sum that does not fit is the largest
+// number, as with Amount.Add.
+var addSpending = `
+INSERT INTO spending (scope_kind, scope_id, window_name, start_ms, ` + eachAmount("used_{n}") + `) VALUES {rows}
+ON CONFLICT (scope_kind, scope_id, window_name, start_ms) DO UPDATE SET ` +
+	eachAmount("used_{n} = CASE WHEN spending.used_{n} > 9223372036854775807 - excluded.used_{n} THEN 9223372036854775807 ELSE spending.used_{n} + excluded.used_{n} END")
+
+// addSpending counts what was used in rows, which it locks in the order of the list.
+func (t *Tx) addSpending(ctx context.Context, in []spendingKey, used loop.Amount) error {
+	if len(in) == 0 {
+		return nil
+	}
+	var args []any
+	var rows []string
+	for i, p := range in {
+		first := len(args) + 1
+		args = append(args, p.Scope.Kind, p.Scope.ID, string(p.Window), p.Start)
+		rows = append(rows, fmt.Sprintf("($%d, $%d, $%d, $%d, $5, $6, $7, $8, $9, $10)", first, first+1, first+2, first+3))
+		if i == 0 { // All rows share the numbers.
+			for _, n := range used.Parts() {
+				args = append(args, n)
+			}
+		}
+	}
+	if _, err := t.exec(ctx, strings.ReplaceAll(addSpending, "{rows}", strings.Join(rows, ", ")), args...); err != nil {
+		return fmt.Errorf("count what was spent: %w", err)
+	}
+	return nil
+}
+
+// freeSpending never goes below zero, as Amount.Sub.
+const freeSpending = `UPDATE spending SET {numbers} WHERE {rows}`
+
+// freeSpending gives back what a run holds in rows, which this transaction has locked.
+func (t *Tx) freeSpending(ctx context.Context, in []spendingKey, held loop.Amount) error {
+	var args []any
+	var numbers, rows []string
+	for i, n := range held.Parts() {
+		args = append(args, n)
+		numbers = append(numbers, fmt.Sprintf("held_%[1]s = CASE WHEN held_%[1]s > $%[2]d THEN held_%[1]s - $%[2]d ELSE 0 END", amountColumns[i], len(args)))
+	}
+	for _, p := range in {
+		args = append(args, p.Scope.Kind, p.Scope.ID, string(p.Window), p.Start)
+		n := len(args)
+		rows = append(rows, fmt.Sprintf("(scope_kind = $%d AND scope_id = $%d AND window_name = $%d AND start_ms = $%d)", n-3, n-2, n-1, n))
+	}
+	query := strings.NewReplacer("{numbers}", strings.Join(numbers, ", "), "{rows}", strings.Join(rows, " OR ")).Replace(freeSpending)
+	if _, err := t.exec(ctx, query, args...); err != nil {
+		return fmt.Errorf("give back what was held: %w", err)
+	}
+	return nil
+}
+
 // fillRows fills in {rows}: n lists of parameters, each of so many columns.
 func fillRows(query string, n, columns int) string {
 	var b strings.Builder

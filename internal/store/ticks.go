@@ -122,8 +122,12 @@ func (r *Reader) NodesFor(ctx context.Context, within time.Duration, runs ...str
 	return nodes, err
 }
 
+// The index of queued runs begins with the workspace: without it SQLite reads all runs that
+// the loops ever had.
 const plannedRuns = `
-SELECT ` + runColumns + ` FROM runs WHERE loop_id IN ({list}) AND state = 'queued' AND (planned_ms IS NOT NULL OR event <> '') ORDER BY seq`
+SELECT ` + runColumns + ` FROM runs
+WHERE  workspace_id IN (SELECT l.workspace_id FROM loops l WHERE l.id IN ({list})) AND loop_id IN ({list})
+AND    state = 'queued' AND (planned_ms IS NOT NULL OR event <> '') ORDER BY seq`
 
 // PlannedRuns lists those runs of the loops that were planned, or that an event has fired,
 // and that nobody has claimed yet, in the order in which they were fired.
