@@ -145,7 +145,20 @@ func (l *Ledger) priceCall(id string, u loop.Usage) (microUSD int64, known bool)
 // transaction of the first decision. If one of them does not have enough, nothing
 // is taken, and IsShort and IsUnpaid report true for the error.
 func (l *Ledger) Reserve(ctx context.Context, rt *store.RunTx) error {
-	return l.reserveAmount(ctx, rt, l.reserved)
+	err := l.reserveAmount(ctx, rt, l.reserved)
+	short, _ := errors.AsType[*shortError](err)
+	l.shortOf.Store(short)
+	return err
+}
+
+// OpensAgain returns when the budget has its next day or month that is short now. It is
+// zero if none is, or the next one will not have enough either.
+func (l *Ledger) OpensAgain() time.Time {
+	short := l.shortOf.Load()
+	if short == nil || short.Need > short.Cap {
+		return time.Time{}
+	}
+	return short.Opens
 }
 
 func (l *Ledger) reserveAmount(ctx context.Context, rt *store.RunTx, want loop.Amount) error {

@@ -106,6 +106,9 @@ func describeFiringEvent(e loop.FiringEvent) string {
 	if e.Source == loop.OnRest {
 		text = "the end of its rest"
 	}
+	if e.Source == loop.OnBudget {
+		text = "a new day or month of its budget"
+	}
 	if e.Times > 1 {
 		text += fmt.Sprintf(" (%d times)", e.Times)
 	}

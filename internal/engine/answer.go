@@ -33,6 +33,8 @@ func (s *sensing) senseAnswer(ctx context.Context) (*ending, error) {
 		s.changes = &a
 	case a.State == loop.ApprovalRejected:
 		o.Text = fmt.Sprintf("%s said no to %q: %s", a.By, strings.Join(a.Action.Argv, " "), cmp.Or(a.Note, "no reason given"))
+	case a.State == loop.ApprovalExpired:
+		o.Text = fmt.Sprintf("nobody answered in time whether %q may run; it was not run", strings.Join(a.Action.Argv, " "))
 	case a.State != loop.ApprovalApproved:
 		return nil, fmt.Errorf("approval %s is %s: %w", a.ID, a.State, loop.ErrAnswered)
 	case a.LoopID != s.run.LoopID || a.Hash != a.BindingHash() || a.Definition != s.run.Definition:

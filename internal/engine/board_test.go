@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,6 +154,34 @@ func TestANoIsSensedByTheRunThatItFires(t *testing.T) {
 			t.Errorf("run after a no = %s %q, want blocked", second.Outcome, second.Detail)
 		}
 	})
+}
+
+func TestThatNobodyAnsweredInTimeIsSensedByTheRunThatItFires(t *testing.T) {
+	for name, url := range databases {
+		t.Run(name, func(t *testing.T) {
+			var ahead atomic.Int64
+			r := newRigAt(t, url(t), func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+			target := r.target("b", boardLike{nil, []string{"clean the table"}},
+				loop.Definition{Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x"})
+			r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+				if strings.Contains(req.Prompt, "nobody answered in time") && strings.Contains(req.Prompt, "/bin/false") {
+					return says(t, req, `{"outcome":"blocked","reason":"no answer"}`)
+				}
+				return agent.Result{Ended: proc.Exited, Asks: []agent.Ask{{Argv: []string{"/bin/false"}}}}, nil
+			}
+			first := r.run(target, engine.Firing{})
+			ahead.Store(int64(engine.ApprovalTime))
+			if err := r.store.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.ExpireApprovals(t.Context()); return err }); err != nil {
+				t.Fatal(err)
+			}
+			if a := r.approval(first.Approval); a.State != loop.ApprovalExpired {
+				t.Fatalf("the approval is %s, want expired", a.State)
+			}
+			if second := r.run(target, engine.Heard(first.Approval, loop.Actor{Who: "event"})); second.Outcome != loop.OutcomeBlocked || second.Detail != "no answer" {
+				t.Errorf("run after no answer = %s %q, want blocked", second.Outcome, second.Detail)
+			}
+		})
+	}
 }
 
 func TestRecoveryOffersNoLandingWhereTheYesWasToACommand(t *testing.T) {

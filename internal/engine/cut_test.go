@@ -61,9 +61,23 @@ func TestARunThatIsCutInMidActKeepsWhatPassesAndTheNextOneWaitsForTheWindow(t *t
 		if its := p.iterations(again.ID); len(its) != 0 {
 			t.Errorf("a refused run has iterations: %+v", its)
 		}
+		if list := p.firingEvents("lp_w"); len(list) != 0 {
+			t.Errorf("without a file there are the events %+v", list)
+		}
+		if err := p.store.Update(t.Context(), func(tx *store.Tx) error {
+			return tx.SaveRegistration(t.Context(), "lp_w", loop.Registration{Source: "s", Good: "d"})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		p.run(target, engine.Firing{})
+		p.run(target, engine.Firing{}) // It waits for the same day.
+		tomorrow := loop.WindowDay.End(p.store.Now())
+		if list := p.firingEvents("lp_w"); len(list) != 1 || list[0].Source != loop.OnBudget || list[0].Verdict != loop.FiringWaits || !list[0].NotBefore.Equal(tomorrow) {
+			t.Errorf("the events that wait for the budget of %s are %+v", tomorrow, list)
+		}
 		p.later(25 * time.Hour)
-		if tomorrow := p.run(target, engine.Firing{}); p.turns.Load() != turns+1 || tomorrow.Usage.ChargedTokens() == 0 {
-			t.Errorf("the next day's run = %s %q", tomorrow.Outcome, tomorrow.Detail)
+		if next := p.run(target, engine.Firing{}); p.turns.Load() != turns+1 || next.Usage.ChargedTokens() == 0 {
+			t.Errorf("the next day's run = %s %q", next.Outcome, next.Detail)
 		}
 	})
 }

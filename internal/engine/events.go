@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -25,7 +26,7 @@ func (s *sensing) senseEvents(ctx context.Context) error {
 		return fmt.Errorf("read the events of the run: %w", err)
 	}
 	for _, e := range list {
-		if e.Source == loop.OnRest {
+		if e.Source == loop.OnRest || e.Source == loop.OnBudget {
 			continue
 		}
 		s.news = true
@@ -34,15 +35,14 @@ func (s *sensing) senseEvents(ctx context.Context) error {
 	return nil
 }
 
-// wakeAfterRest makes the loop come again when the time is over for which it may not act.
-// Events that the run could not act on wait until then.
-func (c *cycle) wakeAfterRest() {
-	h := c.agent.hold
-	if h == nil || h.Until.IsZero() || h.Reason.IsSeat() || !plan.HoldActive(*h, c.Now()) || c.target.Loop.Registered.Good == "" {
+// wakeLater makes the loop come again when the time is over for which it may not act or
+// nothing pays for it. Events that the run could not act on wait until then.
+func (c *cycle) wakeLater() {
+	until, source, why := c.findWakeTime()
+	if until.IsZero() || c.target.Loop.Registered.Good == "" {
 		return
 	}
-	until, why := h.Until, string(h.Reason)
-	event := loop.FiringEvent{LoopID: c.run.LoopID, ID: fmt.Sprintf("rest@%d", until.UnixMilli()), Source: loop.OnRest, NotBefore: until}
+	event := WakingEvent(c.run.LoopID, source, until)
 	unused := c.run.Event != "" && len(c.its) == 0
 	c.stage(func(ctx context.Context, rt *store.RunTx) error {
 		if unused {
@@ -53,4 +53,23 @@ func (c *cycle) wakeAfterRest() {
 		_, err := rt.AddEvent(ctx, event, nil)
 		return err
 	})
+}
+
+// WakingEvent is the event that fires a loop at a time. Several runs of the loop that wait
+// for the same time record it once.
+func WakingEvent(loopID, source string, at time.Time) loop.FiringEvent {
+	return loop.FiringEvent{LoopID: loopID, ID: fmt.Sprintf("%s@%d", source, at.UnixMilli()), Source: source, NotBefore: at}
+}
+
+// findWakeTime returns when the loop may act again; zero if nothing keeps it from acting,
+// or nobody knows how long.
+func (c *cycle) findWakeTime() (at time.Time, source, why string) {
+	if c.run.Outcome == loop.OutcomeBudget && c.run.Reason == loop.ReasonBudget && c.money.opened != nil {
+		return c.money.opened.OpensAgain(), loop.OnBudget, string(loop.ReasonBudget)
+	}
+	h := c.agent.hold
+	if h == nil || h.Until.IsZero() || h.Reason.IsSeat() || !plan.HoldActive(*h, c.Now()) {
+		return time.Time{}, "", ""
+	}
+	return h.Until, loop.OnRest, string(h.Reason)
 }

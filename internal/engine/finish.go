@@ -115,7 +115,7 @@ func (c *cycle) endRun(ctx context.Context, phase loop.Phase, effects []loop.Eff
 	if err := c.outbox.release(); err != nil {
 		return err
 	}
-	c.wakeAfterRest()
+	c.wakeLater()
 	run := c.run
 	ended := func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
 		if run.State == loop.RunSettling {

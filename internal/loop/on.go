@@ -35,9 +35,12 @@ var OnForms = []OnForm{
 	{OnCommand, "cmd:COMMAND", "the command exits 0, or exits 0 with another output than before"},
 }
 
-// OnRest is the source of the event that the rest of a loop has ended. No definition
-// names it.
-const OnRest = "rest"
+// The sources of events that no definition names: the rest of a loop has ended, and a
+// budget that was short has begun a new day or month.
+const (
+	OnRest   = "rest"
+	OnBudget = "budget"
+)
 
 // EventSource is a parsed item of the key on.
 type EventSource struct {

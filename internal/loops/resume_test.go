@@ -74,7 +74,45 @@ func TestResumeEndsTheRestOfALoopAndOfItsAccountAndOfNothingElse(t *testing.T) {
 			loop.Hold{Subject: engine.AccountHold("anthropic:another"), Reason: loop.FailureQuota, Detail: "used up"},
 			loop.Hold{Subject: other, Errors: 2},
 		)
+		waits := func(name string) (list []string) {
+			err := r.Store.View(t.Context(), func(rd *store.Reader) error {
+				events, err := rd.WaitingOf(t.Context(), catalog.LoopID(r.Workspace.ID, loop.ProtocolSpine, name))
+				for _, e := range events {
+					if e.NotBefore.After(r.Workspace.Now()) {
+						list = append(list, e.Source)
+					}
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list
+		}
+		for _, name := range []string{"tidy", "other"} {
+			err := r.Store.Update(t.Context(), func(tx *store.Tx) error {
+				id := catalog.LoopID(r.Workspace.ID, loop.ProtocolSpine, name)
+				target := r.Workspace.Target(loop.Definition{Name: name})
+				all := tx.AddLoop(t.Context(), target.Workspace, target.Loop)
+				for _, e := range []loop.FiringEvent{
+					engine.WakingEvent(id, loop.OnRest, soon), engine.WakingEvent(id, loop.OnBudget, soon), {LoopID: id, ID: "ev", Source: "file:a", NotBefore: soon},
+				} {
+					_, err := tx.AddEvent(t.Context(), e, nil)
+					all = errors.Join(all, err)
+				}
+				return all
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
 		sw := resume(t, r, "tidy")
+		if got := strings.Join(waits("tidy"), " "); got != loop.OnBudget {
+			t.Errorf("after a resume these events wait for a time: %q, want only that of a budget", got)
+		}
+		if got := waits("other"); len(got) != 3 {
+			t.Errorf("of another loop these events wait for a time: %q, want all", got)
+		}
 		if text := strings.Join(sw.Holds, "; "); len(sw.Holds) != 2 || !strings.Contains(text, "cool_off until "+soon.UTC().Format(time.RFC3339)) || !strings.Contains(text, "quota until somebody resumes") {
 			t.Errorf("resume says %q", sw.Holds)
 		}

@@ -172,7 +172,8 @@ func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switc
 	return sw, nil
 }
 
-// clearHolds clears the holds of loops and of their accounts, and describes them.
+// clearHolds clears the holds of loops and of their accounts, and describes them. Loops that
+// were to come again at the end of their rest come now.
 func (s *Service) clearHolds(ctx context.Context, list []catalog.Entry) (words []string, err error) {
 	if s.ws.Store == nil || s.Engine == nil {
 		return nil, nil
@@ -188,6 +189,11 @@ func (s *Service) clearHolds(ctx context.Context, list []catalog.Entry) (words [
 	subjects = slices.Compact(subjects)
 	err = s.ws.Store.Update(ctx, func(tx *store.Tx) error {
 		words = nil
+		for _, e := range list {
+			if err := tx.EndRest(ctx, e.LoopID()); err != nil {
+				return err
+			}
+		}
 		holds, err := tx.Holds(ctx, subjects...)
 		for _, h := range holds {
 			if _, clearErr := tx.ClearHold(ctx, h.Subject); clearErr != nil {

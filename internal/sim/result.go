@@ -16,7 +16,7 @@ type Tally struct {
 	Planned    int                  `json:"planned"`              // times of its cadence
 	Coalesced  int                  `json:"coalesced"`            // of which another run made up for
 	Skipped    int                  `json:"skipped"`
-	Events     int                  `json:"events"` // that fired it: ends of other loops
+	Events     int                  `json:"events"` // that fire it: ends of other loops, new days of its budget
 	Runs       int                  `json:"runs"`   // that have ended
 	Outcomes   map[loop.Outcome]int `json:"outcomes"`
 	Collisions int                  `json:"collisions"` // runs that found another one in their way

@@ -93,6 +93,7 @@ type live struct {
 	of     *simulated
 	ledger *budget.Ledger // nil: it reserved nothing
 	drawn  drawn
+	opens  time.Time // when the budget that was short has enough again; zero: none was
 }
 
 // simulated is a loop with what is known of it.
@@ -183,6 +184,9 @@ func (s *simulation) simulate(ctx context.Context) error {
 		next := due
 		if err := s.startQueued(ctx); err != nil {
 			return err
+		}
+		if s.wake { // It may come before what was due next.
+			continue
 		}
 		if len(s.agenda) > 0 && (next.IsZero() || s.agenda[0].at.Before(next)) {
 			next = s.agenda[0].at
@@ -344,7 +348,7 @@ func (s *simulation) begin(ctx context.Context, of *simulated, c engine.Claimed)
 	switch {
 	case budget.IsUnpaid(err):
 		of.counts.Unfunded++
-		l.drawn = drawn{}
+		l.drawn, l.opens = drawn{}, ledger.OpensAgain()
 		return s.end(ctx, l, loop.OutcomeBudget, loop.ReasonBudget)
 	case err != nil:
 		return fmt.Errorf("reserve for %s#%d: %w", of.row.Name, c.Run.N, err)
@@ -379,6 +383,12 @@ func (s *simulation) end(ctx context.Context, l *live, outcome loop.Outcome, rea
 		rt, err := tx.Settle(ctx, run, loop.PhaseConclude, false)
 		if err != nil {
 			return err
+		}
+		if !l.opens.IsZero() {
+			s.wake = true
+			if _, err := tx.AddEvent(ctx, engine.WakingEvent(run.LoopID, loop.OnBudget, l.opens), nil); err != nil {
+				return err
+			}
 		}
 		if err := s.fireListeners(ctx, tx, l.of.row.Name, run); err != nil || l.ledger == nil {
 			return err

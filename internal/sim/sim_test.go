@@ -161,6 +161,25 @@ func TestABudgetEndsWhatItCannotPayForUntilTheNextDay(t *testing.T) {
 	if bound.Total.Unfunded == 0 || bound.Total.Outcomes[loop.OutcomeBudget] != bound.Total.Unfunded || bound.Total.Tokens > 2*5000+1000 {
 		t.Errorf("with one %+v", bound.Total)
 	}
+	if bound.Total.Events != 0 {
+		t.Errorf("%d events are to fire the loop when its budget has a new day, which will not do either", bound.Total.Events)
+	}
+}
+
+func TestANewDayOfABudgetFiresTheLoopThatItWasTooSmallFor(t *testing.T) {
+	t.Parallel()
+	past := []loop.Run{{Outcome: loop.OutcomeProposed, Usage: loop.Usage{Input: 290_000, Output: 10_000}, Spent: loop.Spent{Total: time.Minute, Agent: time.Minute}}}
+	d := definition("l", "90m", loop.TierAssisted)
+	d.BudgetTokensDay = 700_000
+	var woken []string
+	r := simulate(t, sim.Options{Loops: []sim.Loop{{Definition: d, Past: past, Registered: start.Add(-80 * time.Minute)}}, For: 47 * time.Hour, Fired: func(_ string, run loop.Run) {
+		if run.Trigger == "event" {
+			woken = append(woken, run.Event+" at "+run.Created.UTC().Format(time.RFC3339))
+		}
+	}})
+	if d := cmp.Diff([]string{"budget at 2026-01-02T00:00:00Z"}, woken); d != "" || r.Total.Unfunded == 0 {
+		t.Errorf("%d runs found their budget too small; woken were (-want +got):\n%s", r.Total.Unfunded, d)
+	}
 }
 
 func TestLoopsOfOneScopeAreInEachOthersWayAndThoseThatOnlyReportAreNot(t *testing.T) {

@@ -157,15 +157,15 @@ func (t *Tx) VoidApproval(ctx context.Context, id, why string) (bool, error) {
 
 const unheardAnswers = `
 SELECT ` + approvalColumns + ` FROM approvals a
-WHERE  state = 'rejected' AND kind = 'command' AND answered_ms > 0 AND answered_ms <= $2
-AND    loop_id IN (SELECT id FROM loops WHERE ` + placedHere + ` AND broken = '')
+WHERE  state IN ('rejected', 'expired') AND kind = 'command' AND answered_ms > 0 AND answered_ms <= $2
+AND    EXISTS (SELECT 1 FROM loops l WHERE l.id = a.loop_id AND l.broken = '' AND l.` + placedHere + `)
 AND    EXISTS (SELECT 1 FROM steps s WHERE s.id = a.step_id AND s.state = 'waiting_human' AND s.waits_for = a.id)
 AND    NOT EXISTS (SELECT 1 FROM runs r WHERE r.run_key = 'approval/' || a.id)
 ORDER  BY answered_ms, id LIMIT $3`
 
 // UnheardAnswers lists approvals of loops on a node to which somebody has said no by a time,
-// without a run that takes up the step that waits for it: whoever answered could not start
-// one.
+// or whose time has run out by then, without a run that takes up the step that waits for
+// it: whoever answered could not start one.
 func (r *Reader) UnheardAnswers(ctx context.Context, node string, by time.Time, limit int) ([]loop.Approval, error) {
 	return collect(ctx, r, unheardAnswers, scanApproval, node, millis(by), limit)
 }

@@ -163,6 +163,21 @@ func (t *RunTx) ReturnEvents(ctx context.Context, notBefore time.Time, why strin
 	return nil
 }
 
+const endRest = `UPDATE firing_events SET not_before_ms = 0, reason = '' WHERE loop_id = $1 AND verdict = 'waits' AND not_before_ms > {now} AND reason <> $2 AND source <> $2`
+
+// EndRest makes the events of a loop that wait for the end of its rest wait no longer. What
+// waits for a budget goes on waiting.
+func (t *Tx) EndRest(ctx context.Context, loopID string) error {
+	n, err := t.exec(ctx, endRest, loopID, loop.OnBudget)
+	if err != nil {
+		return fmt.Errorf("end the rest of loop %s: %w", loopID, err)
+	}
+	if n > 0 {
+		t.announce(loop.FeedLoop, loopID, loopID, "")
+	}
+	return nil
+}
+
 const forgetEvents = `DELETE FROM firing_events WHERE loop_id = $1 AND verdict <> 'waits' AND last_ms < $2`
 
 // ForgetEvents removes events of a loop of which it was decided what became of them, and

@@ -341,6 +341,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"DecideEvents": func(rt *RunTx) error {
 			return rt.DecideEvents(ctx, []loop.FiringEvent{{LoopID: "lp", ID: "ev", Verdict: loop.FiringRan, RunID: "run"}})
 		},
+		"EndRest":          func(rt *RunTx) error { return rt.EndRest(ctx, "lp") },
 		"EventCursor":      func(rt *RunTx) error { _, _, err := rt.EventCursor(ctx, "node_run"); return err },
 		"ForgetEvents":     func(rt *RunTx) error { return rt.ForgetEvents(ctx, "lp", time.Now()) },
 		"ListeningLoops":   func(rt *RunTx) error { _, err := rt.ListeningLoops(ctx, "node_run"); return err },

@@ -29,6 +29,7 @@ func TestListingsUseIndexes(t *testing.T) {
 		"held runs":           {heldRuns, "runs_one_live"},
 		"planned runs":        {inList(plannedRuns), "runs_queued (workspace_id=? AND loop_id=?)"},
 		"queued by an event":  {queuedByEvent, "runs_queued (workspace_id=? AND loop_id=?)"},
+		"unheard answers":     {unheardAnswers, "approvals_heard"},
 		"overdue approvals":   {overdueApprovals, "approvals_expire"},
 		"due deliveries":      {dueDeliveries, "deliveries_due"},
 		"claimed deliveries":  {claimDeliveries, "deliveries_due"},

@@ -59,6 +59,32 @@ func TestAnAnswerThatNobodyTookUpFiresOneRun(t *testing.T) {
 		r.sw.Store(nil)
 		heard(1, "approval approval/ap_1")
 		heard(0, "")
+		r.update(func(ctx context.Context, tx *store.Tx) error {
+			second, err := tx.RunNumber(ctx, id, 2)
+			if err != nil {
+				return err
+			}
+			_, rt, err := tx.Claim(ctx, second.ID, second.Fence, loop.Holder{Host: "h", PID: 1}, loop.Holder{})
+			if err != nil {
+				return err
+			}
+			late := a
+			late.ID, late.Expires = "ap_2", r.now().Add(time.Hour)
+			step := loop.Step{ID: "st_1", LoopID: id, Key: "k", Kind: loop.StepWork, Title: "t", State: loop.StepWaiting, WaitsFor: late.ID}
+			return errors.Join(rt.SaveStep(ctx, step), rt.AskApproval(ctx, late))
+		})
+		r.moves(time.Hour)
+		heard(0, "") // Nobody has looked at the time.
+		r.update(func(ctx context.Context, tx *store.Tx) error {
+			list, err := tx.ExpireApprovals(ctx)
+			if len(list) != 1 {
+				t.Errorf("%d approvals have expired, want 1", len(list))
+			}
+			return err
+		})
+		r.moves(10 * time.Second)
+		heard(1, "approval approval/ap_2")
+		heard(0, "")
 		again := engine.Heard(a.ID, loop.Actor{Who: "ann"})
 		if again.Key != "approval/ap_1" || again.Approval != a.ID || again.By.Who != "ann" {
 			t.Errorf("its firing is %+v", again)

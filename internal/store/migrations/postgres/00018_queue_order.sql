@@ -6,7 +6,13 @@ UPDATE runs SET lock_priority = CAST(lock_body::json ->> 'priority' AS BIGINT), 
 DROP INDEX runs_queued;
 CREATE INDEX runs_queued ON runs (workspace_id, loop_id) WHERE state = 'queued';
 
+-- Answers that a run may have to take up, and those that nobody gave.
+DROP INDEX approvals_rejected;
+CREATE INDEX approvals_heard ON approvals (answered_ms) WHERE state IN ('rejected', 'expired') AND kind = 'command';
+
 -- +goose Down
+DROP INDEX approvals_heard;
+CREATE INDEX approvals_rejected ON approvals (answered_ms) WHERE state = 'rejected' AND kind = 'command';
 DROP INDEX runs_queued;
 CREATE INDEX runs_queued ON runs (workspace_id) WHERE state = 'queued';
 ALTER TABLE runs DROP COLUMN lock_bound;
