@@ -41,7 +41,9 @@ type Local struct {
 	mu      sync.Mutex
 	ready   []loop.Run               // in the order in which they are handed out
 	offered map[string]chan struct{} // runs that a hint named, by id; closed when the run is taken
-	taken   map[string]bool          // ids of runs that somebody executes
+	taken   map[string]int           // runs that somebody executes, by id: how many had ended when it was taken
+	ends    int                      // runs that have ended
+	last    map[string]int           // the last of them, by workspace
 	later   map[string]postponed     // by id
 	ended   map[string]bool          // ids of runs that were executed since the look that goes on began
 }
@@ -56,7 +58,7 @@ type postponed struct {
 func NewLocal(s *store.Store, node string, now func() time.Time) *Local {
 	return &Local{
 		store: s, node: node, now: now, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), stop: make(chan struct{}),
-		offered: map[string]chan struct{}{}, taken: map[string]bool{}, later: map[string]postponed{},
+		offered: map[string]chan struct{}{}, taken: map[string]int{}, last: map[string]int{}, later: map[string]postponed{},
 	}
 }
 
@@ -120,7 +122,7 @@ func (q *Local) next() (run loop.Run, ok bool) {
 		return run, false
 	}
 	run, q.ready = q.ready[0], q.ready[1:]
-	q.taken[run.ID] = true
+	q.taken[run.ID] = q.ends
 	if told := q.offered[run.ID]; told != nil {
 		close(told)
 		delete(q.offered, run.ID)
@@ -134,7 +136,8 @@ func (q *Local) offer(run loop.Run) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	_, waits := q.later[run.ID]
-	if waits || q.taken[run.ID] || q.offered[run.ID] != nil {
+	_, taken := q.taken[run.ID]
+	if waits || taken || q.offered[run.ID] != nil {
 		return nil
 	}
 	told := make(chan struct{})
@@ -179,9 +182,10 @@ func (q *Local) look(ctx context.Context) (time.Duration, error) {
 	for _, run := range rows {
 		still[run.ID] = true
 		p, waits := q.later[run.ID]
+		_, taken := q.taken[run.ID]
 		left := q.hints - q.store.Now().Sub(run.Created)
 		switch {
-		case q.taken[run.ID] || q.ended[run.ID] || q.offered[run.ID] != nil:
+		case taken || q.ended[run.ID] || q.offered[run.ID] != nil:
 		case waits && p.until.After(now):
 			wait = min(wait, p.until.Sub(now))
 		case !waits && q.hints > 0 && left > 0:
@@ -219,12 +223,20 @@ func (q *Local) scatter(runs []loop.Run) {
 func (q *Local) Finish(run loop.Run, workspace string, again time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	missed := q.last[workspace] > q.taken[run.ID]
 	delete(q.taken, run.ID)
 	delete(q.later, run.ID)
+	if again > 0 && missed { // What was in its way may have ended while it was tried.
+		q.later[run.ID] = postponed{workspace, q.now()}
+		q.Wake()
+		return
+	}
 	if again > 0 {
 		q.later[run.ID] = postponed{workspace, q.now().Add(again)}
 		return
 	}
+	q.ends++
+	q.last[workspace] = q.ends
 	if q.ended != nil {
 		q.ended[run.ID] = true
 	}

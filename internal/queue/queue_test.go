@@ -157,6 +157,32 @@ func (r *rig) nothing(q waiting) {
 	}
 }
 
+// While a run was tried, what was in its way has ended: nobody is left who would say so.
+func TestARunIsTriedAgainAtOnceIfAnotherOneEndedWhileItWasTried(t *testing.T) {
+	onEach(t, func(t *testing.T, r *rig) {
+		q := r.queue(time.Now)
+		r.fires("here")
+		r.fires("here")
+		take := func() loop.Run {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			run, err := q.Take(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return run
+		}
+		first, second := take(), take()
+		r.claims(first.ID)
+		q.Finish(first, "ws_here", 0)
+		q.Finish(second, "ws_here", time.Hour)
+		if again := take(); again.ID != second.ID {
+			t.Errorf("taken was %s, want %s", again.ID, second.ID)
+		}
+	})
+}
+
 func TestEachQueuedRunOfTheNodeIsHandedOutOnceTheOldestFirst(t *testing.T) {
 	onEach(t, func(t *testing.T, r *rig) {
 		q := r.queue(time.Now)
