@@ -105,6 +105,9 @@ func (s *simulation) result(ctx context.Context) (Result, error) {
 			if err != nil {
 				return err
 			}
+			if s.Times != nil {
+				s.Times(l.row.Name, ticks)
+			}
 			for _, k := range ticks {
 				l.counts.Planned += k.N
 				switch k.Verdict {

@@ -48,7 +48,9 @@ type Options struct {
 	Prices    price.Table
 	Now       func() time.Time // of this host, by which nothing is decided
 
-	Fired func(l string, run loop.Run) // called with each run that fires; may be nil
+	Fired func(l string, run loop.Run)     // called with each run that fires; may be nil
+	Ended func(l string, run loop.Run)     // called with each run that ends; may be nil
+	Times func(l string, list []loop.Tick) // called in the end with what became of the planned times of each loop, the newest first; may be nil
 }
 
 const (
@@ -401,6 +403,10 @@ func (s *simulation) end(ctx context.Context, l *live, outcome loop.Outcome, rea
 		return fmt.Errorf("end %s#%d: %w", l.of.row.Name, run.N, err)
 	}
 	l.of.counts.addRun(run, microUSD, priced)
+	if s.Ended != nil {
+		run.Ended = s.now
+		s.Ended(l.of.row.Name, run)
+	}
 	return nil
 }
 
