@@ -14,7 +14,7 @@ var groups = []struct {
 	packages       []string
 }{
 	{"Words and rules", "What may follow what? What does a decision depend on? Everything here is a pure function.", []string{
-		"loop", "plan", "policy", "judging", "schedule", "readiness", "loopspec", "report", "price", "pattern", "shell", "unprintable",
+		"loop", "plan", "policy", "judging", "invariant", "schedule", "readiness", "loopspec", "report", "price", "pattern", "shell", "unprintable",
 	}},
 	{"Definitions", "Which formats are read, with which keys? What does a machine or a repository offer?", []string{
 		"definition", "catalog", "config", "guidance", "probe", "probe/toolchain",

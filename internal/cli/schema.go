@@ -36,6 +36,7 @@ The formats: ` + strings.Join(names, ", ") + `.`,
 
 func newExplainCommand(a *app) *cobra.Command {
 	keys := func(context.Context) (words []string, err error) {
+		words = append(words, aboutInvariants+"\twhat an invariant may say")
 		for _, f := range loops.Keys() {
 			words = append(words, f.Name+"\t"+f.Meaning)
 		}
@@ -43,7 +44,8 @@ func newExplainCommand(a *app) *cobra.Command {
 	}
 	return &cobra.Command{
 		Use: "explain [KEY]", Short: "Explain a key of a definition", Args: rangeArgs(0, 1), ValidArgsFunction: offerFirst(keys),
-		Example: "  pawl explain budget_tokens\n  pawl explain",
+		Long:    `Explain a key of a definition, list all of them, or list the names and functions of invariants with examples (pawl explain invariant).`,
+		Example: "  pawl explain budget_tokens\n  pawl explain\n  pawl explain invariant",
 		RunE: func(_ *cobra.Command, args []string) error {
 			p := a.printer()
 			if len(args) == 0 {
@@ -52,6 +54,9 @@ func newExplainCommand(a *app) *cobra.Command {
 				}
 				p.Text(loops.ExplainKeys())
 				return p.Err()
+			}
+			if args[0] == aboutInvariants {
+				return invariantNames.Print(p, loops.InvariantNames())
 			}
 			key, err := loops.ExplainKey(args[0])
 			if err != nil {
@@ -64,4 +69,12 @@ func newExplainCommand(a *app) *cobra.Command {
 			return p.Err()
 		},
 	}
+}
+
+// aboutInvariants is what explain takes beside keys.
+const aboutInvariants = "invariant"
+
+var invariantNames = output.List[loops.InvariantName]{
+	Schema: "pawl.invariant-names/v1", Heading: []string{"NAME", "MEANING", "EXAMPLE"},
+	Cells: func(n loops.InvariantName) []string { return []string{n.Name, n.Meaning, n.Example} },
 }

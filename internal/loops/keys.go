@@ -2,6 +2,7 @@ package loops
 
 import (
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/invariant"
 	"github.com/pawl-run/pawl/internal/pattern"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
@@ -33,6 +34,12 @@ func Keys() []definition.Field { return definition.Fields() }
 
 // ExplainKeys explains each key in one line, for people.
 func ExplainKeys() string { return definition.ExplainAll() }
+
+// InvariantName is a name or a function that an invariant may use.
+type InvariantName = invariant.Name
+
+// InvariantNames lists everything of which an invariant may be made.
+func InvariantNames() []InvariantName { return invariant.Names() }
 
 // Schemas lists the names of the formats that have a JSON schema.
 func Schemas() []string { return definition.SchemaNames() }
