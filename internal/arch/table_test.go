@@ -70,6 +70,7 @@ var table = []row{
 	{level: 1, name: "plan", what: "snapshot + now → decision with reasons", may: []string{"policy"}, pure: true},
 	{level: 1, name: "judging", what: "the files that decide what a gate says", pure: true},
 	{level: 1, name: "invariant", what: "expressions about a change: compiled, evaluated within bounds", may: []string{"judging"}, pure: true},
+	{level: 1, name: "envelope", what: "text from outside, marked as data in a prompt", pure: true},
 	{level: 1, name: "policy", what: "allow/deny/ask with the rule", pure: true},
 	{level: 1, name: "schedule", what: "next fire time", pure: true},
 	{level: 1, name: "readiness", what: "check, doctor's static half, estimate", pure: true},

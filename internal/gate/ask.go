@@ -14,7 +14,8 @@ type Ask func(context.Context, Question) (Answer, error)
 
 // Question is what a gate asks a model.
 type Question struct {
-	Purpose   string // as of a turn: review
+	Purpose   string        // as of a turn: review
+	By        loop.Reviewer // who is to answer; the zero value is the configured critic
 	Prompt    string
 	MaxOutput int64         // tokens; 0 means what the model allows
 	Timeout   time.Duration // 0 means the rest of the run's time
@@ -22,11 +23,13 @@ type Question struct {
 
 // Answer is the model's answer, with its usage.
 type Answer struct {
-	Text  string
-	Usage loop.Usage
+	Text   string
+	Usage  loop.Usage
+	Models []string // that answered, as the meter saw them; empty if it did not see them
 }
 
-// NoModel is the Ask if no model is available. It always returns an error.
-func NoModel(context.Context, Question) (Answer, error) {
-	return Answer{}, errors.New("this gate asks a model, and there is none to ask: gates that are commands need no model")
-}
+// ErrNobody means that nobody can answer a question. Its wrapper says why.
+var ErrNobody = errors.New("this gate asks a model, and there is none to ask: gates that are commands need no model")
+
+// NoModel is the Ask if no model is available. It always returns ErrNobody.
+func NoModel(context.Context, Question) (Answer, error) { return Answer{}, ErrNobody }

@@ -1,12 +1,42 @@
 package gate
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 
+	"github.com/pawl-run/pawl/internal/invariant"
 	"github.com/pawl-run/pawl/internal/loop"
 )
+
+// Gate is one check by which the runtime decides about a tree.
+type Gate interface {
+	// Check says which check it is. It does no I/O.
+	Check() Check
+	// Run judges the tree in the place that the input names. A tree that does not pass
+	// is a result, with the reason in its Note unless the gate is a command; an error
+	// means that nothing was found out about the tree.
+	Run(ctx context.Context, in Input) (loop.GateResult, error)
+}
+
+// Of makes the gate of a definition. The error says what is wrong in its check: it is
+// an *invariant.Error, or a kind that does not exist.
+func Of(g loop.Gate) (Gate, error) {
+	switch g.Kind {
+	case loop.GateCommand:
+		return commandOf(g), nil
+	case loop.GateInvariant:
+		p, err := invariant.Compile(g.Check)
+		if err != nil {
+			return nil, fmt.Errorf("gate %s: %w", g.Name, err)
+		}
+		return Invariant{Name: g.Name, Program: p, Fail: loop.ReasonGateFailed}, nil
+	case loop.GateReviewer:
+		return Reviewer{Name: g.Name, Criterion: g.Check, By: g.Reviewer, Fail: loop.ReasonGateFailed}, nil
+	}
+	return nil, fmt.Errorf("gate %s: there is no kind %q", g.Name, g.Kind)
+}
 
 // Check identifies a gate's check.
 type Check struct {
@@ -37,11 +67,15 @@ func Commands(d loop.Definition) (all []Command) {
 		if g.Kind != loop.GateCommand {
 			continue
 		}
-		c := Command{g.Name, g.Check, loop.ReasonGateFailed}
-		if g.Name == loop.GateGuard {
-			c.Fail = loop.ReasonGuardFailed
-		}
-		all = append(all, c)
+		all = append(all, commandOf(g))
 	}
 	return all
+}
+
+func commandOf(g loop.Gate) Command {
+	c := Command{g.Name, g.Check, loop.ReasonGateFailed}
+	if g.Name == loop.GateGuard {
+		c.Fail = loop.ReasonGuardFailed
+	}
+	return c
 }

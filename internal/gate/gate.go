@@ -1,11 +1,11 @@
 // Package gate runs the checks with which the runtime, not the agent, decides
 // whether a tree is good: commands whose exit status is the verdict, unless their
-// own output contradicts it. A gate of another kind is a type with the same
-// methods; one that needs a model is given an Ask.
+// own output contradicts it; invariants, which are expressions; and reviewers,
+// which are models and are asked through an Ask.
 //
 // A gate runs in a directory that its caller has made from exactly the tree under
-// judgement. The package trusts nothing that the agent wrote about the tree: a
-// text never makes a gate pass. Counts from the output of test runners can only
+// judgement. The package trusts nothing that the agent wrote about the tree: none
+// of its texts makes a gate pass. Counts from the output of test runners can only
 // make a gate fail that would have passed: code under test shares a process with
 // its tests, so a report can be forged and proves nothing. The package writes
 // nothing. It reads a command line to make it countable, never to find out
@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/invariant"
 	"github.com/pawl-run/pawl/internal/judging"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -59,6 +60,26 @@ type Input struct {
 
 	// Ask asks a model. It is not nil; where there is no model it is NoModel.
 	Ask Ask
+
+	Work
+}
+
+// Work is what gates that are not commands judge beside the tree. The zero Work is
+// that of a tree which nobody has worked on, as the base.
+type Work struct {
+	Iteration int   // 1 is the first
+	Tokens    int64 // used so far
+	Diff      invariant.Diff
+
+	// Outputs are what the command gates have printed in this iteration, by their
+	// names, and BaseOutputs what they print on the base.
+	Outputs, BaseOutputs map[string]string
+
+	Goal     string
+	Criteria []string // of the reviewer; empty: its gate's own
+	Changes  string   // the difference from the base, as a patch
+	Said     string   // what the agent reported
+	Makers   []string // the models that did the work, as the meter saw them
 }
 
 // Place is where a gate runs.

@@ -108,25 +108,20 @@ func errorAt(text string, offset int, what, fix string) *Error {
 	return e
 }
 
-// Expression returns the expression of a check: the text in backticks, or all of it
-// if there is none.
-func Expression(check string) string {
-	if inside, ok := inBackticks(check); ok {
-		return inside
+// inBackticks returns what is in the backticks of a check; found is false, and inside all
+// of it, if there are none.
+func inBackticks(check string) (inside string, found bool) {
+	_, rest, _ := strings.Cut(check, "`")
+	inside, _, found = strings.Cut(rest, "`")
+	if inside = strings.TrimSpace(inside); !found || inside == "" {
+		return strings.TrimSpace(check), false
 	}
-	return strings.TrimSpace(check)
+	return inside, true
 }
 
-func inBackticks(check string) (inside string, ok bool) {
-	_, rest, begun := strings.Cut(check, "`")
-	inside, _, ended := strings.Cut(rest, "`")
-	inside = strings.TrimSpace(inside)
-	return inside, begun && ended && inside != ""
-}
-
-// Compile reads the expression of a check. The error is an *Error.
+// Compile reads the expression of a check: the text in its backticks, or all of it. The error is an *Error.
 func Compile(check string) (*Program, error) {
-	text := Expression(check)
+	text, _ := inBackticks(check)
 	switch {
 	case text == "":
 		return nil, &Error{What: "there is no expression", Fix: "write a condition such as diff.files <= 3"}

@@ -14,14 +14,7 @@ import (
 )
 
 // Gate is one check by which the runtime decides about a tree.
-type Gate interface {
-	// Check says which check it is. It does no I/O.
-	Check() gate.Check
-	// Run judges the tree in the place that the input names. A tree that does not pass
-	// is a result, with the reason in its Note unless the gate is a command; an error
-	// means that nothing was found out about the tree.
-	Run(context.Context, gate.Input) (loop.GateResult, error)
-}
+type Gate = gate.Gate
 
 // Gates are the gates of the definition, in the order in which they run.
 func (s Env) Gates() []Gate {
