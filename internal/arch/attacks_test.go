@@ -18,7 +18,6 @@ type section struct {
 const (
 	dueSurfaces = "the daemon and its surfaces"
 	dueInbox    = "boards, inboxes and memory"
-	dueReviewer = "the reviewer gate"
 )
 
 // attacks are all cases that pawl is held to.
@@ -75,7 +74,7 @@ var attacks = []section{
 		{id: 61, words: "a program of a trusted name in the tree"},
 		{id: 62, words: "code that finds out by a variable or a file that a gate runs it"},
 		{id: 64, words: "the agent prints that all tests passed"},
-		{id: 65, words: "the change tells the reviewer its score", due: dueReviewer},
+		{id: 65, words: "the change tells the reviewer its score"},
 		{id: 67, words: "a gate writes into the source tree"},
 	}},
 	{"Commands, templates, environment", []attack{
