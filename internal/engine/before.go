@@ -3,11 +3,13 @@ package engine
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/runenv"
 )
 
 // Gates are run on the base before the first turn is paid: a gate that cannot start
@@ -22,9 +24,19 @@ const gatesPass = "the gates pass on the base"
 // costs more than a suite.
 func (j *judge) gatesOnBase(ctx context.Context, again bool) ([]loop.GateResult, *ending, error) {
 	var results []loop.GateResult
-	for _, g := range j.runEnv().Gates() {
-		if g.Check().Kind == loop.GateReviewer {
+	env, outputs := j.runEnv(), map[string]string{}
+	env.Work = gate.Work{Outputs: outputs, BaseOutputs: outputs}
+	for _, g := range env.Gates() {
+		switch g.Check().Kind {
+		case loop.GateReviewer:
 			continue // It costs tokens, and has nothing to review.
+		case loop.GateInvariant:
+			res, err := env.RunGate(ctx, g, runenv.PlaceOf(j.run.BaseCommit), nil, io.Discard)
+			if err != nil {
+				return nil, nil, err
+			}
+			results = append(results, res)
+			continue
 		}
 		r, known, err := j.recordOf(ctx, j.run.BaseTree, g)
 		if err != nil {
@@ -45,6 +57,7 @@ func (j *judge) gatesOnBase(ctx context.Context, again bool) ([]loop.GateResult,
 			}, nil
 		}
 		results = append(results, *r.Result)
+		outputs[r.Result.Name] = r.Result.Evidence
 	}
 	return results, nil, nil
 }

@@ -23,7 +23,7 @@ import (
 // the base, silence is not a pass. The flag is what a human should know of a gate
 // that passed all the same.
 func (j *judge) compareWithBase(ctx context.Context, w work, g runenv.Gate, res loop.GateResult) (_ loop.GateResult, flag string, err error) {
-	if !res.Pass || j.run.BaseTree == "" {
+	if !res.Pass || j.run.BaseTree == "" || g.Check().Kind != loop.GateCommand {
 		return res, "", nil
 	}
 	base, recorded, err := j.recordedTests(ctx, g)

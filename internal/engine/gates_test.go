@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -152,4 +153,49 @@ func TestAGateThatAsksAModelWhereThereIsNoneSaysSo(t *testing.T) {
 	if said := fmt.Sprint(run.Detail, err); run.Outcome == loop.OutcomeProposed || !strings.Contains(said, "review src/a.txt: this gate asks a model, and there is none to ask") {
 		t.Errorf("run = %s %q, %v, want an error that says that there is no model", run.Outcome, run.Detail, err)
 	}
+}
+
+func TestInvariantsOfADefinitionCompareACandidateWithItsBase(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		texts := []string{"base\n", "two\n", "three\n"}
+		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), texts[0])
+			if len(texts) == 1 {
+				if err := os.Remove(filepath.Join(req.Dir, "src/b.txt")); err != nil {
+					t.Error(err)
+				}
+			}
+			if len(texts) == 2 {
+				gittest.WriteFile(t, filepath.Join(req.Dir, "src/b.txt"), "one file too many\n")
+			} else {
+				gittest.WriteFile(t, filepath.Join(req.Dir, "src/c.txt"), fmt.Sprint(len(texts)))
+			}
+			texts = texts[1:]
+			return says(t, req, `{"outcome":"done"}`)
+		}
+		gittest.WriteFile(t, filepath.Join(r.root, "src/a.txt"), "base\n")
+		gittest.Run(t, r.root, "add", ".")
+		gittest.Run(t, r.root, "commit", "-qm", "base")
+		target := r.target("inv", boardLike{nil, []string{"write it"}}, loop.Definition{
+			Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x", Verify: "cat src/a.txt", MaxIterations: 3,
+			Gates: []loop.Gate{
+				{Name: "moves", Kind: loop.GateInvariant, Check: `output("verify") != base.output("verify")`},
+				{Name: "small", Kind: loop.GateInvariant, Check: `not ("src/b.txt" in diff.paths) and iteration <= 3`},
+			},
+		})
+		run := r.run(target, engine.Firing{})
+		if run.Outcome != loop.OutcomeProposed {
+			t.Fatalf("run = %s %s %q, want proposed", run.Outcome, run.Reason, run.Detail)
+		}
+		var got []string
+		for _, it := range r.iterations(run.ID) {
+			for _, g := range it.Gates {
+				got = append(got, fmt.Sprintf("%d %s %v", it.N, g.Name, g.Pass))
+			}
+		}
+		want := []string{"1 verify true", "1 moves false", "1 small true", "2 verify true", "2 moves true", "2 small false", "3 verify true", "3 moves true", "3 small true"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("what the gates said (-want +got):\n%s", diff)
+		}
+	})
 }

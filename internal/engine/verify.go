@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/gate"
+	"github.com/pawl-run/pawl/internal/invariant"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -28,6 +29,7 @@ var (
 type judge struct {
 	*heldRun
 	tree      *workTree
+	work      gate.Work                     // that is judged
 	fresh     *runenv.Copy                  // for a gate that is tried again
 	records   map[[2]string]loop.TestRecord // of this run's gates, by tree and gate
 	toldGates bool                          // gates that files of the scope can rewrite were shown to whoever watches
@@ -161,12 +163,16 @@ func (j *judge) judgeGates(ctx context.Context, w work) (a judgement, err error)
 	var renamed []string
 	gates := j.runEnv().Gates()
 	results, commandFailed := []loop.GateResult{}, false
+	if j.work, err = j.workOf(ctx, w, gates); err != nil {
+		return a, err
+	}
 	err = j.runEnv().Judge(ctx, w.candidate.Commit, false, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
 		res, flag, err := j.runGate(ctx, w, g, at)
 		if flag != "" {
 			renamed = append(renamed, strings.Join(printables([]string{g.Check().Name + ": " + flag}), ""))
 		}
 		results = append(results, res)
+		j.work.Outputs[res.Name] = res.Evidence
 		commandFailed = commandFailed || g.Check().Kind == loop.GateCommand && !res.Pass
 		next := len(results)
 		spared := commandFailed && next < len(gates) && gates[next].Check().Kind == loop.GateReviewer
@@ -188,6 +194,53 @@ func (j *judge) judgeGates(ctx context.Context, w work) (a judgement, err error)
 		a.Reason = loop.ReasonNoGate
 	}
 	return a, err
+}
+
+// workOf is what gates that are not commands judge beside the candidate's tree. Where
+// there are none, it is not looked at.
+func (j *judge) workOf(ctx context.Context, w work, gates []runenv.Gate) (gate.Work, error) {
+	has := func(kind loop.GateKind) bool {
+		return slices.ContainsFunc(gates, func(g runenv.Gate) bool { return g.Check().Kind == kind })
+	}
+	it := j.current()
+	of := gate.Work{Iteration: it.N, Tokens: j.stepOf(it).Tokens + it.Usage.ChargedTokens(), Outputs: map[string]string{}, Goal: j.def.Goal}
+	if !has(loop.GateInvariant) && !has(loop.GateReviewer) {
+		return of, nil
+	}
+	files, added, removed, err := j.target.Repo.DiffStat(ctx, j.run.BaseCommit, w.candidate.Commit)
+	if err != nil {
+		return of, err
+	}
+	of.Diff = invariant.Diff{Files: files, Added: added, Removed: removed, Paths: w.changed}
+	if has(loop.GateInvariant) {
+		of.BaseOutputs = map[string]string{}
+		for _, g := range gates {
+			if g.Check().Kind != loop.GateCommand {
+				continue
+			}
+			r, known, err := j.recordOf(ctx, j.run.BaseTree, g)
+			if err == nil && (!known || r.Result == nil) {
+				r, err = j.baseTests(ctx, g)
+			}
+			if err != nil {
+				return of, err
+			}
+			of.BaseOutputs[g.Check().Name] = r.Result.Evidence
+		}
+	}
+	if has(loop.GateReviewer) {
+		patch, err := j.target.Repo.Diff(ctx, j.run.BaseCommit, w.candidate.Commit)
+		if err != nil {
+			return of, err
+		}
+		of.Changes, of.Said = j.said.Hide(string(patch)), w.report.Summary
+		for _, m := range w.turn.Models {
+			if m.Model != "" && w.turn.Usage.Source == loop.UsageMetered {
+				of.Makers = append(of.Makers, m.Model)
+			}
+		}
+	}
+	return of, nil
 }
 
 // judgeBy makes an attempt's verdict of what the gates said. Results may be fewer than
@@ -228,7 +281,9 @@ func (j *judge) runGate(ctx context.Context, w work, g runenv.Gate, at runenv.Pl
 		res.Known, res.Names, res.Took = true, *r.Names, 0
 	} else if err == nil {
 		out := j.said.Output()
-		res, err = j.runEnv().RunGate(ctx, g, at, j.freshCopy, out)
+		env := j.runEnv()
+		env.Work = j.work
+		res, err = env.RunGate(ctx, g, at, j.freshCopy, out)
 		out.End()
 		err = errors.Join(err, j.dropFresh(ctx))
 	}

@@ -38,6 +38,36 @@ func Of(g loop.Gate) (Gate, error) {
 	return nil, fmt.Errorf("gate %s: there is no kind %q", g.Name, g.Kind)
 }
 
+// List returns the gates of a definition, in the order in which they run. One whose
+// check cannot be read fails every tree.
+func List(d loop.Definition) []Gate {
+	var all []Gate
+	for _, g := range d.AllGates() {
+		made, err := Of(g)
+		if err != nil {
+			made = unreadable{g, err}
+		}
+		all = append(all, made)
+	}
+	return all
+}
+
+// unreadable is a gate whose check cannot be read.
+type unreadable struct {
+	gate loop.Gate
+	why  error
+}
+
+// Check identifies the gate's check.
+func (g unreadable) Check() Check {
+	return Check{Name: g.gate.Name, Kind: g.gate.Kind, Line: g.gate.Check, Fail: loop.ReasonGateFailed}
+}
+
+// Run lets no tree pass.
+func (g unreadable) Run(context.Context, Input) (loop.GateResult, error) {
+	return loop.GateResult{Name: g.gate.Name, Kind: g.gate.Kind, Note: g.why.Error()}, nil
+}
+
 // Check identifies a gate's check.
 type Check struct {
 	Name string // unique in its definition

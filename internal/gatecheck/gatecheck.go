@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flock"
+	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -69,6 +70,8 @@ func (t Checker) Gates(ctx context.Context, of Subject, out io.Writer) ([]loop.G
 		Agent: commandLines(def), Tools: &runenv.Tools{}, Say: func(string) {}, Iteration: 1, Step: "try the gates",
 	}
 	var results []loop.GateResult
+	outputs := map[string]string{}
+	s.Work = gate.Work{Outputs: outputs, BaseOutputs: outputs}
 	err = s.Judge(ctx, base.Commit, true, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
 		res, err := s.RunGate(ctx, g, at, nil, out)
 		if err == nil {
@@ -78,6 +81,7 @@ func (t Checker) Gates(ctx context.Context, of Subject, out io.Writer) ([]loop.G
 			return false, err
 		}
 		results = append(results, res)
+		outputs[res.Name] = res.Evidence
 		return true, nil
 	})
 	if missing, ok := errors.AsType[*filled.MissingError](err); ok {

@@ -21,20 +21,16 @@ func (s Env) Gates() []Gate {
 	if s.GatesOf != nil {
 		return s.GatesOf(s.Definition)
 	}
-	var gates []Gate
-	for _, c := range gate.Commands(s.Definition) {
-		gates = append(gates, c)
-	}
-	return gates
+	return gate.List(s.Definition)
 }
 
 // gateTimeout bounds one gate; a gate that is stopped by it has failed.
 const gateTimeout = 10 * time.Minute
 
 // Judge calls run for each gate of the definition, for as long as run asks for
-// more. Each gate gets a clean copy of the commit with a home, temporary files
+// more. Each command gets a clean copy of the commit with a home, temporary files
 // and caches of its own: nothing that one gate leaves anywhere is seen by the
-// next. No copy is left behind. Vouched means that a human answers for the commit.
+// next. No copy is left behind. The other gates read the commit as git has it. Vouched means that a human answers for the commit.
 //
 // Where copies are layers, which no program in a sandbox can find, the copy for the
 // next gate is made while a gate runs, and the last one is removed.
@@ -52,6 +48,12 @@ func (s Env) Judge(ctx context.Context, commit string, vouched bool, run func(g 
 	gates := s.Gates()
 	var next func() (*Copy, error) // waits for the copy of the next gate; nil: none is being made
 	for i, g := range gates {
+		if g.Check().Kind != loop.GateCommand {
+			if more, err := run(g, PlaceOf(commit)); err != nil || !more {
+				return err
+			}
+			continue
+		}
 		var k *Copy
 		var err error
 		if next != nil {
@@ -64,7 +66,7 @@ func (s Env) Judge(ctx context.Context, commit string, vouched bool, run func(g 
 			return err
 		}
 		next = nil
-		if i+1 < len(gates) && s.usesLayers() {
+		if i+1 < len(gates) && gates[i+1].Check().Kind == loop.GateCommand && s.usesLayers() {
 			removing.Wait() // The copy of the gate before this one has the same purpose.
 			next = s.copyAhead(ctx, gatePurpose(i+1), commit)
 		}
@@ -87,6 +89,9 @@ func (s Env) Judge(ctx context.Context, commit string, vouched bool, run func(g 
 	}
 	return nil
 }
+
+// PlaceOf is the place of gates that run nothing: the commit as git has it.
+func PlaceOf(commit string) Place { return Place{tree: commit, Done: func() {}} }
 
 // gatePurpose is that of the copy for the gate with an index. The copies of two gates in
 // a row may be there at the same time.
@@ -137,7 +142,7 @@ func (s Env) RunGate(ctx context.Context, g Gate, at Place, fresh func(context.C
 		return loop.GateResult{}, fmt.Errorf("flaky: %w", err)
 	}
 	in := gate.Input{
-		Place: at.forGate(), Env: s.StepEnv(), Tag: Tag(s.ID), Timeout: s.Within(gateTimeout), Output: out, Rule: rule, Ask: s.Ask,
+		Place: at.forGate(), Env: s.StepEnv(), Tag: Tag(s.ID), Timeout: s.Within(gateTimeout), Output: out, Rule: rule, Ask: s.Ask, Work: s.Work,
 	}
 	in.Tree = treeAt(ctx, s.Repo, at.tree)
 	if s.Base != "" {

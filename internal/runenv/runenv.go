@@ -50,6 +50,7 @@ type Env struct {
 	Disk      *Disk        // those of the same id share it; nil: what is written is not measured
 	Say       func(string) // shows an event of the run or the try
 	Ask       gate.Ask     // asks a model for a gate, and charges the run; nil: no model can be asked
+	Work      gate.Work    // what gates that are not commands judge beside the tree; the zero value is that of the base
 	Iteration int          // that programs work on; 0: none yet
 	Step      string       // that the iteration works on, as programs are told
 }
