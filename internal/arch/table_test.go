@@ -83,6 +83,7 @@ var table = []row{
 		level: 1, name: "test/pgtest", what: "a private PostgreSQL for tests", tests: true,
 		exec: "it starts the server, and proc must not know of databases", sql: "it makes and drops databases",
 	},
+	{level: 1, name: "test/storetest", what: "databases with the tables of a store, copied for each test", tests: true, may: []string{"store", "test/pgtest"}},
 	{level: 1, name: "test/modelcalls", what: "calls of models and their answers, as vendors publish them", tests: true},
 	{
 		level: 1, name: "modelapi", what: "the vendors' APIs: what a request may cost, what an answer used, what an error means",
@@ -119,7 +120,6 @@ var table = []row{
 	},
 
 	{level: 2, name: "definition", what: "formats ↔ `loop.Definition`, schemas"},
-	{level: 2, name: "test/storetest", what: "databases with the tables of a store, copied for each test", tests: true},
 	{level: 2, name: "test/hostile", what: "definitions that are made to hurt whoever reads them", pure: true, tests: true},
 	{level: 2, name: "event", what: "the store's feed of changes, followed"},
 	{level: 2, name: "forge", what: "`gh`: labels, pull requests, comments"},
