@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/proc/cgroup"
 	"github.com/pawl-run/pawl/internal/proc/stage"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // ownGroups returns the control groups that this process has made.
@@ -161,7 +162,7 @@ func TestAProgramThatCannotEnterItsGroupIsNotStarted(t *testing.T) {
 }
 
 func TestAHundredTreesDieAtOnce(t *testing.T) {
-	const trees = 100
+	trees := sample.Size(30, 100)
 	for _, m := range treeMethods() {
 		t.Run(string(m), func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,11 +18,11 @@ import (
 )
 
 func TestAFloodOfOutputCostsBoundedMemory(t *testing.T) {
-	const flood = 1 << 30
+	flood := int64(sample.Size(64<<20, 1<<30))
 	for name, r := range allRunners() {
 		t.Run(name, func(t *testing.T) {
 			ring := NewRing(4<<10, 60<<10)
-			s := Spec{Argv: []string{"head", "-c", "1073741824", "/dev/zero"}, Env: []string{systemPath}, Stdout: ring}
+			s := Spec{Argv: []string{"head", "-c", strconv.FormatInt(flood, 10), "/dev/zero"}, Env: []string{systemPath}, Stdout: ring}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			got := mustRun(t, r, s)
@@ -30,7 +31,7 @@ func TestAFloodOfOutputCostsBoundedMemory(t *testing.T) {
 			if ring.Total() != flood || ring.droppedBytes() != flood-64<<10 || allocated > 4<<20 {
 				t.Errorf("%d bytes passed, %d dropped, %d allocated", ring.Total(), ring.droppedBytes(), allocated)
 			}
-			t.Logf("1 GiB in %v, %d KiB allocated", got.Took, allocated>>10)
+			t.Logf("%d MiB in %v, %d KiB allocated", flood>>20, got.Took, allocated>>10)
 		})
 	}
 }
