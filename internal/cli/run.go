@@ -252,7 +252,11 @@ func printIntentHead(p *output.Printer, i runs.Plan) {
 	p.Line("%s · %s · base %s at %s", p.Style.Bold(output.CleanLine(i.Loop)), i.Tier, branch, shortHash(i.Base.Commit))
 	p.Field("  ", "goal", i.Goal)
 	p.Field("  ", "agent", joinNonEmpty(" · ", i.Agent, i.AgentCommand, i.Model))
-	p.Field("  ", "gates", joinNonEmpty(" · ", i.Gates.Verify, i.Gates.Guard))
+	gates := []string{i.Gates.Verify, i.Gates.Guard}
+	for _, g := range i.Gates.Others {
+		gates = append(gates, g.Check)
+	}
+	p.Field("  ", "gates", joinNonEmpty(" · ", gates...))
 	p.Field("  ", "sandbox", describeSandbox(i.Sandbox))
 }
 

@@ -64,6 +64,9 @@ func printLoop(p *output.Printer, row loops.Row) error {
 	p.Field("  ", "scope", strings.Join(row.Scope, ", "))
 	p.Field("  ", "verify", row.Verify)
 	p.Field("  ", "guard", row.Guard)
+	for _, g := range row.Gates {
+		p.Field("  ", string(g.Kind), g.Check)
+	}
 	p.Field("  ", "agent", row.Agent)
 	if row.LastN > 0 {
 		p.Field("  ", "last run", fmt.Sprintf("%s#%d %s, %s", row.Name, row.LastN, joinNonEmpty(": ", cmp.Or(string(row.Outcome), row.State), row.Reason.Sentence()),

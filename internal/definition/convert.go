@@ -125,6 +125,10 @@ func (c *converter) convertGates() {
 	} else {
 		c.def.Verify, c.def.Guard, c.def.LandVia = c.spareText("verify"), c.spareText("guard"), c.spareText("land_via")
 	}
+	c.def.Gates = c.readInvariants()
+	if gate := loop.HumanGate(c.oneOf("human_gate", valuesOf("human_gate"))); gate.Waits() {
+		c.def.HumanGate = gate
+	}
 	if c.def.Sense == loop.SenseGates && c.def.Verify == "" && c.def.Guard == "" {
 		c.reportError("sense", "gates tries verify and guard, and neither is written; write verify, or a command that looks for work")
 	}

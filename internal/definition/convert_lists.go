@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/invariant"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
@@ -196,6 +197,30 @@ func (c *converter) readEvents() []string {
 		}
 	}
 	return events
+}
+
+// mostInvariants is how many invariants a loop can have.
+const mostInvariants = 50
+
+// readInvariants reads the invariants as gates; the word none is an empty list.
+func (c *converter) readInvariants() []loop.Gate {
+	items := c.readList("invariants")
+	if len(items) > mostInvariants {
+		c.reportErrorAt("invariants", items[mostInvariants], fmt.Sprintf("%d invariants, at most %d; join some with and", len(items), mostInvariants))
+		return nil
+	}
+	var gates []loop.Gate
+	for _, item := range items {
+		if item.Text == "none" {
+			continue
+		}
+		if _, err := invariant.Compile(item.Text); err != nil {
+			c.reportErrorAt("invariants", item, readiness.Quote(item.Text)+": "+err.Error())
+			continue
+		}
+		gates = append(gates, loop.Gate{Name: fmt.Sprintf("invariant-%d", len(gates)+1), Kind: loop.GateInvariant, Check: item.Text})
+	}
+	return gates
 }
 
 func variableName(text string) bool {

@@ -284,8 +284,8 @@ func TestARepeatedKeyIsAnErrorUnlessItSaysTheSame(t *testing.T) {
 }
 
 func TestKeysThatAreNotHonouredAreNeverIgnored(t *testing.T) {
-	refused := strings.Fields("invariants reviewer stop_lines include_dirty " +
-		"commit_state human_gate")
+	refused := strings.Fields("reviewer stop_lines include_dirty " +
+		"commit_state")
 	mentioned := strings.Fields("reviewer_agent reviewer_model")
 	if len(refused)+len(mentioned) != len(NotYet) {
 		t.Errorf("%d keys are tested, NotYet has %d", len(refused)+len(mentioned), len(NotYet))
@@ -308,6 +308,33 @@ func TestKeysThatAreNotHonouredAreNeverIgnored(t *testing.T) {
 	for _, line := range []string{"include_dirty: false", "commit_state: false", "human_gate: propose", "timezone: UTC", "setup:", "network: []"} {
 		if _, findings, _ := convert(t, configA+line+"\n"); len(findings) > 0 {
 			t.Errorf("%s gives %+v, want nothing: it changes nothing", line, findings)
+		}
+	}
+}
+
+func TestInvariantsAreGatesThatAreReadBeforeTheyRun(t *testing.T) {
+	def, findings, _ := convert(t, configA+"invariants: ['diff.files <= 3', 'json(\"c.json\").n >= base.json(\"c.json\").n']\nhuman_gate: keep\n")
+	want := []loop.Gate{
+		{Name: "invariant-1", Kind: loop.GateInvariant, Check: "diff.files <= 3"},
+		{Name: "invariant-2", Kind: loop.GateInvariant, Check: `json("c.json").n >= base.json("c.json").n`},
+	}
+	if diff := cmp.Diff(want, def.Gates); diff != "" || len(findings) > 0 || def.HumanGate != loop.HumanGateKeep {
+		t.Errorf("human gate %s, findings %+v, gates (-want +got):\n%s", def.HumanGate, findings, diff)
+	}
+	if def, _, _ = convert(t, configA+"invariants: none\nhuman_gate: propose\n"); def.Gates != nil || def.HumanGate != "" {
+		t.Errorf("gates %v, human gate %q; want neither", def.Gates, def.HumanGate)
+	}
+	for line, says := range map[string]string{
+		"invariants: ['diff.fils <= 3']":     "diff",
+		"invariants: ['diff.files <=']":      "column",
+		"invariants: ['tsc --noEmit']":       "",
+		"invariants: ['1 + 1']":              "",
+		"human_gate: perhaps":                "propose",
+		"invariants: ['', 'diff.files < 2']": "",
+	} {
+		_, findings, _ := convert(t, configA+line+"\n")
+		if len(findings) != 1 || findings[0].Severity != readiness.SeverityError || !strings.Contains(findings[0].Message, says) {
+			t.Errorf("%s gives %+v, want one error that says %q", line, findings, says)
 		}
 	}
 }

@@ -5,12 +5,6 @@ package definition
 // may stand in a file.
 var laterFields = []Field{
 	{
-		Name: "invariants", Kind: KindList, Default: "none", NotYet: Refused,
-		Meaning: "Conditions on the result that must hold, beside the gates.",
-		More:    "Expressions that yield true or false, like diff.files <= 3. Until then write them as a command in guard.",
-		Example: `["diff.files <= 3"]`,
-	},
-	{
 		Name: "reviewer", Kind: KindText, Default: "none", NotYet: Refused,
 		Meaning: "The criteria by which another model judges the result.",
 		More:    "A model other than the maker's answers PASS or FAIL; reviewer_agent and reviewer_model say which.",
@@ -27,12 +21,6 @@ var laterFields = []Field{
 		Meaning: "The model that reviews.",
 		More:    "Used together with reviewer. It should be another model than the one that made the change.",
 		Example: "claude-opus-4-8",
-	},
-	{
-		Name: "human_gate", Kind: KindEnum, Values: []string{"propose"}, Default: "propose", NotYet: Refused,
-		Meaning: "What an approval does with the result.",
-		More:    "In this version approval always does what land_via says.",
-		Example: "propose",
 	},
 	{
 		Name: "stop_lines", Kind: KindList, Default: "none", NotYet: Refused,

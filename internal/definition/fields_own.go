@@ -332,6 +332,21 @@ var ownFields = []Field{
 		Example: "[gpu]",
 	},
 	{
+		Name: "invariants", Kind: KindList, Absent: "none",
+		Meaning: "Conditions on the result that must hold, beside the gates.",
+		More: "Expressions that are true or false, such as diff.files <= 3. They see what changed (diff.files, diff.added, diff.removed, diff.paths), the files of the " +
+			"result (files, json(PATH), yaml(PATH)), what the commands printed (output(\"verify\")), and the same of the base with base. before it, so that a number never " +
+			"gets worse: json(\"cov.json\").total >= base.json(\"cov.json\").total. They run nothing. pawl explain invariant lists all names, each with an example.",
+		Example: `["diff.files <= 3"]`,
+	},
+	{
+		Name: "human_gate", Kind: KindEnum, Values: []string{"propose", "decide", "keep", "accept"}, Default: "propose",
+		Meaning: "What becomes of a result that the gates let pass.",
+		More: "propose: its item is done, and approval lands the branch as land_via says. With the others the item waits for your answer and the run ends waiting_human: " +
+			"decide lands the branch as land_via says, keep leaves the branch as it is, accept moves nothing.",
+		Example: "decide",
+	},
+	{
 		Name: "sandbox", Kind: KindEnum, Values: []string{"full", "landlock", "seatbelt", "external", "none"}, Default: "full",
 		Meaning: "What must confine the agent, the gates, sense and setup.",
 		More: "full gives them a root, users, processes and a network of their own, in which nothing exists but the tree, the " +

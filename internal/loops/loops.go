@@ -38,6 +38,7 @@ type Row struct {
 	Scope      []string      `json:"scope,omitempty"`
 	Verify     string        `json:"verify,omitempty"`
 	Guard      string        `json:"guard,omitempty"`
+	Gates      []loop.Gate   `json:"gates,omitempty"` // beside verify and guard
 	Agent      string        `json:"agent,omitempty"`
 	Approvals  []string      `json:"approvals,omitempty"` // ids of open approvals, newest first
 	Steps      []loop.Step   `json:"steps,omitempty"`     // only in show
@@ -107,7 +108,7 @@ func (s *Service) rowOf(l lookup.Loop) Row {
 	d := l.Usable()
 	row := Row{
 		Name: l.Name, Protocol: l.Protocol, State: "never_run", LastN: l.Row.LastN, Definition: l.Row.Definition, Approvals: l.Open,
-		Tier: d.Tier, Cadence: d.Cadence, On: d.On, Goal: d.Goal, Scope: d.Scope, Verify: d.Verify, Guard: d.Guard, Agent: d.Agent, Paused: s.ws.PausedBy(l), Switches: l.Switches,
+		Tier: d.Tier, Cadence: d.Cadence, On: d.On, Goal: d.Goal, Scope: d.Scope, Verify: d.Verify, Guard: d.Guard, Gates: d.Gates, Agent: d.Agent, Paused: s.ws.PausedBy(l), Switches: l.Switches,
 	}
 	if run := l.Last; run != nil {
 		row.State, row.LastRun = s.ws.Liveness(*run), shape.Time(run.Started)

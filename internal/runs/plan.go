@@ -38,10 +38,11 @@ type PlanBase struct {
 	Commit string `json:"commit"`
 }
 
-// PlanGates are the commands that judge.
+// PlanGates are what judges.
 type PlanGates struct {
-	Verify string `json:"verify"`
-	Guard  string `json:"guard"`
+	Verify string      `json:"verify"`
+	Guard  string      `json:"guard"`
+	Others []loop.Gate `json:"others,omitempty"`
 }
 
 // PlanLimits bound the run.
@@ -73,7 +74,7 @@ func (s *Service) Plan(ctx context.Context, p Prepared) (Plan, error) {
 	return Plan{
 		Schema: "pawl.plan/v1", Loop: d.Name, Protocol: d.Protocol, Tier: d.Tier, Goal: d.Goal, Agent: cmp.Or(d.Agent, "command"),
 		AgentCommand: d.AgentCommand, Model: d.Model, Request: p.Firing.Request, Base: PlanBase{base.Branch, base.Commit}, Dirty: dirty,
-		Scope: d.Scope, Protect: d.Protect, Sense: d.Sense, Gates: PlanGates{d.Verify, d.Guard}, Env: d.Env,
+		Scope: d.Scope, Protect: d.Protect, Sense: d.Sense, Gates: PlanGates{d.Verify, d.Guard, d.Gates}, Env: d.Env,
 		Limits:  PlanLimits{d.MaxIterations, d.MaxItems, d.MaxStepTimeout.Seconds(), d.MaxWallClock.Seconds(), d.BudgetTokens},
 		Sandbox: cmp.Or(d.Sandbox, "none"), Paused: cmp.Or(paused, engine.Switch(s.ws.Root, d.Name, d.SwitchPaths()...)), Warnings: warnings,
 	}, nil
