@@ -92,7 +92,8 @@ func (c Check) ID(conditions ...string) string {
 
 // Commands lists the command gates of a definition, in the order in which they
 // run.
-func Commands(d loop.Definition) (all []Command) {
+func Commands(d loop.Definition) []Command {
+	all := []Command{}
 	for _, g := range d.AllGates() {
 		if g.Kind != loop.GateCommand {
 			continue
