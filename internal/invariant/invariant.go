@@ -66,6 +66,7 @@ func (p *Program) String() string { return p.text }
 type Error struct {
 	Text         string // the expression
 	Line, Column int    // from 1; 0 if the place is not known
+	Offset       int    // of the place, in bytes
 	What         string
 	Fix          string // empty if What says it
 }
@@ -95,7 +96,7 @@ func (e *Error) Pointer() string {
 
 // errorAt makes an error that points to a byte of an expression.
 func errorAt(text string, offset int, what, fix string) *Error {
-	e := &Error{Text: text, Line: 1, Column: 1, What: what, Fix: fix}
+	e := &Error{Text: text, Line: 1, Column: 1, Offset: offset, What: what, Fix: fix}
 	for i, r := range text {
 		if i >= offset {
 			break

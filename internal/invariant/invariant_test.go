@@ -40,8 +40,8 @@ func sample() invariant.Inputs {
 			"cov.json": `{"total": 80}`, "app.yaml": "version: 1.2.3\nreplicas: 1\n",
 		},
 		Diff:        invariant.Diff{Files: 2, Added: 40, Removed: 7, Paths: []string{"src/a.go", "src/a_test.go"}},
-		Outputs:     map[string]string{"verify": "ok x 0.1s\n", "lint": "warning: long line\n", "size": "size=4000\n"},
-		BaseOutputs: map[string]string{"lint": "warning: long line\nwarning: no comment\n"},
+		Outputs:     map[string]string{"verify": "ok x 0.1s\n", "lint": "warning: long line\n", "size": "size=4000\n", "cover": "x\n81.5\n", "debt": "3\n"},
+		BaseOutputs: map[string]string{"lint": "warning: long line\nwarning: no comment\n", "cover": "80\n", "debt": "3\n"},
 		Iteration:   2, Tokens: 1234,
 	}
 }
@@ -73,35 +73,40 @@ func TestEveryNameHasAMeaningAndAnExampleThatHolds(t *testing.T) {
 
 func TestAnInvariantIsTrueOrSaysWhatItCompared(t *testing.T) {
 	for check, want := range map[string]string{ // why; empty: it holds
-		"diff.files <= 3":                                      "",
-		"`diff.files <= 1` is the limit":                       "diff.files is 2, and must be <= 1",
-		"Small: `diff.added <= 100`.":                          "",
-		"diff.files <= 3 and tokens < 99":                      "tokens is 1234, and must be < 99",
-		"diff.files > 3 or diff.added < diff.removed":          "diff.files is 2, and must be > 3; and diff.added is 40, and must be < diff.removed, which is 7",
-		"not (diff.files == 2)":                                "(diff.files == 2) is true, and must not be",
-		`json("cov.json").total >= 90`:                         `json("cov.json").total is 81.5, and must be >= 90`,
-		`base.json("cov.json").total > json("cov.json").total`: `base.json("cov.json").total is 80, and must be > json("cov.json").total, which is 81.5`,
-		`json("cov.json").total * 2 == 163`:                    "",
-		`json("cov.json")?.wrong?.deeper == nil`:               "",
-		`(json("cov.json")?.wrong ?? 5) > 9`:                   `(json("cov.json")?.wrong ?? 5) is 5, and must be > 9`,
-		`json("cov.json").none == nil`:                         "",
-		`all(diff.paths, # endsWith "_test.go")`:               `all(diff.paths, # endsWith "_test.go") is false: # is "src/a.go": # is "src/a.go", and must end with "_test.go"`,
-		`none(diff.paths, # startsWith "src/")`:                `none(diff.paths, # startsWith "src/") is false: # is "src/a.go"`,
-		`"go.sum" in files`:                                    `"go.sum", and must be in files, which is a list of 6`,
-		`"go.mod" not in files`:                                `"go.mod", and must not be in files, which is a list of 6`,
-		`output("verify") contains "FAIL"`:                     `output("verify") is "ok x 0.1s\n", and must contain "FAIL"`,
-		`output("verify") matches "^no"`:                       `output("verify") is "ok x 0.1s\n", and must match "^no"`,
-		`diff.files > 1 ? diff.added < 9 : true`:               "diff.files > 1 is true: diff.added is 40, and must be < 9",
-		`any(files, # == "x")`:                                 `any(files, # == "x") is false`,
-		"true":                                                 "",
-		"false":                                                "false is false",
-		"1 < diff.files < 2":                                   "diff.files is 2, and must be < 2",
-		`diff["files"] == 2`:                                   "",
-		`diff.paths[-1] == "src/a_test.go"`:                    "",
-		`[1, "a", nil, [2.0]] == [1.0, "a", nil, [2]]`:         "",
-		`json("cov.json") == base.json("cov.json")`:            `json("cov.json") is an object with 4 names, and must be == base.json("cov.json"), which is an object with 1 names`,
-		"9007199254740993 == 9007199254740992":                 "9007199254740993, and must be == 9007199254740992",
-		"-7 % 2 == -1 and 7 / 2 == 3.5 and +1 == 1":            "",
+		"diff.files <= 3":                                              "",
+		"`diff.files <= 1` is the limit":                               "diff.files is 2, and must be <= 1",
+		"Small: `diff.added <= 100`.":                                  "",
+		"diff.files <= 3 and tokens < 99":                              "tokens is 1234, and must be < 99",
+		"diff.files > 3 or diff.added < diff.removed":                  "diff.files is 2, and must be > 3; and diff.added is 40, and must be < diff.removed, which is 7",
+		"not (diff.files == 2)":                                        "(diff.files == 2) is true, and must not be",
+		`json("cov.json").total >= 90`:                                 `json("cov.json").total is 81.5, and must be >= 90`,
+		`base.json("cov.json").total > json("cov.json").total`:         `base.json("cov.json").total is 80, and must be > json("cov.json").total, which is 81.5`,
+		`json("cov.json").total * 2 == 163`:                            "",
+		`json("cov.json")?.wrong?.deeper == nil`:                       "",
+		`(json("cov.json")?.wrong ?? 5) > 9`:                           `(json("cov.json")?.wrong ?? 5) is 5, and must be > 9`,
+		`json("cov.json")?.wrong.deeper == nil`:                        "",
+		`4611686018427387904 * 4 > 1 and -4611686018427387904 * 4 < 1`: "",
+		`all([1, "a"], # > 1)`:                                         `all([1, "a"], # > 1) is false: # is 1: # is 1, and must be > 1`,
+		"`float(trim(last(split(trim(output(\"cover\")), \"\\n\")))) > float(trim(last(split(trim(base.output(\"cover\")), \"\\n\"))))`": "",
+		`int(trim(output("debt"))) < int(trim(base.output("debt"))) || int(trim(output("debt"))) == 0`:                                   `int(trim(output("debt"))) is 3, and must be < int(trim(base.output("debt"))), which is 3; and int(trim(output("debt"))) is 3, and must be == 0`,
+		`json("cov.json").none == nil`:                 "",
+		`all(diff.paths, # endsWith "_test.go")`:       `all(diff.paths, # endsWith "_test.go") is false: # is "src/a.go": # is "src/a.go", and must end with "_test.go"`,
+		`none(diff.paths, # startsWith "src/")`:        `none(diff.paths, # startsWith "src/") is false: # is "src/a.go"`,
+		`"go.sum" in files`:                            `"go.sum", and must be in files, which is a list of 6`,
+		`"go.mod" not in files`:                        `"go.mod", and must not be in files, which is a list of 6`,
+		`output("verify") contains "FAIL"`:             `output("verify") is "ok x 0.1s\n", and must contain "FAIL"`,
+		`output("verify") matches "^no"`:               `output("verify") is "ok x 0.1s\n", and must match "^no"`,
+		`diff.files > 1 ? diff.added < 9 : true`:       "diff.files > 1 is true: diff.added is 40, and must be < 9",
+		`any(files, # == "x")`:                         `any(files, # == "x") is false`,
+		"true":                                         "",
+		"false":                                        "false is false",
+		"1 < diff.files < 2":                           "diff.files is 2, and must be < 2",
+		`diff["files"] == 2`:                           "",
+		`diff.paths[-1] == "src/a_test.go"`:            "",
+		`[1, "a", nil, [2.0]] == [1.0, "a", nil, [2]]`: "",
+		`json("cov.json") == base.json("cov.json")`:    `json("cov.json") is an object with 4 names, and must be == base.json("cov.json"), which is an object with 1 names`,
+		"9007199254740993 == 9007199254740992":         "9007199254740993, and must be == 9007199254740992",
+		"-7 % 2 == -1 and 7 / 2 == 3.5 and +1 == 1":    "",
 	} {
 		holds, why, err := eval(t, check, sample())
 		if err != nil || holds != (want == "") || why != want {
@@ -116,6 +121,9 @@ func TestWhatDoesNotCompilePointsIntoTheExpression(t *testing.T) {
 		"diff.files":                              {"line 1, column 1: an invariant is true or false, and this is a number; compare it", "d"},
 		"diff.files <= ":                          {"line 1, column 14: the expression ends too early", ""},
 		"diff.files <= 3 &&\n  difs.x > 1":        {"line 2, column 3: unknown name difs", "d"},
+		"all(files, true) and # == 1":             {"line 1, column 22: # is the value that all", "#"},
+		"# == 1":                                  {"line 1, column 1: # is the value that all", "#"},
+		"all(#, true)":                            {"line 1, column 5: # is the value that all", "#"},
 		"diff.fils <= 3":                          {`line 1, column 6: diff has no value "fils"; it has files, added, removed and paths`, "f"},
 		`diff.files == "3"`:                       {`line 1, column 15: a number is never equal to a text; compare values of the same kind`, `"`},
 		"the tests must pass":                     {`line 1, column 5: unexpected "tests"; an invariant is a condition such as diff.files <= 3, not a sentence`, "t"},
@@ -150,6 +158,9 @@ func TestWhatDoesNotCompilePointsIntoTheExpression(t *testing.T) {
 			continue
 		}
 		line, caret, _ := strings.Cut(e.Pointer(), "\n")
+		if e.Line > 0 && e.Offset < len(check) && want[1] != "" && check[e.Offset:e.Offset+1] != want[1] {
+			t.Errorf("Compile(%.60q) is wrong at byte %d, want %q", check, e.Offset, want[1])
+		}
 		if at := strings.Index(caret, "^"); want[1] != "" && (at < 0 || at >= len(line) || line[at:at+1] != want[1]) {
 			t.Errorf("Compile(%.60q) points to\n%s\nwant %q", check, e.Pointer(), want[1])
 		}
