@@ -194,7 +194,7 @@ func (h *heldRun) enterClaimed(ctx context.Context, claimed time.Time) error {
 // takeHold notes the run that was claimed at the given time, whose row is written by
 // this process from now on.
 func (h *heldRun) takeHold(claimed time.Time) {
-	h.id = loop.Run{ID: h.run.ID, LoopID: h.run.LoopID, Fence: h.run.Fence}
+	h.id = loop.Run{ID: h.run.ID, LoopID: h.run.LoopID, Fence: h.run.Fence, LeaseUntil: h.run.LeaseUntil}
 	h.Store = h.Engine.Store.Holding(h.id, claimed, func(err error) {
 		h.Log.Warn("the store does not answer and is tried again", slog.String("run", h.id.ID), slog.Duration("left", h.Store.Left()), slog.String("error", err.Error()))
 	})

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -29,16 +30,17 @@ const (
 // a workspace for what belongs to none of its loops.
 func (t *Tx) Link(ctx context.Context, chain, kind, runID string, body any) error {
 	l := loop.Link{Chain: chain, At: fromMillis(millis(t.now)), Kind: kind, RunID: runID, Body: encode(body)}
+	if slices.ContainsFunc(t.last, func(s statement) bool { return s.query == moveHead }) { // The next link follows it.
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+	}
 	if err := t.queryRow(ctx, extendChain, chain).Scan(&l.Seq, &l.Prev); err != nil {
 		return fmt.Errorf("extend audit chain %s: %w", chain, err)
 	}
 	l.Hash = linkHash(l)
-	if _, err := t.exec(ctx, insertLink, l.Chain, l.Seq, millis(l.At), l.Kind, l.RunID, l.Body, l.Prev, l.Hash); err != nil {
-		return fmt.Errorf("append to audit chain %s: %w", chain, err)
-	}
-	if _, err := t.exec(ctx, moveHead, l.Hash, chain); err != nil {
-		return fmt.Errorf("move the head of audit chain %s: %w", chain, err)
-	}
+	t.execLast("append to audit chain "+chain, insertLink, l.Chain, l.Seq, millis(l.At), l.Kind, l.RunID, l.Body, l.Prev, l.Hash)
+	t.execLast("move the head of audit chain "+chain, moveHead, l.Hash, chain)
 	return nil
 }
 

@@ -40,17 +40,15 @@ func (t *Tx) announceRun(r loop.Run) {
 
 const insertFeed = `INSERT INTO feed (at_ms, kind, id, loop_id, state) VALUES {rows}`
 
-// writeFeed writes what the transaction announced. It is called right before the
-// commit.
+// writeFeed writes what the transaction announced, and what it left to the end. It is called
+// right before the commit.
 func (t *Tx) writeFeed(ctx context.Context) error {
 	var rows [][]any
 	for _, e := range t.feed {
 		rows = append(rows, []any{millis(t.now), string(e.Kind), e.ID, e.LoopID, e.State})
 	}
-	if err := t.insertRows(ctx, insertFeed, rows); err != nil {
-		return fmt.Errorf("write the feed: %w", err)
-	}
-	return nil
+	t.insertLast("write the feed", insertFeed, rows)
+	return t.flush(ctx)
 }
 
 // On PostgreSQL an entry is read only when every transaction that began before its

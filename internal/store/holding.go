@@ -45,10 +45,10 @@ type Holding struct {
 }
 
 // Holding returns the store for the holder of a run that was claimed at the given
-// time of Now; id and fence of the run are enough. If onWait is not nil, it is called once
+// time of Now; id and fence of the run are enough, and its lease saves reading it. If onWait is not nil, it is called once
 // for each call that has to wait, with the reason.
 func (s *Store) Holding(run loop.Run, claimed time.Time, onWait func(error)) *Holding {
-	return &Holding{store: s, run: run, onWait: onWait, confirmed: s.clock.elapsing().Add(claimed.Sub(s.Now()))}
+	return &Holding{store: s, run: run, lease: millis(run.LeaseUntil), onWait: onWait, confirmed: s.clock.elapsing().Add(claimed.Sub(s.Now()))}
 }
 
 // Left is how much of the lease is left; it is not positive when it is over.
@@ -202,9 +202,12 @@ func (c *commit) recordLease(ctx context.Context, tx *Tx) error {
 		return nil
 	}
 	var now int64
-	began := tx.clock.startSample()
-	err := tx.queryRow(ctx, readLease, c.run.ID).Scan(&c.lease, &now)
-	began.learn(now)
+	var err error
+	if c.lease = millis(tx.leased.LeaseUntil); tx.leased.ID != c.run.ID {
+		began := tx.clock.startSample()
+		err = tx.queryRow(ctx, readLease, c.run.ID).Scan(&c.lease, &now)
+		began.learn(now)
+	}
 	if err == nil && c.lease == c.before { // Two transactions within a millisecond.
 		c.lease++
 		_, err = tx.exec(ctx, pushLease, c.run.ID)

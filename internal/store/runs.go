@@ -49,7 +49,7 @@ SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CASE $1
 WHERE  ($7 = 'queued' OR NOT EXISTS (SELECT 1 FROM runs WHERE loop_id = $2 AND state IN ('running', 'settling')))
 AND    NOT EXISTS (SELECT 1 FROM switches s JOIN loops l ON l.id = $2 WHERE s.id IN ('', l.workspace_id))
 ON CONFLICT (run_key) DO NOTHING
-RETURNING seq`
+RETURNING seq, lease_until_ms`
 
 // Fire inserts a queued run with number r.N, which Number gave in the same
 // transaction. A key that fired before is ErrDuplicateKey, and the transaction
@@ -70,11 +70,12 @@ func (t *Tx) FireClaimed(ctx context.Context, r loop.Run, by loop.Holder) (loop.
 }
 
 func (t *Tx) insertRun(ctx context.Context, r loop.Run, holder string, lease int64) (loop.Run, error) {
+	var until int64
 	for {
 		err := t.queryRow(ctx, insertRun, storableArgs(r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, string(r.State), string(r.Phase), r.Definition,
 			encode(r.Overrides), r.Sandbox, r.Approval, millis(t.now), holder, r.Fence, lease, millis(r.Started), r.Event,
 			sql.NullInt64{Int64: millis(r.Planned), Valid: !r.Planned.IsZero()}, encode(r.By), r.Node,
-			lockColumn(r.Lock), contendTime.Milliseconds(), labelsColumn(r.NodeLabels), r.Lock.Priority, r.Lock.Bound)...).Scan(&r.Seq)
+			lockColumn(r.Lock), contendTime.Milliseconds(), labelsColumn(r.NodeLabels), r.Lock.Priority, r.Lock.Bound)...).Scan(&r.Seq, &until)
 		if err == nil {
 			break
 		}
@@ -85,6 +86,7 @@ func (t *Tx) insertRun(ctx context.Context, r loop.Run, holder string, lease int
 			return r, err
 		}
 	}
+	r.LeaseUntil = fromMillis(until)
 	r.Created, r.Planned, r.Readiness = fromMillis(millis(t.now)), fromMillis(millis(r.Planned)), fullReadiness
 	t.announceRun(r)
 	return r, nil
@@ -179,19 +181,14 @@ func (t *Tx) whyNotClaimed(ctx context.Context, id string, seen int64) error {
 const extendRun = `
 UPDATE runs SET lease_until_ms = {now} + $1
 WHERE  id = $2 AND fence = $3 AND state IN ('running', 'settling')
-RETURNING cancel`
+RETURNING lease_until_ms, {now}, cancel`
 
 // Extend prolongs the lease of the holder with the fence and returns what the
 // run was asked to stop for, empty when it was not.
 func (t *Tx) Extend(ctx context.Context, id string, fence int64) (cancel string, err error) {
-	err = t.queryRow(ctx, extendRun, t.lease.Milliseconds(), id, fence).Scan(&cancel)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = loop.ErrLeaseLost
-	}
-	if err != nil {
+	if err = t.writeHeld(ctx, loop.Run{ID: id}, &cancel, extendRun, t.lease.Milliseconds(), id, fence); err != nil {
 		return "", fmt.Errorf("extend run %s: %w", id, err)
 	}
-	t.extended = true
 	return cancel, nil
 }
 
@@ -291,14 +288,15 @@ type line struct {
 
 const enterPhase = `
 UPDATE runs SET phase = $1, lease_until_ms = {now} + $2
-WHERE  id = $3 AND fence = $4 AND state IN ('running', 'settling')`
+WHERE  id = $3 AND fence = $4 AND state IN ('running', 'settling')
+RETURNING lease_until_ms, {now}`
 
 // Enter records the phase, prolongs the lease and returns the handle for
 // writing to the run, or ErrLeaseLost if another worker has it now.
 func (t *Tx) Enter(ctx context.Context, r loop.Run, phase loop.Phase) (*RunTx, error) {
-	n, err := t.exec(ctx, enterPhase, string(phase), t.lease.Milliseconds(), r.ID, r.Fence)
+	err := t.writeHeld(ctx, r, nil, enterPhase, string(phase), t.lease.Milliseconds(), r.ID, r.Fence)
 	r.Phase = phase
-	return t.newRunTx("enter", r, n, err)
+	return t.newRunTx("enter", r, err)
 }
 
 const saveRun = `
@@ -307,7 +305,8 @@ SET    reason = $1, detail = $2, summary = $3, subject = $4, base_commit = $5, b
        approval = $10, sandbox = $11, readiness = $12, agent = $13, auth = $14, usage = $15, cost = $16, total_us = $17,
        agent_us = $18, gates_us = $19, phase = $20, state = $21, outcome = $22, ended_ms = $23,
        holder = CASE $21 WHEN 'ended' THEN '' ELSE holder END, lease_until_ms = CASE $21 WHEN 'ended' THEN 0 ELSE {now} + $24 END
-WHERE  id = $25 AND fence = $26 AND state = $27`
+WHERE  id = $25 AND fence = $26 AND state = $27
+RETURNING lease_until_ms, {now}`
 
 // Save is Enter for a run whose phases have found out facts: it records them.
 // State and outcome stay what they are.
@@ -339,24 +338,44 @@ func (t *Tx) save(ctx context.Context, r loop.Run, phase loop.Phase, from, to lo
 	if to == loop.RunEnded {
 		ended = millis(t.now)
 	}
-	n, err := t.exec(ctx, saveRun, string(r.Reason), r.Detail, r.Summary, r.Subject, r.BaseCommit, r.BaseTree, r.Branch, r.Commit, r.Snapshot,
+	err := t.writeHeld(ctx, r, nil, saveRun, string(r.Reason), r.Detail, r.Summary, r.Subject, r.BaseCommit, r.BaseTree, r.Branch, r.Commit, r.Snapshot,
 		r.Approval, r.Sandbox, r.Readiness, r.Agent, string(r.Auth), encode(r.Usage), encode(r.Cost), micros(r.Spent.Total),
 		micros(r.Spent.Agent), micros(r.Spent.Gates), string(phase), string(to), string(r.Outcome), ended, t.lease.Milliseconds(), r.ID, r.Fence, string(from))
 	r.Phase, r.State = phase, to
-	rt, err := t.newRunTx("save", r, n, err)
+	rt, err := t.newRunTx("save", r, err)
 	if err == nil && to == loop.RunEnded && r.Event != "" && (r.Outcome == loop.OutcomePaused || r.Outcome == loop.OutcomeInterrupted) {
 		err = rt.ReturnEvents(ctx, time.Time{}, string(r.Outcome))
 	}
 	return rt, err
 }
 
-// newRunTx returns the handle if the guarding statement matched the row.
-func (t *Tx) newRunTx(doing string, r loop.Run, n int64, err error) (*RunTx, error) {
-	rt := &RunTx{Tx: t, run: r}
-	if err := rt.checkGuard(doing, n, err); err != nil {
-		return nil, err
+// writeHeld executes a statement that writes the row of a run for its holder, and notes the
+// lease that it leaves there. More is what else it returns; nil: nothing. If the fence is
+// stale the error is ErrLeaseLost.
+func (t *Tx) writeHeld(ctx context.Context, r loop.Run, more any, query string, args ...any) error {
+	var lease, now int64
+	into := []any{&lease, &now}
+	if more != nil {
+		into = append(into, more)
 	}
-	t.extended = true
+	began := t.clock.startSample()
+	err := t.queryRow(ctx, query, storableArgs(args...)...).Scan(into...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return loop.ErrLeaseLost
+	}
+	if err == nil {
+		began.learn(now)
+		t.extended, t.leased = true, loop.Run{ID: r.ID, LeaseUntil: fromMillis(lease)}
+	}
+	return err
+}
+
+// newRunTx returns the handle if the guarding statement matched the row.
+func (t *Tx) newRunTx(doing string, r loop.Run, err error) (*RunTx, error) {
+	rt := &RunTx{Tx: t, run: r}
+	if err != nil {
+		return nil, fmt.Errorf("%s run %s: %w", doing, r.ID, err)
+	}
 	t.announceRun(r)
 	return rt, nil
 }

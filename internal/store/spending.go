@@ -190,6 +190,13 @@ func fillRows(query string, n, columns int) string {
 // below the limits of both databases.
 const rowsAtOnce = 100
 
+// insertLast is insertRows right before the commit.
+func (t *Tx) insertLast(doing, query string, rows [][]any) {
+	for part := range slices.Chunk(rows, rowsAtOnce) {
+		t.execLast(doing, fillRows(query, len(part), len(part[0])), slices.Concat(part...)...)
+	}
+}
+
 // insertRows runs an INSERT in which {rows} stands for the rows.
 func (t *Tx) insertRows(ctx context.Context, query string, rows [][]any) error {
 	for part := range slices.Chunk(rows, rowsAtOnce) {

@@ -143,14 +143,12 @@ ON CONFLICT (run_id, seq) DO NOTHING`
 // the holder counts, because it is the only writer. An event that exists already was
 // saved by a transaction of this holder that was committed but not acknowledged; it
 // is not added again.
-func (t *RunTx) AppendEvents(ctx context.Context, events []loop.Event) error {
+func (t *RunTx) AppendEvents(_ context.Context, events []loop.Event) error {
 	var rows [][]any
 	for _, e := range events {
 		rows = append(rows, []any{t.run.ID, e.Seq, millis(e.At), string(e.Phase), e.Kind, e.Text})
 	}
-	if err := t.insertRows(ctx, insertEvents, rows); err != nil {
-		return fmt.Errorf("append events of run %s: %w", t.run.ID, err)
-	}
+	t.insertLast("append events of run "+t.run.ID, insertEvents, rows)
 	return nil
 }
 
