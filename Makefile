@@ -19,7 +19,7 @@ FUZZTIME ?= 30s
 TESTBUILD := -vet=off -ldflags=-s -gcflags='-l -dwarf=0'
 test test-all: export GOGC ?= 400
 
-.PHONY: help demo build test test-all test-rest test-agents lint check cross bench bench-million fuzz mutants mutants-listed postgres
+.PHONY: help demo build test test-all test-rest test-agents lint check cross bench bench-always bench-million fuzz mutants mutants-listed postgres
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ bench: postgres ## measure the runtime against its targets, beside bare baseline
 
 bench-million: postgres ## a store with a million runs: copied, backed up, read (half an hour; PAWL_BENCH_RUNS for fewer, 25 GB of disk)
 	@$(GO) test -run '^$$' -bench '^BenchmarkMillion$$' -benchtime 1x -timeout 120m ./internal/bench
+
+bench-always: postgres ## ten thousand loops of mixed cadences for 10 minutes on each store, and 10 idle ones (PAWL_BENCH_MINUTES, PAWL_BENCH_LOOPS for fewer)
+	@$(GO) test -run '^$$' -bench '^BenchmarkAlways$$' -benchtime 1x -timeout 180m ./internal/bench
 
 fuzz: ## each fuzz target for FUZZTIME (30s)
 	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' internal | sort | while IFS=: read -r file func; do \

@@ -68,22 +68,24 @@ func daemonRows(b *testing.B, name, database string) []row {
 	d.Stop(b.Context())
 	slices.Sort(fired)
 	slices.Sort(began)
-	at := func(list []time.Duration, part float64) string {
-		if len(list) == 0 {
-			return "none"
-		}
-		return millis(list[min(len(list)-1, int(float64(len(list))*part))])
-	}
 	return []row{
 		{
-			fmt.Sprintf("%d loops, %s, %d due a second: fired late by, p50 / p99", loops, name, perSecond), at(fired, .5) + " / " + at(fired, .99), "p99 < 250 ms",
-			fmt.Sprintf("%d fired; their runs began late by %s / %s", len(fired), at(began, .5), at(began, .99)), "",
+			fmt.Sprintf("%d loops, %s, %d due a second: fired late by, p50 / p99", loops, name, perSecond), quantile(fired, .5) + " / " + quantile(fired, .99), "p99 < 250 ms",
+			fmt.Sprintf("%d fired; their runs began late by %s / %s", len(fired), quantile(began, .5), quantile(began, .99)), "",
 		},
 		{
 			fmt.Sprintf("the same, nothing due for %s: commits a second", quiet), fmt.Sprintf("%.2f", float64(commits)/quiet.Seconds()), "≤ 0.3",
 			fmt.Sprintf("%.2f %% of a core, %.0f MB; all registered in %s", 100*spent.Seconds()/quiet.Seconds(), memory, millis(registered)), "",
 		},
 	}
+}
+
+// quantile is what a part of a sorted list does not exceed.
+func quantile(list []time.Duration, part float64) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return millis(list[min(len(list)-1, int(float64(len(list))*part))])
 }
 
 // planAll says when each loop of the fixture fires next.

@@ -76,10 +76,15 @@ func bareGit(b *testing.B, dir string, args ...string) {
 // loop defines a loop with extra lines of configuration.
 func (s *fixture) loop(name, tier, extra string) {
 	s.b.Helper()
+	s.loopEvery(name, tier, "1h", extra)
+}
+
+func (s *fixture) loopEvery(name, tier, cadence, extra string) {
+	s.b.Helper()
 	s.write(".loops/"+name+"/loop.config.yaml", fmt.Sprintf(`name: %s
 pattern: custom
 tier: %s
-cadence: 1h
+cadence: %q
 goal: Keep things right.
 scope: ["src/**"]
 verify: "true"
@@ -91,7 +96,7 @@ budget_tokens: 200000
 kill_switch: .loops/%s/PAUSED exists
 land_via: human
 %s
-`, name, tier, name, extra))
+`, name, tier, cadence, name, extra))
 }
 
 // proposes is a run that proposes, and how often it committed to the store. What it
