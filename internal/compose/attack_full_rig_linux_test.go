@@ -151,7 +151,7 @@ func TestWholeRunsInFullHoldAsAUserWithoutRightsToo(t *testing.T) {
 	must(t, os.WriteFile(exe, binary, 0o755))
 	must(t, os.Mkdir(home, 0o700))
 	must(t, os.Chown(home, uid, uid))
-	tmp, err := os.MkdirTemp("", "") // A short name: sockets are in it.
+	tmp, err := os.MkdirTemp("", "") //nolint:usetesting // Sockets are in it, whose paths must be short.
 	must(t, err)
 	t.Cleanup(func() { must(t, os.RemoveAll(tmp)) })
 	must(t, os.Chown(tmp, uid, uid))
