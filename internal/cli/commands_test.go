@@ -28,6 +28,7 @@ var spelledOut = map[string]string{
 	"loops/switch.go":             "the text of a file, which says who made it",
 	"demo/demo.go":                "the author of the demo's commits",
 	"definition/drivers.go":       "a sentence in which pawl runs a program",
+	"invariant/invariant.go":      "the fix of an error in an expression, in one line with it",
 	"setup/init.go":               "a sentence in which pawl runs gates",
 	"setup/initiation.go":         "a list of what is missing for a loop, in the form pawl.init/v1",
 }

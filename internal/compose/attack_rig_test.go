@@ -309,7 +309,8 @@ func (v *victim) wantProposed(run runs.View) string {
 	return run.Branch
 }
 
-// wantFailed holds that a run failed for a reason, and that nothing landed.
+// wantFailed holds that a run failed for a reason, and that nothing landed. It returns
+// the first gate that failed in the last iteration.
 func (v *victim) wantFailed(run runs.View, reason loop.Reason) loop.GateResult {
 	v.t.Helper()
 	if run.Outcome != loop.OutcomeFailed || run.Reason != reason || run.Outcome.Meaning().Exit != loop.ExitNoSuccess {
@@ -322,7 +323,7 @@ func (v *victim) wantFailed(run runs.View, reason loop.Reason) loop.GateResult {
 		its, err := r.Iterations(v.t.Context(), run.ID)
 		if err == nil && len(its) > 0 && len(its[len(its)-1].Gates) > 0 {
 			gates := its[len(its)-1].Gates
-			last = gates[len(gates)-1]
+			last = gates[max(0, slices.IndexFunc(gates, func(g loop.GateResult) bool { return !g.Pass }))]
 		}
 		return err
 	})

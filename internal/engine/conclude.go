@@ -154,7 +154,7 @@ func (c *cycle) proposalEffect(step loop.Step, w work, a judgement) *loop.Effect
 func (c *cycle) refuseChanges(ctx context.Context, step loop.Step, w work) (*ending, error) {
 	c.enterPhase(loop.PhaseConclude)
 	words, reason := w.whyRefused()
-	a := judgement{Attempt: plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: "scope", Tree: w.candidate.Tree, Words: words}}
+	a := judgement{Attempt: plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: plan.ScopeGate, Tree: w.candidate.Tree, Words: words}}
 	a.Tokens = c.current().Usage.ChargedTokens()
 	s := plan.Settle(step, a.Attempt, c.run.N, plan.DefinitionRules(c.def))
 	it := c.current()

@@ -276,7 +276,7 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 	var end ending
 	if w.refused != nil { // It is never run.
 		words, reason := w.whyRefused()
-		attempt.Attempt = plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: "scope", Tree: w.candidate.Tree, Words: words}
+		attempt.Attempt = plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: plan.ScopeGate, Tree: w.candidate.Tree, Words: words}
 		end = ending{outcome: loop.OutcomeRefused, reason: reason, detail: words}
 	} else {
 		c.enterPhase(loop.PhaseVerify)

@@ -132,7 +132,7 @@ func (j *judge) judgeClaim(w work) (plan.Attempt, bool) {
 	case len(w.changed) == 0 && j.stepOf(j.current()).Kind == loop.StepReply:
 		a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictPass, loop.ReasonReplied, "", w.report.Summary
 	case len(w.changed) == 0 && !w.report.NoChange:
-		a.Reason, a.Gate = loop.ReasonNoChanges, "changes"
+		a.Reason, a.Gate = loop.ReasonNoChanges, plan.ChangesGate
 		a.Words = "done was claimed, but nothing changed and the report does not say no_change"
 	default:
 		return a, false
@@ -248,6 +248,7 @@ func (j *judge) workOf(ctx context.Context, w work, gates []runenv.Gate) (gate.W
 func (a *judgement) judgeBy(t loop.LoopType, gates []runenv.Gate, results []loop.GateResult) {
 	verdict, decided, why := plan.Judge(t, results)
 	a.Verdict = verdict
+	a.Passed = []string{plan.ChangesGate, plan.ScopeGate}
 	var failed []string
 	for i, res := range results {
 		switch {

@@ -31,14 +31,13 @@ type GiveUpRule struct {
 }
 
 // GiveUpRules returns the rules by which steps are given up; the first that is met
-// counts. Without rules of its own, a definition gives up after GiveUpAfter attempts:
-// at one gate with one tree, or among trees that it has seen before.
+// counts. Without rules of its own, a definition gives up after GiveUpAfter attempts at
+// one gate with one tree.
 func (d Definition) GiveUpRules() []GiveUpRule {
 	if len(d.GiveUp) > 0 {
 		return d.GiveUp
 	}
-	after := orDefault(d.GiveUpAfter, DefaultGiveUpAfter)
-	return []GiveUpRule{{Repeat: RepeatGateAndTree, Times: after, Then: ThenEscalate}, {Repeat: RepeatTree, Times: after, Then: ThenEscalate}}
+	return []GiveUpRule{{Repeat: RepeatGateAndTree, Times: orDefault(d.GiveUpAfter, DefaultGiveUpAfter), Then: ThenEscalate}}
 }
 
 // Tried is what the attempts at a step came to, as far as the rules ask by which it is

@@ -76,6 +76,11 @@ func TestEachRuleGivesUpExactlyWhereItSaysSo(t *testing.T) {
 			loop.RepeatGateAndTree,
 			[]plan.Attempt{failing("t1", list("review"), v), failing("t1", v, nil), failing("t1", list("review"), v), failing("t1", list("review"), v)}, 4, loop.ReasonGiveUp, "review failed 3 times",
 		},
+		"nothing changed in between": {
+			loop.RepeatGateAndTree,
+			[]plan.Attempt{fails("changes", "t1"), failing("t1", v, list("changes", "scope")), fails("changes", "t1"), failing("t1", v, list("changes")), fails("changes", "t1"), failing("t1", v, list("changes"))},
+			0, "", "",
+		},
 		"the same gate three times, whatever the tree": {
 			loop.RepeatGate, []plan.Attempt{fails("verify", "t1"), fails("verify", "t2"), fails("verify", "t3")}, 3, loop.ReasonGiveUp, "verify failed 3 times in a row: verify says no",
 		},

@@ -365,9 +365,7 @@ func TestRulesAreThoseOfTheDefinition(t *testing.T) {
 	})
 	want := plan.Rules{
 		MaxIterations: 1, MaxItems: 2, MaxWallClock: 3, BudgetTokens: 4, RetryBlockedAfter: 6, OnBlocked: "b", OnFailure: "f", HumanGate: loop.HumanGateKeep,
-		GiveUp: []loop.GiveUpRule{
-			{Repeat: loop.RepeatGateAndTree, Times: 5, Then: loop.ThenEscalate}, {Repeat: loop.RepeatTree, Times: 5, Then: loop.ThenEscalate},
-		},
+		GiveUp: []loop.GiveUpRule{{Repeat: loop.RepeatGateAndTree, Times: 5, Then: loop.ThenEscalate}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)

@@ -20,6 +20,13 @@ type Attempt struct {
 // so. Such attempts do not count towards giving up, because no gate failed.
 const AgentGate = "agent"
 
+// ChangesGate and ScopeGate stand for the gates before all others: something changed,
+// and it may be changed. They have passed where the others are run.
+const (
+	ChangesGate = "changes"
+	ScopeGate   = "scope"
+)
+
 // Settlement says how the step and the run continue after an attempt.
 type Settlement struct {
 	Step    loop.Step
