@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
@@ -189,7 +192,12 @@ func TestADaemonThatEndsWaitsForItsRunsAndFiresNoMore(t *testing.T) {
 		}
 		// What was due meanwhile fires when the next one starts. The proposal has no answer.
 		d.starts()
-		d.want("fix#2 fires", "fix#2 quiet")
+		// A worker may look for queued runs before it is told that one was fired.
+		happened := []string{d.next(), d.next()}
+		slices.Sort(happened)
+		if diff := cmp.Diff([]string{"fix#2 fires", "fix#2 quiet"}, happened); diff != "" {
+			t.Errorf("it happens (-want +got):\n%s", diff)
+		}
 		d.daemon.Stop(t.Context())
 	})
 }
