@@ -162,17 +162,17 @@ func describeRest(r *loops.Rest) string {
 
 // describeProgress says how often a step was tried, and what it waits for.
 func describeProgress(s loop.Step) string {
-	notes := ""
+	notes := []string{""}
 	if s.Attempts > 0 {
-		notes += " · " + pluralize(s.Attempts, "attempt")
+		notes = append(notes, pluralize(s.Attempts, "attempt"))
 	}
 	for _, gate := range slices.Sorted(maps.Keys(s.Tried.Gates)) {
-		notes += fmt.Sprintf(" · %s failed %s on the same tree", output.CleanLine(gate), pluralize(s.Tried.Gates[gate].SameTree, "time"))
+		notes = append(notes, fmt.Sprintf("%s failed %s on the same tree", output.CleanLine(gate), pluralize(s.Tried.Gates[gate].SameTree, "time")))
 	}
 	if s.WaitsFor != "" && s.State != loop.StepDone {
-		notes += " · waits for " + output.CleanLine(s.WaitsFor)
+		notes = append(notes, "waits for "+output.CleanLine(s.WaitsFor))
 	}
-	return notes
+	return strings.Join(notes, " · ")
 }
 
 func printRun(p *output.Printer, v runs.View) error {

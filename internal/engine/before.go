@@ -37,6 +37,7 @@ func (j *judge) gatesOnBase(ctx context.Context, again bool) ([]loop.GateResult,
 			}
 			results = append(results, res)
 			continue
+		case loop.GateCommand:
 		}
 		r, known, err := j.recordOf(ctx, j.run.BaseTree, g)
 		if err != nil {

@@ -245,7 +245,7 @@ func (j *judge) workOf(ctx context.Context, w work, gates []runenv.Gate) (gate.W
 
 // judgeBy makes an attempt's verdict of what the gates said. Results may be fewer than
 // gates: the last ones were spared.
-func (a *judgement) judgeBy(t loop.LoopType, gates []runenv.Gate, results []loop.GateResult) {
+func (a *judgement) judgeBy(t loop.Determinism, gates []runenv.Gate, results []loop.GateResult) {
 	verdict, decided, why := plan.Judge(t, results)
 	a.Verdict = verdict
 	a.Passed = []string{plan.ChangesGate, plan.ScopeGate}
@@ -263,10 +263,10 @@ func (a *judgement) judgeBy(t loop.LoopType, gates []runenv.Gate, results []loop
 			}
 		}
 	}
-	switch verdict {
-	case loop.VerdictFail:
+	switch {
+	case verdict == loop.VerdictFail:
 		a.Words = strings.Join(failed, "\n\n")
-	case loop.VerdictPending:
+	case verdict == loop.VerdictPending:
 		a.Gate, a.Reason, a.Words = decided, loop.ReasonUndecided, why
 	}
 }

@@ -13,30 +13,30 @@ import (
 // The zero value of an optional field means that the key was absent; the
 // methods below give the default that then applies.
 type Definition struct {
-	Name           string    `json:"name"`
-	Protocol       string    `json:"protocol"`
-	Pattern        string    `json:"pattern,omitempty"`
-	Tier           Tier      `json:"tier"`
-	Cadence        string    `json:"cadence,omitempty"`
-	Goal           string    `json:"goal"`
-	Scope          []string  `json:"scope,omitempty"`
-	Protect        []string  `json:"protect,omitempty"`
-	AllowExec      bool      `json:"allow_exec,omitempty"` // files may become executable
-	AnyNames       bool      `json:"any_names,omitempty"`  // new files may have names that Windows cannot hold
-	Verify         string    `json:"verify,omitempty"`
-	Guard          string    `json:"guard,omitempty"`
-	Flaky          string    `json:"flaky,omitempty"`      // "2 of 3": so many tries of a gate must pass; empty: one try
-	Gates          []Gate    `json:"gates,omitempty"`      // beside Verify and Guard, which are the short form of two of them
-	LoopType       LoopType  `json:"loop_type,omitempty"`  // empty: all gates together decide
-	HumanGate      HumanGate `json:"human_gate,omitempty"` // empty: HumanGatePropose
-	Sense          string    `json:"sense,omitempty"`
-	PermissionMode string    `json:"permission_mode,omitempty"`
-	Escalation     string    `json:"escalation,omitempty"`
-	KillSwitch     string    `json:"kill_switch,omitempty"`
-	LandVia        string    `json:"land_via,omitempty"`
-	Autoland       []string  `json:"autoland,omitempty"`     // classes that land without a human, at L3
-	Base           string    `json:"base,omitempty"`         // branch; empty: the one checked out
-	Instructions   []string  `json:"instructions,omitempty"` // globs of files of the base that the agent is given, or none alone; empty: those along Scope
+	Name           string      `json:"name"`
+	Protocol       string      `json:"protocol"`
+	Pattern        string      `json:"pattern,omitempty"`
+	Tier           Tier        `json:"tier"`
+	Cadence        string      `json:"cadence,omitempty"`
+	Goal           string      `json:"goal"`
+	Scope          []string    `json:"scope,omitempty"`
+	Protect        []string    `json:"protect,omitempty"`
+	AllowExec      bool        `json:"allow_exec,omitempty"` // files may become executable
+	AnyNames       bool        `json:"any_names,omitempty"`  // new files may have names that Windows cannot hold
+	Verify         string      `json:"verify,omitempty"`
+	Guard          string      `json:"guard,omitempty"`
+	Flaky          string      `json:"flaky,omitempty"`      // "2 of 3": so many tries of a gate must pass; empty: one try
+	Gates          []Gate      `json:"gates,omitempty"`      // beside Verify and Guard, which are the short form of two of them
+	LoopType       Determinism `json:"loop_type,omitempty"`  // empty: all gates together decide
+	HumanGate      HumanGate   `json:"human_gate,omitempty"` // empty: HumanGatePropose
+	Sense          string      `json:"sense,omitempty"`
+	PermissionMode string      `json:"permission_mode,omitempty"`
+	Escalation     string      `json:"escalation,omitempty"`
+	KillSwitch     string      `json:"kill_switch,omitempty"`
+	LandVia        string      `json:"land_via,omitempty"`
+	Autoland       []string    `json:"autoland,omitempty"`     // classes that land without a human, at L3
+	Base           string      `json:"base,omitempty"`         // branch; empty: the one checked out
+	Instructions   []string    `json:"instructions,omitempty"` // globs of files of the base that the agent is given, or none alone; empty: those along Scope
 
 	Agent        string   `json:"agent,omitempty"`
 	AgentCommand string   `json:"agent_command,omitempty"` // run by the shell

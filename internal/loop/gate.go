@@ -25,13 +25,13 @@ type Reviewer struct {
 	Model string `json:"model,omitempty"` // empty: the agent's own
 }
 
-// LoopType decides which gates may say that a goal is met.
-type LoopType string
+// Determinism decides which gates may say that a goal is met.
+type Determinism string
 
-// Types of loops.
+// The two.
 const (
-	Deterministic    LoopType = "deterministic"    // commands and invariants decide; a reviewer can only object
-	Nondeterministic LoopType = "nondeterministic" // a reviewer or a human decides; commands and invariants can only object
+	Deterministic    Determinism = "deterministic"    // commands and invariants decide; a reviewer can only object
+	Nondeterministic Determinism = "nondeterministic" // a reviewer or a human decides; commands and invariants can only object
 )
 
 // AllGates returns the gates of the definition in the order in which they run: commands,

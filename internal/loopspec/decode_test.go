@@ -306,7 +306,7 @@ func drawSpec(t *rapid.T) Spec {
 		return rapid.OneOf(rapid.SampledFrom([]int64{1, 8, 400_000, mostExact}), rapid.Int64Range(least, mostExact)).Draw(t, label)
 	}
 	s := Spec{
-		ID: text("id"), AgentID: text("agent"), Goal: text("goal"), LoopType: loop.LoopType(text("type")),
+		ID: text("id"), AgentID: text("agent"), Goal: text("goal"), LoopType: loop.Determinism(text("type")),
 		Trigger: Trigger{TriggerType(text("trigger")), text("on")}, StateSource: text("source"),
 		Budget: Budget{number("iterations", 1), number("tokens", 1), number("wall", 1), number("items", 1)},
 		GiveUp: text("give up"), ErrorPolicy: text("policy"), Guardrails: texts("guardrail", 3), HumanGate: text("gate"), MemoryWrites: text("memory"),

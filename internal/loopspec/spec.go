@@ -17,26 +17,26 @@ import (
 // Spec is a LoopSpec. Its JSON fields are those of the format, in its order. Times are
 // Unix milliseconds.
 type Spec struct {
-	ID           string        `json:"id"` // empty: it is not stored yet
-	AgentID      string        `json:"agentId"`
-	Goal         string        `json:"goal"`
-	LoopType     loop.LoopType `json:"loopType"`
-	Trigger      Trigger       `json:"trigger"`
-	StateSource  string        `json:"stateSource"`
-	Gates        []loop.Gate   `json:"gates"`
-	Budget       Budget        `json:"budget"`
-	GiveUp       string        `json:"giveUp"`
-	ErrorPolicy  string        `json:"errorPolicy"`
-	Guardrails   []string      `json:"guardrails"`
-	HumanGate    string        `json:"humanGate"`
-	MemoryWrites string        `json:"memoryWrites"`
-	Role         Role          `json:"role"`
-	Concurrency  Concurrency   `json:"concurrency"`
-	ParentID     string        `json:"parentId,omitempty"`
-	ChildIDs     []string      `json:"childIds,omitempty"`
-	BoardEntry   string        `json:"boardEntry,omitempty"`
-	CreatedAt    int64         `json:"createdAt"`
-	UpdatedAt    int64         `json:"updatedAt"`
+	ID           string           `json:"id"` // empty: it is not stored yet
+	AgentID      string           `json:"agentId"`
+	Goal         string           `json:"goal"`
+	LoopType     loop.Determinism `json:"loopType"`
+	Trigger      Trigger          `json:"trigger"`
+	StateSource  string           `json:"stateSource"`
+	Gates        []loop.Gate      `json:"gates"`
+	Budget       Budget           `json:"budget"`
+	GiveUp       string           `json:"giveUp"`
+	ErrorPolicy  string           `json:"errorPolicy"`
+	Guardrails   []string         `json:"guardrails"`
+	HumanGate    string           `json:"humanGate"`
+	MemoryWrites string           `json:"memoryWrites"`
+	Role         Role             `json:"role"`
+	Concurrency  Concurrency      `json:"concurrency"`
+	ParentID     string           `json:"parentId,omitempty"`
+	ChildIDs     []string         `json:"childIds,omitempty"`
+	BoardEntry   string           `json:"boardEntry,omitempty"`
+	CreatedAt    int64            `json:"createdAt"`
+	UpdatedAt    int64            `json:"updatedAt"`
 }
 
 // Trigger says how a spec starts, as written.

@@ -197,7 +197,7 @@ func TestWhereAVerdictCanOnlyBePendingIsNoted(t *testing.T) {
 		"reviewer": {Name: "r", Kind: loop.GateReviewer, Check: "good"},
 	}
 	for _, c := range []struct {
-		loopType loop.LoopType
+		loopType loop.Determinism
 		gates    string
 		noted    bool
 	}{

@@ -70,11 +70,13 @@ func TestEachRuleGivesUpExactlyWhereItSaysSo(t *testing.T) {
 		},
 		"two gates fail, and one of them goes on failing": {
 			loop.RepeatGateAndTree,
-			[]plan.Attempt{failing("t1", list("verify", "guard"), nil), failing("t1", list("verify", "guard"), nil), failing("t1", g, v)}, 3, loop.ReasonGiveUp, "guard failed 3 times",
+			[]plan.Attempt{failing("t1", list("verify", "guard"), nil), failing("t1", list("verify", "guard"), nil), failing("t1", g, v)},
+			3, loop.ReasonGiveUp, "guard failed 3 times",
 		},
 		"a gate that was spared neither fails nor passes": {
 			loop.RepeatGateAndTree,
-			[]plan.Attempt{failing("t1", list("review"), v), failing("t1", v, nil), failing("t1", list("review"), v), failing("t1", list("review"), v)}, 4, loop.ReasonGiveUp, "review failed 3 times",
+			[]plan.Attempt{failing("t1", list("review"), v), failing("t1", v, nil), failing("t1", list("review"), v), failing("t1", list("review"), v)},
+			4, loop.ReasonGiveUp, "review failed 3 times",
 		},
 		"nothing changed in between": {
 			loop.RepeatGateAndTree,
@@ -94,26 +96,30 @@ func TestEachRuleGivesUpExactlyWhereItSaysSo(t *testing.T) {
 		},
 		"another test each time": {
 			loop.RepeatTest,
-			[]plan.Attempt{failing("t1", v, nil, "go TestA"), failing("t1", v, nil, "go TestB"), failing("t1", v, nil, "go TestA"), failing("t1", v, nil, "go TestB")}, 0, "", "",
+			[]plan.Attempt{failing("t1", v, nil, "go TestA"), failing("t1", v, nil, "go TestB"), failing("t1", v, nil, "go TestA"), failing("t1", v, nil, "go TestB")},
+			0, "", "",
 		},
 		"where no tests are named, the same gate": {
 			loop.RepeatTest, []plan.Attempt{fails("verify", "t1"), fails("verify", "t2"), fails("verify", "t3")}, 3, loop.ReasonSameTest, "verify failed 3 times",
 		},
 		"two trees in turn": {
 			loop.RepeatTree,
-			[]plan.Attempt{fails("verify", "a"), fails("guard", "b"), fails("verify", "a"), fails("guard", "b"), fails("verify", "a")}, 5, loop.ReasonOscillates,
+			[]plan.Attempt{fails("verify", "a"), fails("guard", "b"), fails("verify", "a"), fails("guard", "b"), fails("verify", "a")},
+			5, loop.ReasonOscillates,
 			"3 attempts in a row came back to a tree that had failed before",
 		},
 		"three trees in turn": {
 			loop.RepeatTree,
-			[]plan.Attempt{fails("v", "a"), fails("v", "b"), fails("v", "c"), fails("v", "a"), fails("v", "b"), fails("v", "c")}, 6, loop.ReasonOscillates, "3 attempts in a row came back",
+			[]plan.Attempt{fails("v", "a"), fails("v", "b"), fails("v", "c"), fails("v", "a"), fails("v", "b"), fails("v", "c")},
+			6, loop.ReasonOscillates, "3 attempts in a row came back",
 		},
 		"the same tree again and again is not going back and forth": {
 			loop.RepeatTree, []plan.Attempt{fails("v", "a"), fails("v", "a"), fails("v", "a"), fails("v", "a"), fails("v", "a")}, 0, "", "",
 		},
 		"a new tree in between": {
 			loop.RepeatTree,
-			[]plan.Attempt{fails("v", "a"), fails("v", "b"), fails("v", "a"), fails("v", "b"), fails("v", "c"), fails("v", "a"), fails("v", "b")}, 0, "", "",
+			[]plan.Attempt{fails("v", "a"), fails("v", "b"), fails("v", "a"), fails("v", "b"), fails("v", "c"), fails("v", "a"), fails("v", "b")},
+			0, "", "",
 		},
 		"three reports without a new finding": {
 			loop.RepeatFindings, []plan.Attempt{finding("x"), finding("X "), finding(), finding("x")}, 4, loop.ReasonNoFindings, "3 reports in a row had no new finding",

@@ -9,7 +9,7 @@ import "github.com/pawl-run/pawl/internal/loop"
 // What a pass needs depends on the type. Where it is deterministic, a command or an
 // invariant: a reviewer alone is never enough. Where it is not, a reviewer. Without a
 // type, no gate is needed.
-func Judge(t loop.LoopType, results []loop.GateResult) (v loop.Verdict, decided, why string) {
+func Judge(t loop.Determinism, results []loop.GateResult) (v loop.Verdict, decided, why string) {
 	measured, reviewed := false, false
 	for _, res := range results {
 		switch {

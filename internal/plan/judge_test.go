@@ -23,7 +23,7 @@ func TestGatesTogetherMakeOneVerdict(t *testing.T) {
 	const command, invariant, reviewer = loop.GateCommand, loop.GateInvariant, loop.GateReviewer
 	type results []loop.GateResult
 	cases := map[string]struct {
-		t       loop.LoopType
+		t       loop.Determinism
 		gates   results
 		want    loop.Verdict
 		decided string
@@ -64,7 +64,7 @@ func TestNothingMakesAPassOfAGateThatDidNotPass(t *testing.T) {
 	}))
 	rapid.Check(t, func(t *rapid.T) {
 		all := results.Draw(t, "results")
-		v, _, _ := plan.Judge(rapid.SampledFrom([]loop.LoopType{"", loop.Deterministic, loop.Nondeterministic}).Draw(t, "type"), all)
+		v, _, _ := plan.Judge(rapid.SampledFrom([]loop.Determinism{"", loop.Deterministic, loop.Nondeterministic}).Draw(t, "type"), all)
 		want := loop.VerdictPass
 		for _, res := range all {
 			switch {
