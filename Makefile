@@ -31,10 +31,9 @@ demo: ## watch a loop turn a red test green: no key, no network
 build: ## bin/pawl as it is released: static, stripped, reproducible
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X github.com/pawl-run/pawl/internal/cli.version=$(VERSION)" -o bin/pawl ./cmd/pawl
 
-# make lint has vet. Many tests wait for a process, a lease or a server: more packages and tests than there are cores keep
-# these busy.
+# make lint has vet. Many tests wait for a process, a lease or a server: one package more than there are cores keeps these busy.
 test: postgres ## every test, on SQLite and PostgreSQL (TESTFLAGS="-run X -v")
-	tools/testtmp.sh $(GO) test -p $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) -parallel $$(( $$(getconf _NPROCESSORS_ONLN) * 2 )) -timeout 20m $(TESTBUILD) $(TESTFLAGS) ./...
+	tools/testtmp.sh $(GO) test -p $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) -timeout 20m $(TESTBUILD) $(TESTFLAGS) ./...
 
 # Each test of the sweep adds its table to the file; the tables are printed also
 # when something failed.

@@ -263,10 +263,9 @@ func (a *judgement) judgeBy(t loop.Determinism, gates []runenv.Gate, results []l
 			}
 		}
 	}
-	switch {
-	case verdict == loop.VerdictFail:
+	if verdict == loop.VerdictFail {
 		a.Words = strings.Join(failed, "\n\n")
-	case verdict == loop.VerdictPending:
+	} else if verdict == loop.VerdictPending {
 		a.Gate, a.Reason, a.Words = decided, loop.ReasonUndecided, why
 	}
 }
