@@ -69,10 +69,12 @@ var hourStart = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 
 func clockTime(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 
+// describeRun says what became of a run. By which rule it deferred is left out: it depends
+// on whether the run in its way had begun a moment before, or was still queued.
 func describeRun(name string, r loop.Run) string {
 	text := fmt.Sprintf("%s#%d %s planned %s fired %s began %s ended %s %s", name, r.N, r.Trigger, clockTime(r.Planned), clockTime(r.Created), clockTime(r.Started), clockTime(r.Ended), r.Outcome)
 	if r.DeferredTo != (loop.Deferral{}) {
-		text += fmt.Sprintf(" deferred to %s#%d, %s", r.DeferredTo.Loop, r.DeferredTo.N, r.DeferredTo.Rule)
+		text += fmt.Sprintf(" deferred to %s#%d", r.DeferredTo.Loop, r.DeferredTo.N)
 	}
 	return text
 }
