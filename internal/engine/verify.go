@@ -263,10 +263,12 @@ func (a *judgement) judgeBy(t loop.Determinism, gates []runenv.Gate, results []l
 			}
 		}
 	}
-	if verdict == loop.VerdictFail {
+	switch verdict {
+	case loop.VerdictFail:
 		a.Words = strings.Join(failed, "\n\n")
-	} else if verdict == loop.VerdictPending {
+	case loop.VerdictPending:
 		a.Gate, a.Reason, a.Words = decided, loop.ReasonUndecided, why
+	case loop.VerdictPass, loop.VerdictIntended: // The agent's own words stay.
 	}
 }
 
