@@ -270,7 +270,7 @@ type ApprovalRef struct {
 type AnswerRequest struct {
 	Approval string `json:"approval"`
 	Note     string `json:"note,omitempty"`
-	Changes  bool   `json:"changes,omitempty"` // with a no: the step goes on with the note
+	Changes  bool   `json:"changes,omitempty"` // of a rejection: the loop works on the same step again, with the note
 }
 
 // LandingRequest says which proposal to land.

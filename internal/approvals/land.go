@@ -189,8 +189,8 @@ func (s *Service) Reject(ctx context.Context, ref string, by loop.Answer) (View,
 	return s.Find(ctx, v.ID)
 }
 
-// requestChanges answers with what is to be different. The answer counts only if the run
-// can start that goes on with the work.
+// requestChanges rejects a result and starts a run that changes it as the note says. The
+// answer is recorded only if that run can start.
 func (s *Service) requestChanges(ctx context.Context, v View, by loop.Answer) (View, error) {
 	if v.Action.Kind == loop.ActionCommand || strings.TrimSpace(by.Note) == "" {
 		f := &loop.Fault{Exit: loop.ExitUsage, What: "ask for changes to " + v.ID, Why: "the note says what is to be different, and there is none", Fix: "add --note TEXT"}

@@ -341,9 +341,9 @@ var ownFields = []Field{
 	},
 	{
 		Name: "human_gate", Kind: KindEnum, Values: []string{"propose", "decide", "keep", "accept"}, Default: "propose",
-		Meaning: "What becomes of a result that the gates let pass.",
-		More: "propose: its item is done, and approval lands the branch as land_via says. With the others the item waits for your answer and the run ends waiting_human: " +
-			"decide lands the branch as land_via says, keep leaves the branch as it is, accept moves nothing.",
+		Meaning: "What happens to a result when all gates pass.",
+		More: "propose: the item is done, and approving the proposal lands its branch as land_via says. With the other values the run ends waiting_human, and the item is done " +
+			"only when you approve: decide lands the branch as land_via says, keep leaves the branch as it is, accept moves nothing.",
 		Example: "decide",
 	},
 	{

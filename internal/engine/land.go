@@ -79,8 +79,8 @@ func (c *cycle) finishWaiting(ctx context.Context, a loop.Approval) error {
 	return err
 }
 
-// approvalFor is the question that the results of a run ask a human, or nil if there
-// is none: nothing came of it, or somebody else lands.
+// approvalFor returns the question about the results of a run, or nil if nobody is asked:
+// the run has no result, or somebody else lands it.
 func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
 	if c.run.Outcome != loop.OutcomeProposed && c.run.Outcome != loop.OutcomeWaiting {
 		return nil

@@ -47,7 +47,7 @@ type Approval struct {
 	By         string        `json:"by,omitempty"`
 	From       string        `json:"from,omitempty"` // the surface it was answered on: cli, api, …
 	Note       string        `json:"note,omitempty"`
-	Changes    bool          `json:"changes,omitempty"` // it was rejected so that its step goes on with Note
+	Changes    bool          `json:"changes,omitempty"` // it was rejected, and its step is worked on again with Note
 	Expires    time.Time     `json:"expires"`
 	Created    time.Time     `json:"created"`
 	Answered   time.Time     `json:"answered,omitzero"`
@@ -67,7 +67,7 @@ func (a Approval) BindingHash() string {
 // Answer is what a person said to an approval.
 type Answer struct {
 	Yes     bool
-	Changes bool // with a no: the step goes on with Note from the work that was proposed
+	Changes bool // of a rejection: the step is worked on again with Note, from the work that was proposed
 	By      string
 	From    string // the surface: cli, api, …
 	Note    string

@@ -60,10 +60,10 @@ const (
 	GateGuard  = "guard"
 )
 
-// HumanGate says what becomes of a result that the gates let pass.
+// HumanGate says what happens to a result when all gates pass.
 type HumanGate string
 
-// What becomes of a result.
+// The human gates.
 const (
 	HumanGatePropose HumanGate = "propose" // its step is done, and approval lands it as land_via says
 	HumanGateDecide  HumanGate = "decide"  // its step waits for an answer, and approval lands it as land_via says

@@ -290,7 +290,7 @@ func (v *validator) checkDone() {
 
 func (v *validator) checkSource(r Rules) {
 	if r.StateSource.Kind == SenseTestOutput && !v.spec.hasKind(loop.GateCommand) {
-		v.report("stateSource", "test output is that of the first command gate, and there is none; add one, or write the command in backticks")
+		v.report("stateSource", "test output runs the first command gate, and the spec has no command gate; add one, or write the command in backticks")
 	}
 }
 
