@@ -341,6 +341,17 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"DecideEvents": func(rt *RunTx) error {
 			return rt.DecideEvents(ctx, []loop.FiringEvent{{LoopID: "lp", ID: "ev", Verdict: loop.FiringRan, RunID: "run"}})
 		},
+		"NewestIterations": func(rt *RunTx) error { _, err := rt.NewestIterations(ctx, "lp", 9); return err },
+		"ReopenStep":       func(rt *RunTx) error { _, err := rt.ReopenStep(ctx, have.step); return err },
+		"AddSpec": func(rt *RunTx) error {
+			_, err := rt.AddSpec(ctx, Spec{ID: "lp_1234567", WorkspaceID: "ws", LoopID: "lp"}, "ann")
+			return err
+		},
+		"DeleteSpec":       func(rt *RunTx) error { return rt.DeleteSpec(ctx, "lp_1234567") },
+		"ReviseSpec":       func(rt *RunTx) error { return rt.ReviseSpec(ctx, Spec{ID: "lp_1234567", Revision: 1}, "ann") },
+		"SaveRubric":       func(rt *RunTx) error { return rt.SaveRubric(ctx, "lp_1234567", "{}") },
+		"Spec":             func(rt *RunTx) error { _, err := rt.Spec(ctx, "lp_1234567"); return err },
+		"Specs":            func(rt *RunTx) error { _, err := rt.Specs(ctx, "ws", time.Time{}, "", 9); return err },
 		"EndRest":          func(rt *RunTx) error { return rt.EndRest(ctx, "lp") },
 		"EventCursor":      func(rt *RunTx) error { _, _, err := rt.EventCursor(ctx, "node_run"); return err },
 		"ForgetEvents":     func(rt *RunTx) error { return rt.ForgetEvents(ctx, "lp", time.Now()) },

@@ -28,7 +28,7 @@ import (
 var migrations embed.FS
 
 // SchemaVersion is the newest version of the tables that this binary knows.
-const SchemaVersion = 19
+const SchemaVersion = 20
 
 // Options says which database to open and how.
 type Options struct {

@@ -1,0 +1,28 @@
+-- +goose Up
+CREATE TABLE specs (
+  id           TEXT PRIMARY KEY, -- lp_ and 7 characters, the name of its loop
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  loop_id      TEXT NOT NULL UNIQUE REFERENCES loops (id),
+  revision     BIGINT NOT NULL,
+  goal         TEXT NOT NULL,
+  agent        TEXT NOT NULL,
+  parent_id    TEXT NOT NULL DEFAULT '', -- of the spec that spawned it
+  body         TEXT NOT NULL,            -- JSON of the newest revision
+  rubric       TEXT NOT NULL DEFAULT '', -- JSON: what reviewers judge by; empty: nothing has been judged
+  created_ms   BIGINT NOT NULL,
+  updated_ms   BIGINT NOT NULL
+);
+CREATE INDEX specs_in ON specs (workspace_id, updated_ms, id);
+
+CREATE TABLE spec_revisions (
+  spec_id  TEXT NOT NULL REFERENCES specs (id),
+  revision BIGINT NOT NULL,
+  body     TEXT NOT NULL,
+  made_by  TEXT NOT NULL,
+  at_ms    BIGINT NOT NULL,
+  PRIMARY KEY (spec_id, revision)
+);
+
+-- +goose Down
+DROP TABLE spec_revisions;
+DROP TABLE specs;

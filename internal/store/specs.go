@@ -1,0 +1,159 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Spec is the row of a LoopSpec, with what became of it. Its loop has its id as name.
+type Spec struct {
+	ID          string
+	WorkspaceID string
+	LoopID      string
+	Revision    int64 // of Body, from 1
+	Goal        string
+	Agent       string
+	Parent      string // id of the spec that spawned it; empty: none did
+	Body        string // JSON; empty in a list
+	Rubric      string // JSON; empty: nothing has been judged, and in a list
+	Created     time.Time
+	Updated     time.Time
+
+	Paused bool
+	Runs   int64     // that were fired
+	Step   loop.Step // its goal; the zero Step: nobody has worked on it
+}
+
+const insertSpec = `
+INSERT INTO specs (id, workspace_id, loop_id, revision, goal, agent, parent_id, body, rubric, created_ms, updated_ms)
+VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8, $9, $10)
+ON CONFLICT DO NOTHING`
+
+const insertRevision = `INSERT INTO spec_revisions (spec_id, revision, body, made_by, at_ms) VALUES ($1, $2, $3, $4, $5)`
+
+// AddSpec records a new spec, whose loop is there. It reports false, and changes nothing,
+// if its id is taken.
+func (t *Tx) AddSpec(ctx context.Context, s Spec, by string) (bool, error) {
+	n, err := t.exec(ctx, insertSpec, s.ID, s.WorkspaceID, s.LoopID, s.Goal, s.Agent, s.Parent, s.Body, s.Rubric, millis(t.now), millis(t.now))
+	if err == nil && n == 1 {
+		_, err = t.exec(ctx, insertRevision, s.ID, 1, s.Body, by, millis(t.now))
+	}
+	if err != nil {
+		return false, fmt.Errorf("add spec %s: %w", s.ID, err)
+	}
+	return n == 1, nil
+}
+
+const updateSpec = `
+UPDATE specs SET revision = revision + 1, goal = $1, agent = $2, body = $3, updated_ms = {now}
+WHERE  id = $4 AND revision = $5`
+
+// ReviseSpec replaces the body of a spec. If its revision is another one than s.Revision,
+// the error is loop.ErrAnswered: somebody else was first.
+func (t *Tx) ReviseSpec(ctx context.Context, s Spec, by string) error {
+	n, err := t.exec(ctx, updateSpec, s.Goal, s.Agent, s.Body, s.ID, s.Revision)
+	if err == nil && n == 1 {
+		_, err = t.exec(ctx, insertRevision, s.ID, s.Revision+1, s.Body, by, millis(t.now))
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("revise spec %s: %w", s.ID, err)
+	case n == 0:
+		return fmt.Errorf("revise spec %s: revision %d is not the newest any more: %w", s.ID, s.Revision, loop.ErrAnswered)
+	}
+	return nil
+}
+
+const saveRubric = `UPDATE specs SET rubric = $1, updated_ms = {now} WHERE id = $2`
+
+// SaveRubric records what the reviewers of a spec judge by.
+func (t *Tx) SaveRubric(ctx context.Context, id, rubric string) error {
+	if _, err := t.exec(ctx, saveRubric, rubric, id); err != nil {
+		return fmt.Errorf("save the rubric of %s: %w", id, err)
+	}
+	return nil
+}
+
+const (
+	deleteRevisions = `DELETE FROM spec_revisions WHERE spec_id = $1`
+	deleteSpec      = `DELETE FROM specs WHERE id = $1`
+)
+
+// DeleteSpec removes a spec and its revisions. Its loop keeps its runs.
+func (t *Tx) DeleteSpec(ctx context.Context, id string) error {
+	_, err := t.exec(ctx, deleteRevisions, id)
+	if err == nil {
+		_, err = t.exec(ctx, deleteSpec, id)
+	}
+	if err != nil {
+		return fmt.Errorf("delete spec %s: %w", id, err)
+	}
+	return nil
+}
+
+const specState = `
+       s.created_ms, s.updated_ms, l.paused, l.last_n, coalesce(t.id, ''), coalesce(t.state, ''), coalesce(t.attempts, 0), coalesce(t.tokens, 0),
+       coalesce(t.begun_ms, 0), coalesce(t.waits_for, ''), coalesce(t.feedback, '')
+FROM   specs s JOIN loops l ON l.id = s.loop_id LEFT JOIN steps t ON t.loop_id = s.loop_id AND t.step_key = 'goal'`
+
+const specByID = `SELECT s.id, s.workspace_id, s.loop_id, s.revision, s.goal, s.agent, s.parent_id, s.body, s.rubric,` + specState + ` WHERE s.id = $1`
+
+const specsIn = `
+SELECT s.id, s.workspace_id, s.loop_id, s.revision, s.goal, s.agent, s.parent_id, '', '',` + specState + `
+WHERE  s.workspace_id = $1 AND (s.updated_ms < $2 OR s.updated_ms = $3 AND s.id < $4)
+ORDER  BY s.updated_ms DESC, s.id DESC LIMIT $5`
+
+func scanSpec(row interface{ Scan(...any) error }) (s Spec, err error) {
+	var created, updated, paused, begun int64
+	err = row.Scan(&s.ID, &s.WorkspaceID, &s.LoopID, &s.Revision, &s.Goal, &s.Agent, &s.Parent, &s.Body, &s.Rubric, &created, &updated, &paused, &s.Runs,
+		&s.Step.ID, &s.Step.State, &s.Step.Attempts, &s.Step.Tokens, &begun, &s.Step.WaitsFor, &s.Step.Feedback)
+	s.Created, s.Updated, s.Paused, s.Step.Begun = fromMillis(created), fromMillis(updated), paused != 0, fromMillis(begun)
+	return s, err
+}
+
+// Spec returns the spec with the id, or ErrNotFound.
+func (r *Reader) Spec(ctx context.Context, id string) (Spec, error) {
+	s, err := scanSpec(r.queryRow(ctx, specByID, storableText(id)))
+	if errors.Is(err, sql.ErrNoRows) {
+		return s, fmt.Errorf("spec %s: %w", id, loop.ErrNotFound)
+	}
+	return s, err
+}
+
+// Specs lists a page of the specs of a workspace, the newest change first: at most limit
+// of those that come after one that was changed at this time. The zero time is the
+// beginning of the list.
+func (r *Reader) Specs(ctx context.Context, workspace string, changed time.Time, id string, limit int) ([]Spec, error) {
+	before := int64(1) << 62
+	if !changed.IsZero() {
+		before = millis(changed)
+	}
+	return collect(ctx, r, specsIn, scanSpec, workspace, before, before, storableText(id), limit)
+}
+
+const reopenStep = `
+UPDATE steps SET state = 'open', attempts = $1, tokens = $2, tried = $3, waits_for = '', snapshot = $4, feedback = $5, inputs = '', begun_ms = $6, updated_ms = {now}
+WHERE  id = $7 AND state IN ('done', 'escalated') AND run_id = ''`
+
+// ReopenStep opens a step again that is done or a person's, with the attempts, the feedback
+// and the snapshot of s. It reports false, and changes nothing, if the step is neither.
+func (t *Tx) ReopenStep(ctx context.Context, s loop.Step) (bool, error) {
+	n, err := t.exec(ctx, reopenStep, s.Attempts, s.Tokens, encode(s.Tried), s.Snapshot, s.Feedback, millis(s.Begun), s.ID)
+	if err != nil {
+		return false, fmt.Errorf("open step %s again: %w", s.ID, err)
+	}
+	return n == 1, nil
+}
+
+const iterationsOfLoop = `
+SELECT i.body FROM iterations i JOIN runs r ON r.id = i.run_id WHERE r.loop_id = $1 ORDER BY r.n DESC, i.n DESC LIMIT $2`
+
+// NewestIterations lists at most limit iterations of all runs of a loop, the newest first.
+func (r *Reader) NewestIterations(ctx context.Context, loopID string, limit int) ([]loop.Iteration, error) {
+	return collect(ctx, r, iterationsOfLoop, scanBody[loop.Iteration], loopID, limit)
+}
