@@ -39,6 +39,7 @@ type Owner struct {
 	Agent         string                      // handle; empty if no agent acts
 	Model         string                      // the model that the agent will call; empty if unknown
 	ModelsUnknown bool                        // neither a meter nor the agent's program reports which models were called
+	MostTokens    int64                       // that the run may charge, whatever its budgets have; 0: no cap
 }
 
 // Ledger keeps what a run may spend. Before Open it has reserved nothing.
@@ -124,7 +125,7 @@ func (l *Ledger) WhyExhausted() string {
 // granted returns the part of the reservation that calls of models may spend.
 func (l *Ledger) granted() loop.Amount {
 	held := l.reserved
-	return loop.Amount{Tokens: held.Tokens, MicroUSD: held.MicroUSD, Output: lowerCap(held.Output, l.owner.Definition.BudgetTokens)}
+	return loop.Amount{Tokens: lowerCap(held.Tokens, l.owner.MostTokens), MicroUSD: held.MicroUSD, Output: lowerCap(held.Output, l.owner.Definition.BudgetTokens)}
 }
 
 // lowerCap returns the lower of two caps. Zero means no cap.

@@ -106,7 +106,7 @@ func (c *cycle) endRun(ctx context.Context, phase loop.Phase, effects []loop.Eff
 	}
 	if c.halt {
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.Pause(ctx, c.run.LoopID, true) })
-		c.said.Note("the policy of this loop is halt: it stays paused until a person resumes it")
+		c.said.Note("the loop is paused until a person resumes it: its policy says so")
 	}
 	c.said.Emit(loop.EventOutcome, outcomeText(c.run))
 	// Nothing is left to apply. A process that dies after this transaction must leave

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/fault"
@@ -149,7 +150,7 @@ func (wt *workTree) checkScope(ctx context.Context, w *work) error {
 		return err
 	}
 	w.compared = compared
-	for _, v := range scope.Check(compared.Changes, compared.Beside, policy.Limits{AllowExec: wt.def.AllowExec, AnyNames: wt.def.AnyNames}) {
+	for _, v := range scope.Check(compared.Changes, compared.Beside, policy.Limits{AllowExec: wt.def.AllowExec, AnyNames: wt.def.AnyNames, NoDelete: slices.Contains(wt.def.Denies, loop.DenyDestructive)}) {
 		w.refused = append(w.refused, strings.TrimPrefix(v.Path+": "+v.Rule, ": "))
 	}
 	w.refused = wt.said.HideAll(w.refused)

@@ -58,26 +58,46 @@ func (a *agentSide) tryAgain(ctx context.Context, try int, res turnResult) bool 
 	if res.Ended == proc.Canceled && ctx.Err() != nil {
 		return false // The run was stopped, which says nothing about the agent.
 	}
-	if res.Failure == nil || res.cut != nil || ctx.Err() != nil {
+	failed := a.failureOf(res)
+	if failed == nil || res.cut != nil || ctx.Err() != nil {
 		a.settleHolds(res, plan.RetryDecision{})
 		return false
 	}
 	attempt := try
-	if res.Failure.Class == loop.FailureRateLimit {
+	if failed.Class == loop.FailureRateLimit {
 		attempt += int(a.limits)
 	}
-	r := plan.Retry(res.Failure.Class, attempt, res.Failure.Reset, a.Now(), a.retrySeed(try))
+	r := plan.Retry(failed.Class, attempt, failed.Reset, a.Now(), a.retrySeed(try))
+	if p := a.def.ErrorPolicy; p != nil {
+		r = plan.RetryBy(*p, failed.Class, attempt, failed.Reset, a.Now(), a.retrySeed(try))
+	}
 	wait := r.At.Sub(a.Now())
 	if !r.TryAgain || wait > a.money.turnTime() {
-		r.Hold = r.Hold || r.TryAgain && res.Failure.Class == loop.FailureRateLimit
+		r.Hold = r.Hold || r.TryAgain && failed.Class == loop.FailureRateLimit
 		a.settleHolds(res, r)
 		return false
 	}
-	a.said.Note("the agent failed: %s: %s; it is started again in %s (%s)", res.Failure.Class, turn.FailureText(*res.Failure), max(0, wait).Round(100*time.Millisecond), r.Why)
+	a.said.Note("the agent failed: %s: %s; it is started again in %s (%s)", failed.Class, turn.FailureText(*failed), max(0, wait).Round(100*time.Millisecond), r.Why)
 	if r.NewSession {
 		a.talk = nil
 	}
 	return a.Sleep(ctx, wait) == nil
+}
+
+// failureOf is why a turn failed; nil: it did not. With an error policy it is also that
+// the program ended badly, or in time-out, and left no report.
+func (a *agentSide) failureOf(res turnResult) *loop.Failure {
+	if res.Failure != nil || a.def.ErrorPolicy == nil || res.Ended == proc.Exited && (res.Exit == 0 || res.Claims) {
+		return res.Failure
+	}
+	if text, _, err := a.tree.readReport(res.Message); text != "" || err != nil {
+		return nil // What the report says counts.
+	}
+	class := loop.ReasonAgentExit
+	if res.Ended == proc.TimedOut {
+		class = loop.ReasonAgentTimeout
+	}
+	return &loop.Failure{Class: class, Text: res.words()}
 }
 
 // settleHolds stages what the end of a turn means for later runs: an account that

@@ -44,7 +44,7 @@ func (a *agentSide) toolGuard(ctx context.Context, at runenv.Place, turnDir stri
 		return policy.Guard{}, err
 	}
 	return policy.Guard{
-		Scope: scope, Root: at.Dir, ReportOnly: a.def.Tier == loop.TierReport, Hosts: a.def.Network,
+		Scope: scope, Root: at.Dir, ReportOnly: a.def.Tier == loop.TierReport, Hosts: a.def.Network, Denies: a.def.Denies,
 		Beside: []string{os.TempDir(), a.runEnv().SeenTurn(turnDir)},
 	}, nil
 }

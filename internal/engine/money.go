@@ -31,10 +31,23 @@ func (s *spending) ledger() *budget.Ledger {
 	if s.opened == nil {
 		s.opened = budget.New(budget.Owner{
 			Store: s.Store, Now: s.Now, Prices: func() (price.Table, error) { return s.prices, nil }, Run: s.id, Definition: s.def, Loop: s.target.Loop.Name, Workspace: s.target.Workspace.ID,
-			Agent: cmp.Or(s.run.Agent, s.actor.Handle), Model: s.actor.UsedModel(s.login.signed.Provider), ModelsUnknown: s.login.unsigned == nil && s.login.signed.Auth == "",
+			MostTokens: s.tokensLeft(), Agent: cmp.Or(s.run.Agent, s.actor.Handle), Model: s.actor.UsedModel(s.login.signed.Provider), ModelsUnknown: s.login.unsigned == nil && s.login.signed.Auth == "",
 		})
 	}
 	return s.opened
+}
+
+// tokensLeft is how many tokens the run may use of what its step may use in its whole
+// life; 0: no cap.
+func (s *spending) tokensLeft() int64 {
+	if s.def.MaxTokens == 0 {
+		return 0
+	}
+	left := s.def.MaxTokens
+	for _, step := range s.steps {
+		left -= step.Tokens
+	}
+	return max(1, left) // A step that has used up its tokens is not chosen.
 }
 
 // callWhenClosed calls do once c is closed, until the function is called that it returns.

@@ -59,6 +59,8 @@ func (s *sensing) readSources(ctx context.Context) (*ending, error) {
 		switch {
 		case src.Gates:
 			o, stable, end, err = s.senseGates(ctx, src)
+		case src.Changes:
+			o.Text, err = s.senseChanges(ctx)
 		case src.Command != "":
 			o, end, err = s.senseCommand(ctx, src)
 		}
@@ -139,6 +141,30 @@ func (s *sensing) sensePlace(ctx context.Context, vouched bool) (runenv.Place, e
 		return runenv.Place{}, err
 	}
 	return env.Place(ctx, s.tree.copy, runenv.Use{Turn: turn, Vouched: vouched})
+}
+
+// senseChanges says what the snapshot of a step changes.
+func (s *sensing) senseChanges(ctx context.Context) (string, error) {
+	for _, step := range s.steps {
+		if step.Snapshot == "" {
+			continue
+		}
+		commit, ok, err := s.target.Repo.Ref(ctx, step.Snapshot)
+		if err != nil || !ok {
+			return "", err
+		}
+		parent, err := s.target.Repo.Parent(ctx, commit)
+		if err != nil {
+			return "", err
+		}
+		files, added, removed, err := s.target.Repo.DiffStat(ctx, parent.Commit, commit)
+		if err != nil {
+			return "", err
+		}
+		paths, err := s.target.Repo.Changed(ctx, parent.Commit, commit)
+		return fmt.Sprintf("%d files changed, %d lines added, %d removed: %s", files, added, removed, quoteList(paths)), err
+	}
+	return "nothing is changed yet", nil
 }
 
 func senseFailed(src Source, why string) *ending {

@@ -125,6 +125,8 @@ func (j *judge) judgeClaim(w work) (plan.Attempt, bool) {
 		a.Reason, a.Words = loop.ReasonAgentFailed, cmp.Or(said, "the agent says that it failed")
 	case j.def.Tier == loop.TierReport && timedOut:
 		a.Reason, a.Words = loop.ReasonAgentTimeout, j.current().Acted
+	case j.def.Tier == loop.TierReport && j.def.LoopType != "": // The gates judge the report.
+		return a, false
 	case j.def.Tier == loop.TierReport:
 		a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictPass, loop.ReasonReportedOnly, "", w.report.Summary
 	case len(w.changed) == 0 && timedOut:

@@ -26,8 +26,10 @@ type Definition struct {
 	Verify         string      `json:"verify,omitempty"`
 	Guard          string      `json:"guard,omitempty"`
 	Flaky          string      `json:"flaky,omitempty"`      // "2 of 3": so many tries of a gate must pass; empty: one try
+	Spec           string      `json:"spec,omitempty"`       // the LoopSpec that it was made from, JSON; empty: it was made from something else
 	Gates          []Gate      `json:"gates,omitempty"`      // beside Verify and Guard, which are the short form of two of them
 	LoopType       Determinism `json:"loop_type,omitempty"`  // empty: all gates together decide
+	Denies         []Denial    `json:"denies,omitempty"`     // nobody is asked about these
 	HumanGate      HumanGate   `json:"human_gate,omitempty"` // empty: HumanGatePropose
 	Sense          string      `json:"sense,omitempty"`
 	PermissionMode string      `json:"permission_mode,omitempty"`
@@ -51,6 +53,7 @@ type Definition struct {
 	BudgetUSDDay    int64         `json:"budget_usd_day,omitempty"`    // millionths of a US dollar
 	BudgetTokensDay int64         `json:"budget_tokens_day,omitempty"` // input, cache writes and output
 	BudgetTokens    int64         `json:"budget_tokens,omitempty"`     // output tokens of one run
+	MaxTokens       int64         `json:"max_tokens,omitempty"`        // input, cache writes and output for a step in its whole life; 0: no cap
 	MaxIterations   int           `json:"max_iterations,omitempty"`
 	MaxItems        int           `json:"max_items,omitempty"`
 	MaxStepTimeout  time.Duration `json:"max_step_timeout,omitempty"`
@@ -62,6 +65,7 @@ type Definition struct {
 	OnBlocked         string       `json:"on_blocked,omitempty"`
 	OnFailure         string       `json:"on_failure,omitempty"`
 	RetryBlockedAfter int          `json:"retry_blocked_after,omitempty"` // runs of the loop
+	ErrorPolicy       *ErrorPolicy `json:"error_policy,omitempty"`        // of errors that are not the work's; nil: that of the class of error
 
 	Timezone      string        `json:"timezone,omitempty"`       // of a cron cadence; empty: UTC, also after WithDefaults
 	CatchUp       CatchUp       `json:"catch_up,omitempty"`       // empty: CatchUpOne, also after WithDefaults

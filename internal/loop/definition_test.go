@@ -55,6 +55,8 @@ func change(t *testing.T, v reflect.Value) {
 		longer := reflect.MakeSlice(v.Type(), v.Len()+1, v.Len()+1)
 		reflect.Copy(longer, v)
 		v.Set(longer)
+	case kind == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
 	default:
 		t.Fatalf("no way to change a %s; add one here", v.Type())
 	}

@@ -30,6 +30,7 @@ const (
 	ReasonCoolOff       Reason = "cool_off"        // the agent's program failed several times in a row
 	ReasonAgentBusy     Reason = "agent_busy"      // the agent has as many live runs as it may have
 	ReasonAccountBusy   Reason = "account_busy"    // so has the account that it acts with
+	ReasonLifeBudget    Reason = "life_budget"     // the budget of a spec's whole life is used up
 	ReasonGiveUp        Reason = "same_gate_fails" // too often in a row
 	ReasonSameTest      Reason = "same_test_fails" // likewise
 	ReasonOscillates    Reason = "oscillates"      // attempts come back to trees that failed before
@@ -120,6 +121,7 @@ var sentences = map[Reason]string{
 	ReasonCoolOff:         "the agent failed several times in a row",
 	ReasonAgentBusy:       "the agent has as many runs at once as it may",
 	ReasonAccountBusy:     "the account has as many runs at once as it may",
+	ReasonLifeBudget:      "the budget of its whole life is used up",
 	ReasonGiveUp:          "the same gate failed too often",
 	ReasonSameTest:        "the same test failed too often",
 	ReasonOscillates:      "it goes back and forth between trees that fail",

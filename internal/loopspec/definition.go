@@ -7,23 +7,18 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Terms are what a spec asks for that a loop.Definition has no field for. Whoever runs
-// the definition has to honour them, too.
+// Terms are what a spec asks for that a loop.Definition has no field for: its protocol
+// honours them.
 type Terms struct {
-	ErrorPolicy ErrorPolicy
-	Guardrails  Guardrails
 	StateSource StateSource
-	MaxTokens   int64 // over the life of the spec: input, cache writes and output
-	MaxItems    int64 // children; 0: MaxChildren
-	Role        Role
-	Concurrency Concurrency
-	BoardEntry  string // that it shares with others; empty: none
+	NoBranch    bool     // what it makes is not proposed
+	Notes       []string // advice that nothing enforces
 }
 
 // Definition returns the definition of a loop that runs a spec that Validate does not
 // refuse, and the terms that the definition cannot hold. Its iterations and its wall
-// clock are those of the spec's whole life: a caller takes off what earlier runs have
-// used.
+// clock are those of the spec's whole life: the protocol takes off what earlier runs
+// have used.
 //
 // A spec that may write is of tier L2, and one that may not of tier L1; its gates are
 // judged at both. What a spec of tier L2 with the guardrail NoBranch makes is not
@@ -38,6 +33,7 @@ func (s Spec) Definition(name string) (loop.Definition, Terms) {
 		Gates: definitionGates(s.Gates), LoopType: s.LoopType, HumanGate: rules.HumanGate.Gate, LandVia: rules.HumanGate.LandVia,
 		MaxIterations: int(s.Budget.MaxIterations), MaxItems: int(s.Budget.MaxItems),
 		MaxWallClock: time.Duration(s.Budget.MaxWallClockMs) * time.Millisecond, GiveUp: giveUpRules(rules.GiveUp),
+		ErrorPolicy: &rules.ErrorPolicy, MaxTokens: s.Budget.MaxTokens, Denies: rules.Guardrails.Deny,
 	}
 	if rules.Guardrails.Writes() {
 		d.Tier = loop.TierAssisted
@@ -45,10 +41,7 @@ func (s Spec) Definition(name string) (loop.Definition, Terms) {
 	if rules.Trigger.Type == TriggerEvent {
 		d.On = []string{rules.Trigger.Event.String()}
 	}
-	return d, Terms{
-		ErrorPolicy: rules.ErrorPolicy, Guardrails: rules.Guardrails, StateSource: rules.StateSource,
-		MaxTokens: s.Budget.MaxTokens, MaxItems: s.Budget.MaxItems, Role: s.Role, Concurrency: s.Concurrency, BoardEntry: s.BoardEntry,
-	}
+	return d, Terms{StateSource: rules.StateSource, NoBranch: rules.Guardrails.NoBranch, Notes: rules.Guardrails.Notes}
 }
 
 // definitionGates are gates whose checks are commands and expressions alone.

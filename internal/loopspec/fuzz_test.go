@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/loop"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,7 +74,7 @@ func FuzzPhrases(f *testing.F) {
 		if !wrong["giveUp"] && (r.GiveUp.Times < 1 || r.GiveUp.Times > mostCount || r.GiveUp.Repeat == "" || r.GiveUp.Then == "") {
 			t.Fatalf("%q is the rule %+v", text, r.GiveUp)
 		}
-		if p := r.ErrorPolicy; !wrong["errorPolicy"] && (p.Then == "" || p.Retries < 0 || p.Retries > mostRetries || p.Doubling && p.Retries < 2) {
+		if p := r.ErrorPolicy; !wrong["errorPolicy"] && (p.Then == "" || p.Retries < 0 || p.Retries > loop.MaxRetries || p.Doubling && p.Retries < 2) {
 			t.Fatalf("%q is the policy %+v", text, p)
 		}
 		if !wrong["humanGate"] && r.HumanGate.Gate == "" || !wrong["stateSource"] && r.StateSource.Kind == "" || !wrong["trigger.on"] && r.Trigger.Cadence == "" {

@@ -91,13 +91,13 @@ func (p *phraseParser) giveUp(text string) loop.GiveUpRule {
 	return rule
 }
 
-func (p *phraseParser) errorPolicy(text string) ErrorPolicy {
+func (p *phraseParser) errorPolicy(text string) loop.ErrorPolicy {
 	const at = "errorPolicy"
 	head, tail, ok := p.pair(at, text, FieldErrorPolicy, "then", FieldErrorEnd)
 	if !ok {
-		return ErrorPolicy{}
+		return loop.ErrorPolicy{}
 	}
-	policy := head.row.value.(ErrorPolicy)
+	policy := head.row.value.(loop.ErrorPolicy)
 	joined := len(wordsOf(text)) > head.next
 	switch {
 	case policy.Then == "" && !joined:
@@ -105,9 +105,9 @@ func (p *phraseParser) errorPolicy(text string) ErrorPolicy {
 	case policy.Then != "" && joined:
 		p.unknownWord(at, text, wordsOf(text), head.next, FieldErrorPolicy)
 	case joined:
-		policy.Then = tail.row.value.(ErrorEnd)
+		policy.Then = tail.row.value.(loop.ErrorEnd)
 	}
-	p.bounded(at, head, mostRetries)
+	p.bounded(at, head, loop.MaxRetries)
 	policy.Retries = head.n
 	policy.Doubling = policy.Doubling && policy.Retries > 1
 	return policy
@@ -129,15 +129,13 @@ func (p *phraseParser) guardrails(entries []string) Guardrails {
 		if !ok {
 			continue
 		}
-		if d, is := m.row.value.(Denial); is {
+		if d, is := m.row.value.(loop.Denial); is {
 			g.Deny = append(g.Deny, d)
 			continue
 		}
 		switch m.row.value.(guardKind) {
 		case guardScope:
 			g.Scope = append(g.Scope, p.scope(at, text, m)...)
-		case guardNoDestructive:
-			g.NoDestructive = true
 		case guardNoBranch:
 			g.NoBranch = true
 		case guardReportOnly:
@@ -146,7 +144,7 @@ func (p *phraseParser) guardrails(entries []string) Guardrails {
 			g.Notes = append(g.Notes, m.rest)
 		}
 	}
-	g.Deny = slices.DeleteFunc(slices.Clone(Denials), func(d Denial) bool { return !slices.Contains(g.Deny, d) })
+	g.Deny = slices.DeleteFunc(slices.Clone(loop.Denials), func(d loop.Denial) bool { return !slices.Contains(g.Deny, d) })
 	return g
 }
 

@@ -68,10 +68,10 @@ func TestEachRuleOfGiveUpWithEachConsequence(t *testing.T) {
 
 func TestEachPhraseOfErrorPolicy(t *testing.T) {
 	const wait = 1500 * time.Millisecond
-	ends := map[string]ErrorEnd{
-		"pause + log": PauseAndLog, "pause and log": PauseAndLog, "pause+log.": PauseAndLog, "escalate": HandOver, "stop": GiveUpAtOnce, "Stop.": GiveUpAtOnce,
+	ends := map[string]loop.ErrorEnd{
+		"pause + log": loop.PauseAndLog, "pause and log": loop.PauseAndLog, "pause+log.": loop.PauseAndLog, "escalate": loop.HandOver, "stop": loop.GiveUpAtOnce, "Stop.": loop.GiveUpAtOnce,
 	}
-	for head, want := range map[string]ErrorPolicy{
+	for head, want := range map[string]loop.ErrorPolicy{
 		"retry once w/ backoff":       {Retries: 1, Wait: wait},
 		"retry once with backoff":     {Retries: 1, Wait: wait},
 		"retry twice with backoff":    {Retries: 2, Wait: wait, Doubling: true},
@@ -96,20 +96,20 @@ func TestEachPhraseOfErrorPolicy(t *testing.T) {
 	}
 	for _, text := range []string{"pause + log", "Pause and log.", "pause+log"} {
 		r, findings := rulesOf(func(s *Spec) { s.ErrorPolicy = text })
-		if want := (ErrorPolicy{Then: PauseAndLog}); len(findings) > 0 || r.ErrorPolicy != want {
+		if want := (loop.ErrorPolicy{Then: loop.PauseAndLog}); len(findings) > 0 || r.ErrorPolicy != want {
 			t.Errorf("%q = %+v %v, want %+v", text, r.ErrorPolicy, findings, want)
 		}
 	}
 }
 
 func TestARetryWaitsAndEachLaterOneTwiceAsLong(t *testing.T) {
-	p := ErrorPolicy{Retries: 3, Wait: backoff, Doubling: true}
+	p := loop.ErrorPolicy{Retries: 3, Wait: backoff, Doubling: true}
 	for n, want := range map[int]time.Duration{1: 1500 * time.Millisecond, 2: 3 * time.Second, 3: 6 * time.Second, 10: 768 * time.Second} {
 		if got := p.WaitBefore(n); got != want {
 			t.Errorf("retry %d waits %v, want %v", n, got, want)
 		}
 	}
-	if got := (ErrorPolicy{Retries: 2}).WaitBefore(2); got != 0 {
+	if got := (loop.ErrorPolicy{Retries: 2}).WaitBefore(2); got != 0 {
 		t.Errorf("without backoff the second retry waits %v, want none", got)
 	}
 	for n := range 200 {
@@ -120,8 +120,8 @@ func TestARetryWaitsAndEachLaterOneTwiceAsLong(t *testing.T) {
 }
 
 func TestTheEndOfAnErrorPolicySetsTheStatus(t *testing.T) {
-	for end, want := range map[ErrorEnd]Status{PauseAndLog: StatusPaused, HandOver: StatusWaitingHuman, GiveUpAtOnce: StatusGaveUp} {
-		if got, refused := StatusRunning.Next(end.Event()); got != want || refused != "" {
+	for end, want := range map[loop.ErrorEnd]Status{loop.PauseAndLog: StatusPaused, loop.HandOver: StatusWaitingHuman, loop.GiveUpAtOnce: StatusGaveUp} {
+		if got, refused := StatusRunning.Next(OnError(end)); got != want || refused != "" {
 			t.Errorf("%s: %s %s, want %s", end, got, refused, want)
 		}
 	}
@@ -156,21 +156,21 @@ func TestEachPhraseOfGuardrails(t *testing.T) {
 		"edits limited to /src and /band and /sandy":   {Scope: []string{"src/**", "band/**", "sandy/**"}},
 		"edits limited to **/*.{ts,tsx}, /{a,b} and c": {Scope: []string{"**/*.{ts,tsx}", "{a,b}", "c/**"}},
 		"edits limited to /Src AND /b":                 {Scope: []string{"Src/**", "b/**"}},
-		"no destructive actions":                       {NoDestructive: true},
+		"no destructive actions":                       {Deny: []loop.Denial{loop.DenyDestructive}},
 		"prepare output, do not commit":                {NoBranch: true},
 		"Prepare output, don't commit.":                {NoBranch: true},
 		"digest only, no outside notification":         {ReportOnly: true},
-		"no force-push":                                {Deny: []Denial{DenyForcePush}},
-		"no push":                                      {Deny: []Denial{DenyPush}},
-		"no merge":                                     {Deny: []Denial{DenyMerge}},
-		"No deploy.":                                   {Deny: []Denial{DenyDeploy}},
-		"no network":                                   {Deny: []Denial{DenyNetwork}},
+		"no force-push":                                {Deny: []loop.Denial{loop.DenyForcePush}},
+		"no push":                                      {Deny: []loop.Denial{loop.DenyPush}},
+		"no merge":                                     {Deny: []loop.Denial{loop.DenyMerge}},
+		"No deploy.":                                   {Deny: []loop.Denial{loop.DenyDeploy}},
+		"no network":                                   {Deny: []loop.Denial{loop.DenyNetwork}},
 		"note: Be kind, and → keep `it` 3x shorter. ":  {Notes: []string{"Be kind, and → keep `it` 3x shorter."}},
 		"NOTE:x": {Notes: []string{"x"}},
 	} {
 		r, findings := rulesOf(func(s *Spec) { s.Guardrails = []string{text} })
 		if len(want.Deny) == 0 {
-			want.Deny = []Denial{}
+			want.Deny = []loop.Denial{}
 		}
 		if diff := cmp.Diff(want, r.Guardrails); diff != "" || len(findings) > 0 {
 			t.Errorf("%q %v (-want +got):\n%s", text, findings, diff)
@@ -182,11 +182,11 @@ func TestGuardrailsAddUp(t *testing.T) {
 	r, findings := rulesOf(func(s *Spec) {
 		s.Guardrails = []string{"no deploy", "edits limited to /a", "no force-push", "note: one", "edits limited to /b.go", "no deploy", "note: two"}
 	})
-	want := Guardrails{Scope: []string{"a/**", "b.go"}, Deny: []Denial{DenyForcePush, DenyDeploy}, Notes: []string{"one", "two"}}
+	want := Guardrails{Scope: []string{"a/**", "b.go"}, Deny: []loop.Denial{loop.DenyForcePush, loop.DenyDeploy}, Notes: []string{"one", "two"}}
 	if diff := cmp.Diff(want, r.Guardrails); diff != "" || len(findings) > 0 {
 		t.Errorf("%v (-want +got):\n%s", findings, diff)
 	}
-	if !r.Guardrails.Denies(DenyDeploy) || r.Guardrails.Denies(DenyMerge) || !r.Guardrails.Writes() {
+	if !r.Guardrails.Denies(loop.DenyDeploy) || r.Guardrails.Denies(loop.DenyMerge) || !r.Guardrails.Writes() {
 		t.Errorf("%+v: want deploy denied, merge not, and writing allowed", r.Guardrails)
 	}
 }
@@ -392,7 +392,7 @@ func TestAnEmptyTextMeansTheDefault(t *testing.T) {
 	if want := (loop.GiveUpRule{Repeat: loop.RepeatGateAndTree, Times: 3, Then: loop.ThenEscalate}); r.GiveUp != want {
 		t.Errorf("giveUp %+v, want %+v", r.GiveUp, want)
 	}
-	if want := (ErrorPolicy{Retries: 1, Wait: backoff, Then: PauseAndLog}); r.ErrorPolicy != want {
+	if want := (loop.ErrorPolicy{Retries: 1, Wait: backoff, Then: loop.PauseAndLog}); r.ErrorPolicy != want {
 		t.Errorf("errorPolicy %+v, want %+v", r.ErrorPolicy, want)
 	}
 	if r.HumanGate.Gate != loop.HumanGateAccept {

@@ -10,7 +10,7 @@ import (
 // Rules is what the texts of a spec mean.
 type Rules struct {
 	GiveUp      loop.GiveUpRule
-	ErrorPolicy ErrorPolicy
+	ErrorPolicy loop.ErrorPolicy
 	HumanGate   HumanGate
 	Guardrails  Guardrails
 	StateSource StateSource
@@ -20,38 +20,8 @@ type Rules struct {
 // DefaultGiveUp is how often in a row, unless a number is written.
 const DefaultGiveUp = 3
 
-// ErrorPolicy says what happens when a step fails for a reason other than its gates:
-// the agent's program, its provider or a time-out.
-type ErrorPolicy struct {
-	Retries  int
-	Wait     time.Duration // before the first retry
-	Doubling bool          // each later retry waits twice as long as the one before it
-	Then     ErrorEnd
-}
-
 // backoff is how long the first retry waits.
 const backoff = 1500 * time.Millisecond
-
-// mostRetries keeps the last of them from waiting for hours.
-const mostRetries = 10
-
-// WaitBefore returns how long the nth retry waits, counted from 1.
-func (p ErrorPolicy) WaitBefore(n int) time.Duration {
-	if !p.Doubling || n < 1 {
-		return p.Wait
-	}
-	return p.Wait << (min(n, mostRetries) - 1)
-}
-
-// ErrorEnd is what happens when the last retry has failed, too.
-type ErrorEnd string
-
-// The ends.
-const (
-	PauseAndLog  ErrorEnd = "pause_and_log"
-	HandOver     ErrorEnd = "escalate"
-	GiveUpAtOnce ErrorEnd = "stop"
-)
 
 // HumanGate is what approval does with a result.
 type HumanGate struct {
@@ -61,42 +31,25 @@ type HumanGate struct {
 
 // Guardrails are the rules of all entries. What they do not allow is denied.
 type Guardrails struct {
-	Scope         []string // globs of what may be changed; empty: nothing is written
-	NoDestructive bool     // no irreversible actions, no deletion of files that were there before
-	NoBranch      bool     // what it makes is output and a snapshot
-	ReportOnly    bool     // the report is the result, and the entry in the inbox the one message
-	Deny          []Denial // in the order of Denials, each once
-	Notes         []string // advice that nothing enforces
+	Scope      []string      // globs of what may be changed; empty: nothing is written
+	NoBranch   bool          // what it makes is output and a snapshot
+	ReportOnly bool          // the report is the result, and the entry in the inbox the one message
+	Deny       []loop.Denial // in the order of loop.Denials, each once
+	Notes      []string      // advice that nothing enforces
 }
 
-// Denies reports whether an effect is denied.
-func (g Guardrails) Denies(d Denial) bool { return slices.Contains(g.Deny, d) }
+// Denies reports whether something is denied.
+func (g Guardrails) Denies(d loop.Denial) bool { return slices.Contains(g.Deny, d) }
 
 // Writes reports whether the spec may write into the workspace. If not, the report is
 // its result, and changes are kept as a snapshot only.
 func (g Guardrails) Writes() bool { return len(g.Scope) > 0 && !g.ReportOnly }
 
-// Denial is an effect that a guardrail denies by name.
-type Denial string
-
-// What can be denied.
-const (
-	DenyForcePush Denial = "force_push"
-	DenyPush      Denial = "push"
-	DenyMerge     Denial = "merge"
-	DenyDeploy    Denial = "deploy"
-	DenyNetwork   Denial = "network"
-)
-
-// Denials are all of them.
-var Denials = []Denial{DenyForcePush, DenyPush, DenyMerge, DenyDeploy, DenyNetwork}
-
-// guardKind is what a guardrail that is not a Denial does.
+// guardKind is what a guardrail that is not a loop.Denial does.
 type guardKind int
 
 const (
 	guardScope guardKind = iota
-	guardNoDestructive
 	guardNoBranch
 	guardReportOnly
 	guardNote

@@ -24,7 +24,7 @@ func (s Status) IsDue() bool { return s == StatusDraft || s == StatusRunning }
 // Event is what moves a spec from a status to another.
 type Event string
 
-// The events. Those of an iteration are what AfterIteration and ErrorEnd return.
+// The events. Those of an iteration are what AfterIteration and OnError return.
 const (
 	EventStep    Event = "step"     // somebody or a trigger asks for a step
 	EventPass    Event = "pass"     // the gates passed
@@ -125,14 +125,14 @@ func AfterIteration(v loop.Verdict, giveUpMet bool, then loop.Consequence, budge
 	return EventFail
 }
 
-// Event is what the end of an error policy does to the status.
-func (e ErrorEnd) Event() Event {
+// OnError is what the end of an error policy does to the status.
+func OnError(e loop.ErrorEnd) Event {
 	switch e {
-	case HandOver:
+	case loop.HandOver:
 		return EventHandOff
-	case GiveUpAtOnce:
+	case loop.GiveUpAtOnce:
 		return EventAbandon
-	case PauseAndLog:
+	case loop.PauseAndLog:
 	}
 	return EventError
 }

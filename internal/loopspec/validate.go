@@ -305,8 +305,8 @@ func (v *validator) checkContradictions(r Rules) {
 	}
 	against(moves && g.NoBranch, "prepare output, do not commit")
 	against(moves && g.ReportOnly, "digest only, no outside notification")
-	against(r.HumanGate == landOnBase && g.Denies(DenyMerge), "no merge")
-	against(r.HumanGate == openPull && g.Denies(DenyPush), "no push")
+	against(r.HumanGate == landOnBase && g.Denies(loop.DenyMerge), "no merge")
+	against(r.HumanGate == openPull && g.Denies(loop.DenyPush), "no push")
 	if moves && len(g.Scope) == 0 {
 		v.report("humanGate", "%s needs changes, and nothing may be written; add a guardrail like 'edits limited to /src and /tests'", human)
 	}

@@ -41,14 +41,19 @@ type Rules struct {
 	RetryBlockedAfter int64 // runs of the loop
 	OnBlocked         string
 	OnFailure         string
+	OnError           loop.ErrorEnd // empty: OnFailure
 }
 
 // DefinitionRules returns the rules of a definition with its defaults filled in.
 func DefinitionRules(d loop.Definition) Rules {
-	return Rules{
+	r := Rules{
 		MaxIterations: d.MaxIterations, MaxItems: d.MaxItems, MaxWallClock: d.MaxWallClock, BudgetTokens: d.BudgetTokens,
 		GiveUp: d.GiveUpRules(), HumanGate: d.HumanGate, RetryBlockedAfter: int64(d.RetryBlockedAfter), OnBlocked: d.OnBlocked, OnFailure: d.OnFailure,
 	}
+	if d.ErrorPolicy != nil {
+		r.OnError = d.ErrorPolicy.Then
+	}
+	return r
 }
 
 // Snapshot is everything that a decision depends on.

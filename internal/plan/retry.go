@@ -51,6 +51,22 @@ func Retry(class loop.FailureClass, attempt int, reset, now time.Time, seed uint
 	return RetryDecision{Why: fmt.Sprintf("%s: the same turn would come to the same", class)}
 }
 
+// RetryBy is Retry for a definition with an error policy, which counts for errors of the
+// agent's program, the provider and time-outs. What time or a person has to mend first is
+// left to Retry.
+func RetryBy(p loop.ErrorPolicy, class loop.FailureClass, attempt int, reset, now time.Time, seed uint64) RetryDecision {
+	switch class {
+	case loop.FailureRateLimit, loop.FailureQuota, loop.FailureAuth, loop.FailureRequest, loop.FailureOverflow:
+		return Retry(class, attempt, reset, now, seed)
+	}
+	attempt = max(attempt, 1)
+	if attempt > p.Retries {
+		return RetryDecision{Why: fmt.Sprintf("%s: it was tried %d times", class, attempt)}
+	}
+	wait := p.WaitBefore(attempt)
+	return RetryDecision{TryAgain: true, At: now.Add(wait), Why: fmt.Sprintf("%s: retry %d of %d, after %s", class, attempt, p.Retries, wait)}
+}
+
 // retryTurn allows up to most more tries. The pause before each has full jitter: it
 // is from zero to twice its average.
 func retryTurn(class loop.FailureClass, attempt, most int, now time.Time, seed uint64) RetryDecision {

@@ -79,10 +79,30 @@ func Settle(step loop.Step, a Attempt, run int64, r Rules) Settlement {
 		case "halt":
 			s.Halt = true
 		}
+	case r.OnError != "" && a.isError():
+		s.settleError(run, r.OnError)
 	default:
 		s.settleFailure(a, run, r)
 	}
 	return s
+}
+
+// isError reports whether an attempt failed for a reason other than the work: the agent's
+// program ended badly, and no gate was asked.
+func (a Attempt) isError() bool {
+	return a.Gate == AgentGate && a.Reason != loop.ReasonAgentFailed && a.Reason != loop.ReasonReportMalformed
+}
+
+// settleError settles a step whose last retry has failed.
+func (s *Settlement) settleError(run int64, then loop.ErrorEnd) {
+	switch then {
+	case loop.HandOver:
+		s.Step.State, s.Outcome = loop.StepEscalated, loop.OutcomeEscalated
+	case loop.GiveUpAtOnce:
+		s.Step.State, s.Outcome = loop.StepEscalated, loop.OutcomeGaveUp
+	case loop.PauseAndLog:
+		s.Step.State, s.Step.BlockedAt, s.Outcome, s.Halt = loop.StepFailed, run, loop.OutcomeFailed, true
+	}
 }
 
 // settleFailure gives up if a rule is met, and says else how the step is tried again.

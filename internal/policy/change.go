@@ -18,6 +18,7 @@ type Limits struct {
 	Bytes     int64
 	AllowExec bool // new executables, and files that become one
 	AnyNames  bool // new names that Windows cannot hold
+	NoDelete  bool // files of the base may not be deleted
 }
 
 func (l Limits) withDefaults() Limits {
@@ -72,6 +73,9 @@ func (s Scope) Check(changes []Change, beside []string, limits Limits) []Verdict
 	for _, c := range changes {
 		if v := s.Judge(c.Path); !v.Allowed {
 			refused = append(refused, v)
+		}
+		if limits.NoDelete && c.Old.exists() && !c.New.exists() {
+			refused = append(refused, Verdict{Path: c.Path, Code: CodeDeletion, Rule: "files that were there before are not deleted (no destructive actions)"})
 		}
 		if code, why := kindProblem(c, limits.AllowExec); why != "" {
 			refused = append(refused, Verdict{Path: c.Path, Code: code, Rule: why})

@@ -6,6 +6,10 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/shell"
 )
 
 // Rules of answers to calls, beside the codes of verdicts, which stand for
@@ -20,6 +24,7 @@ const (
 	RuleReportOnly  = "report_only"  // a loop of tier L1 changes nothing
 	RuleUnnamed     = "unnamed"      // an edit without a file, a command without words
 	RuleUnknownTool = "unknown_tool" // a tool that no definition names
+	RuleDenied      = "denied"       // the guardrails of the definition forbid it by name
 	RuleNUL         = "nul"          // a NUL, at which other programs stop reading
 )
 
@@ -34,6 +39,7 @@ type Guard struct {
 	ReportOnly bool     // no change is kept: no edit in the tree is allowed
 	Hosts      []string // from which may be fetched: NAME, *.NAME for all names below it, either with :PORT
 	Tools      []string // names of tools that a definition allows though nothing is known of them
+	Denies     []loop.Denial
 }
 
 // Judge answers one call. What Answer.Words says is for the agent.
@@ -156,12 +162,71 @@ func (g Guard) judgeRun(c Call) Answer {
 	if len(c.Argv) > 0 {
 		l, found = leavingArgv(c.Argv)
 	}
+	if what := g.deniedBy(c, l, found); what != "" {
+		return Answer{Rule: RuleDenied, Words: fmt.Sprintf("Denied: %s, which the loop's guardrails forbid. Do without; if it cannot be done so, say so in your report.", what)}
+	}
 	if !found {
 		return allow(RuleRun, "Commands run in the sandbox.")
 	}
 	return Answer{Ask: true, Rule: l.rule, Words: fmt.Sprintf(
 		"This needs a human: %s %s. It is recorded and was not run; do not look for another way. "+
 			"End your turn now and say in your report what you wanted, and why.", l.name(), l.does)}
+}
+
+// deniedBy says what a command does that is denied, also where a human would be asked
+// otherwise; empty: nothing.
+func (g Guard) deniedBy(c Call, l leaving, leaves bool) string {
+	text := strings.Join(append(c.Argv[:len(c.Argv):len(c.Argv)], c.Command), " ")
+	for _, d := range g.Denies {
+		switch {
+		case d == loop.DenyDestructive:
+			if word := irreversibleWord(c); word != "" {
+				return "`" + word + "` cannot be taken back"
+			}
+		case !leaves:
+		case d == loop.DenyPush && l.rule == RulePush, d == loop.DenyMerge && l.rule == RuleForge, d == loop.DenyDeploy && l.rule == RuleDeploy, d == loop.DenyNetwork,
+			d == loop.DenyForcePush && l.rule == RulePush && forced.MatchString(text):
+			return l.name() + " " + l.does
+		}
+	}
+	return ""
+}
+
+// forced matches a push that replaces what is there.
+var forced = lazyregexp.New(`(^|\s)(-f|--force\S*|--mirror|--delete|\+\S+)(\s|$)`)
+
+// irreversible are words of commands whose effect cannot be taken back.
+var irreversible = map[string]bool{
+	"rm": true, "delete": true, "drop": true, "truncate": true, "force": true, "reset": true, "purge": true, "destroy": true, "sudo": true, "chmod": true, "chown": true,
+	"rmdir": true, "unlink": true, "shred": true, "-delete": true, "--force": true, "--hard": true, "uninstall": true,
+}
+
+// irreversibleWord returns the first word of a command whose effect cannot be taken back;
+// empty: it has none. Of a line that is not understood each word counts.
+func irreversibleWord(c Call) string {
+	commands := [][]string{c.Argv}
+	if len(c.Argv) == 0 {
+		commands = shell.Commands(c.Command)
+	}
+	if len(commands) == 0 {
+		commands = [][]string{splitLoose(c.Command)}
+	}
+	for _, words := range commands {
+		if len(words) > 0 && shells[path.Base(words[0])] { // Its line is one of its words.
+			words = splitLoose(strings.Join(words, " "))
+		}
+		for _, w := range words {
+			if irreversible[strings.ToLower(path.Base(w))] {
+				return w
+			}
+		}
+	}
+	return ""
+}
+
+// splitLoose splits a line at everything that may end a word.
+func splitLoose(line string) []string {
+	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()`$\"'", r) })
 }
 
 func (g Guard) judgeFetch(host string) Answer {

@@ -33,6 +33,7 @@ const (
 	CodeExecBit       Code = "exec_bit"       // a file becomes executable, or a new one is
 	CodeSymlink       Code = "symlink"        // a new symbolic link, or a new target
 	CodeGitlink       Code = "gitlink"        // a submodule is added, changed or removed
+	CodeDeletion      Code = "deletion"       // a file of the base, where none may be deleted
 	CodeMode          Code = "mode"           // a mode that git gives to no file
 	CodePatchSize     Code = "patch_size"     // more files or more content than the limits allow
 )

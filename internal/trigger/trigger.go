@@ -314,6 +314,11 @@ func (t *Trigger) lock(ctx context.Context, tx *store.Tx, list []due) (l locked,
 // runs, which it returns.
 func (t *Trigger) decide(ctx context.Context, tx *store.Tx, d due, locked locked) (runs []loop.Run, err error) {
 	stopped := d.Paused || d.sw != "" || locked.switches[d.WorkspaceID] != ""
+	if !stopped && d.def.Spec != "" {
+		if stopped, err = goalRests(ctx, tx, d.ID); err != nil {
+			return nil, err
+		}
+	}
 	var run loop.Run
 	if d.events {
 		if run, err = t.decideEvents(ctx, tx, d, stopped); err != nil {
@@ -331,6 +336,16 @@ func (t *Trigger) decide(ctx context.Context, tx *store.Tx, d due, locked locked
 		runs = append(runs, run)
 	}
 	return runs, err
+}
+
+// goalRests reports whether the goal of a spec is met, waits for a human or was given up: a
+// spec that is not running is not due.
+func goalRests(ctx context.Context, tx *store.Tx, loopID string) (bool, error) {
+	steps, err := tx.Steps(ctx, loopID)
+	rests := slices.ContainsFunc(steps, func(s loop.Step) bool {
+		return s.State == loop.StepWaiting || s.State == loop.StepEscalated
+	})
+	return rests, err
 }
 
 // decideEvents gives the events that wait for a loop their verdicts. It returns the run that

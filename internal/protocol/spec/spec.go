@@ -1,88 +1,156 @@
-// Package spec keeps a loop's memory in the store: a pinned goal that is
-// worked on again in every iteration until the gates say that it is met.
+// Package spec keeps a loop's memory in the store: a pinned goal that is worked on again
+// in every iteration until the gates say that it is met, or until the budget of its whole
+// life is used up.
 //
-// So far it serves `pawl run --until`, whose definition comes from the command
-// line. It never touches a file of the workspace.
+// The goal is that of a LoopSpec, or that of `pawl run --until`, whose definition comes
+// from the command line. The package never touches a file of the workspace.
 package spec
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loopspec"
 	"github.com/pawl-run/pawl/internal/plan"
 )
-
-// Until returns the definition of a loop that repairs until the command
-// passes, changing only what the scope allows.
-func Until(command, name string, scope []string) loop.Definition {
-	return loop.Definition{
-		Name: name, Protocol: loop.ProtocolSpec, Pattern: "custom", Tier: loop.TierAssisted,
-		Goal:  fmt.Sprintf("Make `%s` pass. Repair the cause; do not weaken what the command checks.", command),
-		Scope: scope, Sense: loop.SenseGates, Verify: command, Escalation: "anything that cannot be repaired within the scope",
-		MaxIterations: untilIterations,
-	}
-}
-
-// untilIterations is more than the usual 3, because nobody has written down
-// what the job is.
-const untilIterations = 5
 
 // Protocol opens the memory of specs.
 type Protocol struct{}
 
-// Open implements engine.Protocol. There is nothing to read but rows.
-func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
-	return &session{v}, nil
+// GoalKey is the key of the one step of a spec.
+const GoalKey = "goal"
+
+// Open implements engine.Protocol. There is nothing to read but rows, and the file that a
+// spec may name as what it senses.
+func (Protocol) Open(ctx context.Context, v engine.View) (engine.Session, error) {
+	if v.Definition.Spec == "" {
+		return &untilSession{v}, nil
+	}
+	doc, findings := loopspec.Decode([]byte(v.Definition.Spec))
+	if err := loopspec.AsFault(findings); err != nil {
+		return nil, fmt.Errorf("read the spec: %w", err)
+	}
+	s := &session{v: v, spec: doc.Spec.WithDefaults(), step: goalOf(v)}
+	_, s.terms = s.spec.Definition(v.Definition.Name)
+	if source := s.terms.StateSource; source.Kind == loopspec.SenseFile {
+		text, err := v.History.Show(ctx, "", source.Path)
+		switch {
+		case errors.Is(err, loop.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+			s.file = "there is no " + source.Path
+		case err != nil:
+			return nil, fmt.Errorf("read %s: %w", source.Path, err)
+		default:
+			s.file = string(text[:min(len(text), mostFile)])
+		}
+	}
+	return s, nil
 }
 
-type session struct{ v engine.View }
+// mostFile is how many bytes of a file are sensed.
+const mostFile = 32 << 10
 
-const goalKey = "goal"
+// goalOf is the row of the goal, or a new one.
+func goalOf(v engine.View) loop.Step {
+	for _, row := range v.Steps {
+		if row.Key == GoalKey {
+			return row
+		}
+	}
+	return loop.Step{Key: GoalKey, Kind: loop.StepWork, State: loop.StepOpen}
+}
+
+// session is one run of a LoopSpec.
+type session struct {
+	v     engine.View
+	spec  loopspec.Spec
+	terms loopspec.Terms
+	step  loop.Step // the goal, as this run knows it
+	file  string    // what is sensed, where it is a file
+}
 
 // Recovered implements engine.Session.
 func (s *session) Recovered() []engine.Repair { return nil }
 
-// Sources implements engine.Session. A goal that is met already needs no agent.
+// Sources implements engine.Session. Only a queue can make a run quiet: the goal is
+// pinned, whatever is sensed.
 func (s *session) Sources() []engine.Source {
-	return []engine.Source{{Name: "until", Gates: true, Quiet: engine.QuietOnPass}}
+	source := s.terms.StateSource
+	switch source.Kind {
+	case loopspec.SenseQueue:
+		return []engine.Source{{Name: "queue", Command: source.Command, Quiet: engine.QuietOnEmpty}}
+	case loopspec.SenseCommand, loopspec.SenseTestOutput:
+		return []engine.Source{{Name: "state", Command: s.v.Definition.Sense}}
+	case loopspec.SenseFile:
+		return []engine.Source{{Name: source.Path, Text: s.file}}
+	case loopspec.SenseDiff:
+		return []engine.Source{{Name: "diff", Changes: true}}
+	}
+	return []engine.Source{{Name: "memory", Text: "nothing is remembered"}}
 }
 
-// Candidates implements engine.Session: the goal, in every iteration again.
-func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
-	step := loop.Step{Key: goalKey, Kind: loop.StepWork, State: loop.StepOpen}
-	for _, row := range s.v.Steps {
-		if row.Key == goalKey {
-			step = row
-		}
+// Candidates implements engine.Session: the goal, in every iteration again, as long as
+// the budget of its life lasts.
+func (s *session) Candidates(_ engine.Sensed, now time.Time) []plan.Candidate {
+	step := s.step
+	if s.spec.Trigger.Type != loopspec.TriggerManual && step.State == loop.StepDone {
+		step = step.AsNew() // Its last result was accepted, and it comes again.
 	}
-	// Whoever starts a run of a pinned goal wants it worked on, whatever
-	// became of it before.
-	if step.State != loop.StepClaimed {
-		step.State, step.Tried = loop.StepOpen, loop.Tried{}
-	}
-	step.Title = s.v.Definition.Goal
+	step.Title = s.spec.Goal
 	if s.v.Run.Request != "" {
 		step.Title += " " + s.v.Run.Request
 	}
-	return []plan.Candidate{{Step: step, Detail: "the pinned goal is not met", Memory: s.v.Run.Request}}
+	c := plan.Candidate{Step: step, Detail: "the pinned goal is not met", Memory: s.v.Run.Request}
+	if why := s.usedUp(step, now); why != "" && step.State != loop.StepWaiting && step.State != loop.StepEscalated && step.State != loop.StepDone {
+		c.Drop, c.Detail, c.Ends = loop.ReasonLifeBudget, why, loop.OutcomeGaveUp
+	}
+	return []plan.Candidate{c}
+}
+
+// usedUp says which part of the budget of the spec's life is used up; empty: none is.
+func (s *session) usedUp(step loop.Step, now time.Time) string {
+	b := s.spec.Budget
+	switch {
+	case int64(step.Attempts) >= b.MaxIterations:
+		return fmt.Sprintf("%d of %d iterations are used", step.Attempts, b.MaxIterations)
+	case step.Tokens >= b.MaxTokens:
+		return fmt.Sprintf("%d of %d tokens are used", step.Tokens, b.MaxTokens)
+	case !step.Begun.IsZero() && now.Sub(step.Begun).Milliseconds() >= b.MaxWallClockMs:
+		return fmt.Sprintf("it began %s ago, and may take %s", now.Sub(step.Begun).Round(time.Second), time.Duration(b.MaxWallClockMs)*time.Millisecond)
+	}
+	return ""
 }
 
 // Begin implements engine.Session.
 func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
-	d := s.v.Definition
-	return nil, engine.Brief{Goal: d.Goal, Rules: []string{"Hand over instead of doing: " + d.Escalation}, Task: ch.Step.Title}, nil
+	s.step = ch.Step
+	brief := engine.Brief{Goal: s.spec.Goal, Task: ch.Step.Title}
+	for _, rail := range s.spec.Guardrails {
+		brief.Rules = append(brief.Rules, strings.TrimSpace(strings.TrimPrefix(rail, "note:")))
+	}
+	return nil, brief, nil
 }
 
 // Record implements engine.Session.
 func (s *session) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) {
-	if r.Proposal == nil {
+	s.step = r.Settlement.Step
+	if r.Proposal == nil || s.terms.NoBranch {
 		return nil, nil
 	}
 	return nil, []loop.EffectRequest{*r.Proposal}
 }
 
-// Close implements engine.Session. The rows say it all.
-func (s *session) Close(engine.Summary) []loop.Change { return nil }
+// Close implements engine.Session. A goal whose budget is used up is a person's.
+func (s *session) Close(sum engine.Summary) []loop.Change {
+	if sum.Run.Outcome != loop.OutcomeGaveUp || sum.Run.Reason != loop.ReasonLifeBudget || s.step.ID == "" {
+		return nil
+	}
+	step := s.step
+	step.State, step.Feedback = loop.StepEscalated, sum.Run.Detail
+	return []loop.Change{{Kind: loop.ChangeStep, Step: &step}}
+}

@@ -1,0 +1,156 @@
+package spec_test
+
+import (
+	"context"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loopspec"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/protocol/spec"
+)
+
+// base has the files of a commit.
+type base map[string]string
+
+func (b base) Show(_ context.Context, _, path string) ([]byte, error) {
+	if text, ok := b[path]; ok {
+		return []byte(text), nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+// contract is a spec as people write one.
+func contract() loopspec.Spec {
+	return loopspec.Spec{
+		ID: "lp_1234567", AgentID: "ada", Goal: "The tests pass.", LoopType: loop.Deterministic, Trigger: loopspec.Trigger{Type: loopspec.TriggerManual},
+		StateSource: "test output", Gates: []loop.Gate{{Name: "tests", Kind: loop.GateCommand, Check: "`make test`"}},
+		Guardrails: []string{"edits limited to /src", "note: be brief"}, HumanGate: "propose a branch, do not merge",
+	}.WithDefaults()
+}
+
+// openSpec opens a session of the contract, after changes to it and to what the session sees.
+func openSpec(t *testing.T, change func(*loopspec.Spec), see func(*engine.View)) engine.Session {
+	t.Helper()
+	s := contract()
+	if change != nil {
+		change(&s)
+	}
+	d, _ := s.Definition(s.ID)
+	d.Spec = string(loopspec.Encode(s))
+	v := engine.View{Loop: loop.Loop{Name: s.ID}, Definition: d.WithDefaults(), Run: loop.Run{ID: "run_2", N: 2}, Files: noFiles{t}, History: base{"todo.md": "one\n"}, Now: noon}
+	if see != nil {
+		see(&v)
+	}
+	session, err := spec.Protocol{}.Open(t.Context(), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+func TestEachStateSourceIsReadWithoutAModelAndOnlyAQueueMakesARunQuiet(t *testing.T) {
+	for text, want := range map[string]engine.Source{
+		"`ls -l`":        {Name: "state", Command: "ls -l"},
+		"test output":    {Name: "state", Command: "make test"},
+		"queue: ls todo": {Name: "queue", Command: "ls todo", Quiet: engine.QuietOnEmpty},
+		"diff":           {Name: "diff", Changes: true},
+		"file: todo.md":  {Name: "todo.md", Text: "one\n"},
+		"file: gone.md":  {Name: "gone.md", Text: "there is no gone.md"},
+	} {
+		got := openSpec(t, func(s *loopspec.Spec) { s.StateSource = text }, nil).Sources()
+		if diff := cmp.Diff([]engine.Source{want}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+func TestTheGoalIsAssertedAgainWithItsGuardrailsInEveryIteration(t *testing.T) {
+	s := openSpec(t, nil, nil)
+	for range 2 {
+		c := s.Candidates(engine.Sensed{}, noon)
+		if len(c) != 1 || c[0].Drop != "" || c[0].Step.Title != "The tests pass." || c[0].Step.Key != spec.GoalKey {
+			t.Fatalf("candidates = %+v, want the goal", c)
+		}
+		_, brief, err := s.Begin(plan.Choice{Step: c[0].Step})
+		if err != nil || brief.Goal != "The tests pass." || strings.Join(brief.Rules, "|") != "edits limited to /src|be brief" {
+			t.Fatalf("brief = %+v, %v", brief, err)
+		}
+	}
+}
+
+func TestTheBudgetOfASpecCountsOverItsWholeLifeAndIncludesItsLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		step loop.Step
+		used bool
+	}{
+		"nothing":                {loop.Step{}, false},
+		"one iteration less":     {loop.Step{Attempts: 7}, false},
+		"exactly the iterations": {loop.Step{Attempts: 8}, true},
+		"one token less":         {loop.Step{Tokens: 399_999}, false},
+		"exactly the tokens":     {loop.Step{Tokens: 400_000}, true},
+		"a millisecond less":     {loop.Step{Begun: noon.Add(-45*time.Minute + time.Millisecond)}, false},
+		"exactly the time":       {loop.Step{Begun: noon.Add(-45 * time.Minute)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, state := range []loop.StepState{loop.StepOpen, loop.StepFailed, loop.StepBlocked, loop.StepWaiting, loop.StepEscalated, loop.StepDone} {
+				step := c.step
+				step.ID, step.Key, step.Kind, step.State = "st_1", spec.GoalKey, loop.StepWork, state
+				got := openSpec(t, nil, func(v *engine.View) { v.Steps = []loop.Step{step} }).Candidates(engine.Sensed{}, noon)[0]
+				tries := state == loop.StepOpen || state == loop.StepFailed || state == loop.StepBlocked
+				if want := c.used && tries; (got.Drop == loop.ReasonLifeBudget) != want || (got.Ends == loop.OutcomeGaveUp) != want || got.Detail == "" {
+					t.Errorf("%s: candidate = %+v, want it given up: %v", state, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAGoalWhoseBudgetIsUsedUpIsAPersons(t *testing.T) {
+	step := loop.Step{ID: "st_1", Key: spec.GoalKey, Kind: loop.StepWork, State: loop.StepFailed, Attempts: 8}
+	s := openSpec(t, nil, func(v *engine.View) { v.Steps = []loop.Step{step} })
+	run := loop.Run{Outcome: loop.OutcomeGaveUp, Reason: loop.ReasonLifeBudget, Detail: "8 of 8 iterations are used"}
+	changes := s.Close(engine.Summary{Run: run})
+	if len(changes) != 1 || changes[0].Step == nil || changes[0].Step.State != loop.StepEscalated || changes[0].Step.Feedback != run.Detail {
+		t.Errorf("changes = %+v, want the goal handed over", changes)
+	}
+	run.Reason = loop.ReasonGiveUp
+	if changes := s.Close(engine.Summary{Run: run}); len(changes) > 0 {
+		t.Errorf("changes = %+v after the rule gave it up already", changes)
+	}
+}
+
+func TestAcceptedResultsOfATriggeredSpecBeginANewRoundAndThoseOfAManualOneDoNot(t *testing.T) {
+	step := loop.Step{ID: "st_1", Key: spec.GoalKey, Kind: loop.StepWork, State: loop.StepDone, Attempts: 8, Tokens: 400_000}
+	for trigger, want := range map[loopspec.TriggerType]loop.StepState{
+		loopspec.TriggerManual: loop.StepDone, loopspec.TriggerSchedule: loop.StepOpen, loopspec.TriggerEvent: loop.StepOpen,
+	} {
+		got := openSpec(t, func(s *loopspec.Spec) {
+			s.Trigger.Type = trigger
+			if trigger == loopspec.TriggerEvent {
+				s.Trigger.On = "file:*.go"
+			}
+		}, func(v *engine.View) { v.Steps = []loop.Step{step} }).Candidates(engine.Sensed{}, noon)[0]
+		if got.Step.State != want || got.Drop != "" || want == loop.StepOpen && got.Step.Attempts != 0 {
+			t.Errorf("%s: %+v, want the step %s", trigger, got, want)
+		}
+	}
+}
+
+func TestOutputThatIsNotToBeCommittedIsNotProposed(t *testing.T) {
+	proposal := &loop.EffectRequest{Kind: "propose", Key: "k"}
+	for rail, want := range map[string]int{"no push": 1, "prepare output, do not commit": 0} {
+		s := openSpec(t, func(s *loopspec.Spec) {
+			s.Guardrails, s.HumanGate = append(s.Guardrails, rail), "hand the result to a human"
+		}, nil)
+		if _, effects := s.Record(engine.Result{Proposal: proposal}); len(effects) != want {
+			t.Errorf("%s: effects = %v, want %d", rail, effects, want)
+		}
+	}
+}
