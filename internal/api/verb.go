@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/roster"
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/setup"
+	"github.com/pawl-run/pawl/internal/specs"
 )
 
 // Workspace is what can be done in one workspace.
@@ -35,6 +36,7 @@ type Workspace struct {
 	Audit     *audit.Service
 	Budgets   *budgets.Service
 	Setup     *setup.Service
+	Specs     *specs.Service
 }
 
 // Store is what can be done with a whole store, for which no repository is needed.

@@ -122,6 +122,10 @@ func (l *Ledger) WhyExhausted() string {
 	return "the budget of the run is used up"
 }
 
+// MostUsedUp reports whether a run that can spend no more has used up Owner.MostTokens, and
+// no budget of the store is short.
+func (l *Ledger) MostUsedUp() bool { return l.owner.MostTokens > 0 && l.shortOf.Load() == nil }
+
 // granted returns the part of the reservation that calls of models may spend.
 func (l *Ledger) granted() loop.Amount {
 	held := l.reserved

@@ -103,6 +103,9 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (Entry, error) {
 	hits := slices.DeleteFunc(there, func(e Entry) bool { return e.Name != name && (!both || e.Name != rest || e.Protocol != protocol) })
 	switch len(hits) {
 	case 0:
+		if e, ok, err := c.findByID(ctx, name); ok || err != nil {
+			return e, err
+		}
 		return Entry{}, c.noLoopFault(ctx, name)
 	case 1:
 		return hits[0], nil
@@ -114,6 +117,28 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (Entry, error) {
 	return Entry{}, &loop.Fault{
 		Exit: loop.ExitUsage, What: fmt.Sprintf("%q names several loops", name), Fix: "say which: " + strings.Join(choice, " or "),
 	}
+}
+
+// findByID finds a loop by its id, as rows and feeds show it.
+func (c *Catalog) findByID(ctx context.Context, id string) (e Entry, found bool, err error) {
+	if !strings.HasPrefix(id, "lp_") {
+		return e, false, nil
+	}
+	var row loop.Loop
+	err = c.viewStore(ctx, func(r *store.Reader) (err error) {
+		row, err = r.Loop(ctx, id)
+		return err
+	})
+	if err != nil || row.WorkspaceID != c.ws.ID || row.Forgotten {
+		return e, false, err
+	}
+	there, err := c.FindNamed(ctx, row.Name)
+	for _, e := range there {
+		if e.Protocol == row.Protocol {
+			return e, true, err
+		}
+	}
+	return e, false, err
 }
 
 // noLoopFault is the error for an unknown name. It lists the existing ones.
@@ -177,9 +202,12 @@ func storeEntry(row loop.Loop) Entry {
 	return Entry{Workspace: row.WorkspaceID, Name: row.Name, Protocol: row.Protocol, Row: row}
 }
 
-// isListed reports whether a loop is listed that no file defines: it has run, and nobody
-// forgot it since. Of one that was only registered nothing is left to see.
-func isListed(row loop.Loop) bool { return row.LastN > 0 && !row.Forgotten }
+// isListed reports whether a loop is listed that no file defines: it has run, or the store
+// has its definition, and nobody forgot it since. Of a file that is gone and never ran
+// nothing is left to see.
+func isListed(row loop.Loop) bool {
+	return !row.Forgotten && (row.LastN > 0 || row.Protocol != loop.ProtocolSpine && row.Registered.Good != "")
+}
 
 // Page is a part of a listing. The zero Page is all of it.
 type Page struct {

@@ -46,8 +46,8 @@ func (c *Catalog) Sync(ctx context.Context) (s Synced, err error) {
 func (c *Catalog) SyncLoop(ctx context.Context, name string) error {
 	return untilNotOvertaken(func() error {
 		e, err := c.Lookup(ctx, name)
-		if err != nil || e.source == e.Row.Registered.Source {
-			return err
+		if err != nil || e.source == e.Row.Registered.Source || e.File == "" && e.Protocol != loop.ProtocolSpine {
+			return err // No file says anything of a loop whose definition is in the store.
 		}
 		return c.register(ctx, []Entry{e})
 	})

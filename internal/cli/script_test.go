@@ -83,7 +83,8 @@ func TestScripts(t *testing.T) {
 			return os.MkdirAll(home, 0o755)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"repo": cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
+			"called": cmdCalled,
+			"repo":   cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
 			"remember": cmdRemember, "schema": cmdSchema, "older": cmdOlder, "theirs": cmdTheirs, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
 			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC, "due": cmdDue, "aged": cmdAged, "freeport": cmdFreePort, "deliver": cmdDeliver, "listens": cmdListens, "waits": cmdWaits, "ended": cmdEnded, "tell": cmdTell,
 		},
@@ -327,6 +328,12 @@ func userState(ts *testscript.TestScript) string {
 }
 
 // cmdRemember and cmdSame compare what belongs to the user before and after.
+// cmdCalled gives the last line of standard output a name in the environment.
+func cmdCalled(ts *testscript.TestScript, _ bool, args []string) {
+	lines := strings.Split(strings.TrimSpace(ts.ReadFile("stdout")), "\n")
+	ts.Setenv(args[0], lines[len(lines)-1])
+}
+
 func cmdRemember(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("REMEMBERED", userState(ts))
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/setup"
+	"github.com/pawl-run/pawl/internal/specs"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/turn"
 )
@@ -62,6 +63,7 @@ func (d *Parts) open(ctx context.Context, dir string, register bool) (*api.Works
 	v.Setup = setup.New(ws, d.engine, v.Budgets.Show)
 	v.Audit = audit.New(ws, d.engine.Held)
 	v.Runs = runs.New(ws, runs.Deps{Engine: d.engine, Environ: d.environ, Home: d.home, EndHolder: node.EndHolder, Hint: d.hint, Plain: proc.Plain{}})
+	v.Specs = specs.New(ws, d.environ)
 	v.Approvals = approvals.New(ws, d.engine, v.Runs, d.newID)
 	v.Loops = loops.New(ws, loops.Deps{Engine: d.engine, Environ: d.environ, Budgets: v.Budgets.OfLoop, WaitHalted: v.Runs.WaitHalted})
 	return v, ws, nil

@@ -196,6 +196,9 @@ func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.
 	defer cancel()
 	defer callWhenClosed(a.money.ledger().Account().Exhausted(), func() {
 		end.cut = &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: a.money.ledger().WhyExhausted()}
+		if a.money.ledger().MostUsedUp() {
+			end.cut.reason = loop.ReasonLifeBudget
+		}
 		cancel()
 	})()
 	defer callWhenClosed(turnEnv.Rejected(), cancel)()

@@ -134,5 +134,15 @@ func recordAnswer(ctx context.Context, tx *store.Tx, id string, by loop.Answer) 
 	if err != nil {
 		return a, err
 	}
+	if a.State == loop.ApprovalRejected && !a.Changes && a.Action.Kind != loop.ActionCommand {
+		// The next run works on what was rejected, and knows why.
+		var snapshot string
+		if a.Action.Branch != "" {
+			snapshot = "refs/heads/" + a.Action.Branch
+		}
+		if err := tx.ReopenRejected(ctx, a.ID, snapshot, cmp.Or(a.Note, a.By+" rejected the result")); err != nil {
+			return a, err
+		}
+	}
 	return a, tx.Link(ctx, a.LoopID, loop.LinkApproval, a.RunID, map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State), "by": a.By})
 }

@@ -23,7 +23,7 @@ import (
 func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgement) (*ending, error) {
 	c.enterPhase(loop.PhaseConclude)
 	rules := c.money.rules()
-	a.Tokens = c.current().Usage.ChargedTokens()
+	a.Tokens, a.Ended = c.current().Usage.ChargedTokens(), c.Now()
 	s := plan.Settle(step, a.Attempt, c.run.N, rules)
 	if s.Step.State == loop.StepWaiting {
 		s.Step.WaitsFor = c.NewID("ap") // Asked when the run ends and its effects are done.
@@ -155,7 +155,7 @@ func (c *cycle) refuseChanges(ctx context.Context, step loop.Step, w work) (*end
 	c.enterPhase(loop.PhaseConclude)
 	words, reason := w.whyRefused()
 	a := judgement{Attempt: plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: plan.ScopeGate, Tree: w.candidate.Tree, Words: words}}
-	a.Tokens = c.current().Usage.ChargedTokens()
+	a.Tokens, a.Ended = c.current().Usage.ChargedTokens(), c.Now()
 	s := plan.Settle(step, a.Attempt, c.run.N, plan.DefinitionRules(c.def))
 	it := c.current()
 	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, words, c.endOf(it)

@@ -209,6 +209,8 @@ func approvalDoes(act loop.Action) string {
 		return "keeps " + act.Branch + " as the result"
 	case loop.ActionAccept:
 		return "accepts the result; nothing moves"
+	case loop.ActionPullRequest:
+		return fmt.Sprintf("pushes %s and opens a pull request for %s", act.Branch, act.Base)
 	}
 	return fmt.Sprintf("lands %s on %s", act.Branch, act.Base)
 }

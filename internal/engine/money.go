@@ -40,10 +40,10 @@ func (s *spending) ledger() *budget.Ledger {
 // tokensLeft is how many tokens the run may use of what its step may use in its whole
 // life; 0: no cap.
 func (s *spending) tokensLeft() int64 {
-	if s.def.MaxTokens == 0 {
+	if s.def.Life == nil {
 		return 0
 	}
-	left := s.def.MaxTokens
+	left := s.def.Life.Tokens
 	for _, step := range s.steps {
 		left -= step.Tokens
 	}

@@ -205,7 +205,7 @@ func (j *judge) workOf(ctx context.Context, w work, gates []runenv.Gate) (gate.W
 		return slices.ContainsFunc(gates, func(g runenv.Gate) bool { return g.Check().Kind == kind })
 	}
 	it := j.current()
-	of := gate.Work{Iteration: it.N, Tokens: j.stepOf(it).Tokens + it.Usage.ChargedTokens(), Outputs: map[string]string{}, Goal: j.def.Goal}
+	of := gate.Work{Iteration: it.N, Tokens: j.stepOf(it).Tokens + it.Usage.ChargedTokens(), Outputs: map[string]string{}, Goal: j.def.Goal, Criteria: j.def.Rubric}
 	if !has(loop.GateInvariant) && !has(loop.GateReviewer) {
 		return of, nil
 	}

@@ -28,6 +28,7 @@ type Definition struct {
 	Flaky          string      `json:"flaky,omitempty"`      // "2 of 3": so many tries of a gate must pass; empty: one try
 	Spec           string      `json:"spec,omitempty"`       // the LoopSpec that it was made from, JSON; empty: it was made from something else
 	Gates          []Gate      `json:"gates,omitempty"`      // beside Verify and Guard, which are the short form of two of them
+	Rubric         []string    `json:"rubric,omitempty"`     // criteria of all reviewers; empty: each has the check of its gate
 	LoopType       Determinism `json:"loop_type,omitempty"`  // empty: all gates together decide
 	Denies         []Denial    `json:"denies,omitempty"`     // nobody is asked about these
 	HumanGate      HumanGate   `json:"human_gate,omitempty"` // empty: HumanGatePropose
@@ -53,13 +54,13 @@ type Definition struct {
 	BudgetUSDDay    int64         `json:"budget_usd_day,omitempty"`    // millionths of a US dollar
 	BudgetTokensDay int64         `json:"budget_tokens_day,omitempty"` // input, cache writes and output
 	BudgetTokens    int64         `json:"budget_tokens,omitempty"`     // output tokens of one run
-	MaxTokens       int64         `json:"max_tokens,omitempty"`        // input, cache writes and output for a step in its whole life; 0: no cap
 	MaxIterations   int           `json:"max_iterations,omitempty"`
 	MaxItems        int           `json:"max_items,omitempty"`
 	MaxStepTimeout  time.Duration `json:"max_step_timeout,omitempty"`
 	MaxWallClock    time.Duration `json:"max_wall_clock,omitempty"`
 	MaxDisk         int64         `json:"max_disk,omitempty"` // bytes of disk that the files of one run may use; 0: DefaultMaxDisk, also after WithDefaults
 
+	Life              *Life        `json:"life,omitempty"` // what a step may use in all runs together; nil: each run has its own limits alone
 	GiveUpAfter       int          `json:"give_up_after,omitempty"`
 	GiveUp            []GiveUpRule `json:"give_up,omitempty"` // instead of GiveUpAfter
 	OnBlocked         string       `json:"on_blocked,omitempty"`

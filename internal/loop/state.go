@@ -80,7 +80,7 @@ var Transitions = []Transition{
 	{"step", "failed", "claimed", "tried again"},
 	{"step", "waiting_human", "claimed", "the human answered"},
 	{"step", "waiting_human", "done", "the human accepted its result"},
-	{"step", "waiting_human", "open", "its question could not be asked"},
+	{"step", "waiting_human", "open", "its question could not be asked, or a human rejected its result"},
 	{"step", "escalated", "open", "a human put it back"},
 	{"step", "open", "escalated", "what it may use in its whole life is used up"},
 	{"step", "failed", "escalated", "what it may use in its whole life is used up"},

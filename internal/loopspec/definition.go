@@ -17,8 +17,7 @@ type Terms struct {
 
 // Definition returns the definition of a loop that runs a spec that Validate does not
 // refuse, and the terms that the definition cannot hold. Its iterations and its wall
-// clock are those of the spec's whole life: the protocol takes off what earlier runs
-// have used.
+// clock bound each run, and together with Life the whole of them.
 //
 // A spec that may write is of tier L2, and one that may not of tier L1; its gates are
 // judged at both. What a spec of tier L2 with the guardrail NoBranch makes is not
@@ -33,7 +32,8 @@ func (s Spec) Definition(name string) (loop.Definition, Terms) {
 		Gates: definitionGates(s.Gates), LoopType: s.LoopType, HumanGate: rules.HumanGate.Gate, LandVia: rules.HumanGate.LandVia,
 		MaxIterations: int(s.Budget.MaxIterations), MaxItems: int(s.Budget.MaxItems),
 		MaxWallClock: time.Duration(s.Budget.MaxWallClockMs) * time.Millisecond, GiveUp: giveUpRules(rules.GiveUp),
-		ErrorPolicy: &rules.ErrorPolicy, MaxTokens: s.Budget.MaxTokens, Denies: rules.Guardrails.Deny,
+		Life:        &loop.Life{Iterations: s.Budget.MaxIterations, Tokens: s.Budget.MaxTokens, Wall: time.Duration(s.Budget.MaxWallClockMs) * time.Millisecond},
+		ErrorPolicy: &rules.ErrorPolicy, Denies: rules.Guardrails.Deny,
 	}
 	if rules.Guardrails.Writes() {
 		d.Tier = loop.TierAssisted

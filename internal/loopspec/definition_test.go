@@ -28,7 +28,7 @@ func TestASpecIsADefinitionAndTheTermsThatItCannotHold(t *testing.T) {
 			{Repeat: loop.RepeatGateAndTree, Times: 3, Then: loop.ThenEscalate}, {Repeat: loop.RepeatTree, Times: 3, Then: loop.ThenEscalate},
 		},
 		ErrorPolicy: &loop.ErrorPolicy{Retries: 1, Wait: 1500 * time.Millisecond, Then: loop.PauseAndLog},
-		MaxTokens:   400_000, Denies: []loop.Denial{loop.DenyDeploy, loop.DenyDestructive},
+		Life:        &loop.Life{Iterations: 8, Tokens: 400_000, Wall: 45 * time.Minute}, Denies: []loop.Denial{loop.DenyDeploy, loop.DenyDestructive},
 	}
 	if diff := cmp.Diff(want, d); diff != "" {
 		t.Errorf("definition (-want +got):\n%s", diff)
@@ -98,7 +98,7 @@ func TestADefinitionHasTheDefaultsOfItsSpec(t *testing.T) {
 	s := complete()
 	s.Budget, s.GiveUp, s.HumanGate, s.Role = Budget{}, "", "", ""
 	d, _ := s.Definition("x")
-	if d.MaxIterations != 8 || d.MaxWallClock != 45*time.Minute || d.GiveUp[0].Times != 3 || d.MaxTokens != 400_000 {
+	if d.MaxIterations != 8 || d.MaxWallClock != 45*time.Minute || d.GiveUp[0].Times != 3 || d.Life.Tokens != 400_000 {
 		t.Errorf("%+v", d)
 	}
 }

@@ -57,3 +57,33 @@ func TestAnErrorPolicyRetriesAsOftenAndAsLateAsItSays(t *testing.T) {
 		}
 	}
 }
+
+func TestAStepWhoseWholeLifeIsUsedUpIsGivenUp(t *testing.T) {
+	begun := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)
+	life := &loop.Life{Iterations: 3, Tokens: 100, Wall: time.Hour}
+	for name, c := range map[string]struct {
+		step  loop.Step
+		a     Attempt
+		spent bool
+	}{
+		"one iteration is left":  {loop.Step{Attempts: 1}, Attempt{Gate: "g"}, false},
+		"the last iteration":     {loop.Step{Attempts: 2}, Attempt{Gate: "g"}, true},
+		"one token is left":      {loop.Step{Tokens: 50}, Attempt{Gate: "g", Tokens: 49}, false},
+		"the last token":         {loop.Step{Tokens: 50}, Attempt{Gate: "g", Tokens: 50}, true},
+		"a moment is left":       {loop.Step{Begun: begun}, Attempt{Gate: "g", Ended: begun.Add(time.Hour - 1)}, false},
+		"the last moment":        {loop.Step{Begun: begun}, Attempt{Gate: "g", Ended: begun.Add(time.Hour)}, true},
+		"cut for want of tokens": {loop.Step{}, Attempt{Gate: AgentGate, Reason: loop.ReasonLifeBudget, Tokens: 90}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.a.Verdict = loop.VerdictFail
+			s := Settle(c.step, c.a, 1, Rules{Life: life, OnError: loop.PauseAndLog, GiveUp: []loop.GiveUpRule{{Repeat: loop.RepeatGate, Times: 9}}})
+			if gave := s.Outcome == loop.OutcomeGaveUp && s.Reason == loop.ReasonLifeBudget && s.Step.State == loop.StepEscalated && !s.Again; gave != c.spent {
+				t.Errorf("settled as %+v, want it given up: %v", s, c.spent)
+			}
+			c.a.Verdict, c.a.Reason = loop.VerdictPass, loop.ReasonGatesPass
+			if s := Settle(c.step, c.a, 1, Rules{Life: life}); s.Step.State != loop.StepDone {
+				t.Errorf("a pass is settled as %+v", s)
+			}
+		})
+	}
+}

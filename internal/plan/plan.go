@@ -42,13 +42,14 @@ type Rules struct {
 	OnBlocked         string
 	OnFailure         string
 	OnError           loop.ErrorEnd // empty: OnFailure
+	Life              *loop.Life
 }
 
 // DefinitionRules returns the rules of a definition with its defaults filled in.
 func DefinitionRules(d loop.Definition) Rules {
 	r := Rules{
 		MaxIterations: d.MaxIterations, MaxItems: d.MaxItems, MaxWallClock: d.MaxWallClock, BudgetTokens: d.BudgetTokens,
-		GiveUp: d.GiveUpRules(), HumanGate: d.HumanGate, RetryBlockedAfter: int64(d.RetryBlockedAfter), OnBlocked: d.OnBlocked, OnFailure: d.OnFailure,
+		GiveUp: d.GiveUpRules(), HumanGate: d.HumanGate, RetryBlockedAfter: int64(d.RetryBlockedAfter), OnBlocked: d.OnBlocked, OnFailure: d.OnFailure, Life: d.Life,
 	}
 	if d.ErrorPolicy != nil {
 		r.OnError = d.ErrorPolicy.Then

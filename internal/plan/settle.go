@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/pawl-run/pawl/internal/loop"
+import (
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
 
 // Attempt is the result of one iteration.
 type Attempt struct {
@@ -14,6 +18,7 @@ type Attempt struct {
 	Tests   []string    // tests that failed, where they are named
 	Found   []string    // findings of the report
 	Tokens  int64       // that its turns used
+	Ended   time.Time
 }
 
 // AgentGate stands for a gate where the agent itself failed: it ended badly, or said
@@ -90,7 +95,7 @@ func Settle(step loop.Step, a Attempt, run int64, r Rules) Settlement {
 // isError reports whether an attempt failed for a reason other than the work: the agent's
 // program ended badly, and no gate was asked.
 func (a Attempt) isError() bool {
-	return a.Gate == AgentGate && a.Reason != loop.ReasonAgentFailed && a.Reason != loop.ReasonReportMalformed
+	return a.Gate == AgentGate && a.Reason != loop.ReasonLifeBudget && a.Reason != loop.ReasonAgentFailed && a.Reason != loop.ReasonReportMalformed
 }
 
 // settleError settles a step whose last retry has failed.
@@ -111,6 +116,14 @@ func (s *Settlement) settleFailure(a Attempt, run int64, r Rules) {
 	s.Halt = r.OnFailure == "halt"
 	if gaveUp := metRule(s.Step.Tried, a, r.GiveUp); gaveUp != nil {
 		s.giveUp(*gaveUp)
+		return
+	}
+	used := r.Life.UsedUp(s.Step, a.Ended)
+	if a.Reason == loop.ReasonLifeBudget && used == "" {
+		used = "what is left of its tokens is not enough for another call"
+	}
+	if used != "" {
+		s.Step.State, s.Outcome, s.Reason, s.Detail, s.Halt, s.Report = loop.StepEscalated, loop.OutcomeGaveUp, loop.ReasonLifeBudget, used+"; "+a.Words, false, true
 		return
 	}
 	s.Again = true

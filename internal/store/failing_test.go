@@ -342,11 +342,14 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			return rt.DecideEvents(ctx, []loop.FiringEvent{{LoopID: "lp", ID: "ev", Verdict: loop.FiringRan, RunID: "run"}})
 		},
 		"NewestIterations": func(rt *RunTx) error { _, err := rt.NewestIterations(ctx, "lp", 9); return err },
+		"ReopenRejected":   func(rt *RunTx) error { return rt.ReopenRejected(ctx, "ap_1", "", "no") },
 		"ReopenStep":       func(rt *RunTx) error { _, err := rt.ReopenStep(ctx, have.step); return err },
 		"AddSpec": func(rt *RunTx) error {
 			_, err := rt.AddSpec(ctx, Spec{ID: "lp_1234567", WorkspaceID: "ws", LoopID: "lp"}, "ann")
 			return err
 		},
+		"HasSpec":          func(rt *RunTx) error { _, err := rt.HasSpec(ctx, "lp_1234567"); return err },
+		"SpecsOfEntry":     func(rt *RunTx) error { _, err := rt.SpecsOfEntry(ctx, "ws", "b"); return err },
 		"DeleteSpec":       func(rt *RunTx) error { return rt.DeleteSpec(ctx, "lp_1234567") },
 		"ReviseSpec":       func(rt *RunTx) error { return rt.ReviseSpec(ctx, Spec{ID: "lp_1234567", Revision: 1}, "ann") },
 		"SaveRubric":       func(rt *RunTx) error { return rt.SaveRubric(ctx, "lp_1234567", "{}") },

@@ -19,19 +19,23 @@ type Spec struct {
 	Goal        string
 	Agent       string
 	Parent      string // id of the spec that spawned it; empty: none did
+	Entry       string // of a board, that it shares with others; empty: none
 	Body        string // JSON; empty in a list
 	Rubric      string // JSON; empty: nothing has been judged, and in a list
 	Created     time.Time
 	Updated     time.Time
 
-	Paused bool
-	Runs   int64     // that were fired
-	Step   loop.Step // its goal; the zero Step: nobody has worked on it
+	Paused  bool
+	Due     time.Time    // when it is fired next; zero: no time does
+	Listens string       // the events that fire it; empty: none do
+	Runs    int64        // that were fired
+	Outcome loop.Outcome // of the newest run; empty: it has not ended, or there is none
+	Step    loop.Step    // its goal; the zero Step: nobody has worked on it
 }
 
 const insertSpec = `
-INSERT INTO specs (id, workspace_id, loop_id, revision, goal, agent, parent_id, body, rubric, created_ms, updated_ms)
-VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8, $9, $10)
+INSERT INTO specs (id, workspace_id, loop_id, revision, goal, agent, parent_id, board_entry, body, rubric, created_ms, updated_ms)
+VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT DO NOTHING`
 
 const insertRevision = `INSERT INTO spec_revisions (spec_id, revision, body, made_by, at_ms) VALUES ($1, $2, $3, $4, $5)`
@@ -39,7 +43,7 @@ const insertRevision = `INSERT INTO spec_revisions (spec_id, revision, body, mad
 // AddSpec records a new spec, whose loop is there. It reports false, and changes nothing,
 // if its id is taken.
 func (t *Tx) AddSpec(ctx context.Context, s Spec, by string) (bool, error) {
-	n, err := t.exec(ctx, insertSpec, s.ID, s.WorkspaceID, s.LoopID, s.Goal, s.Agent, s.Parent, s.Body, s.Rubric, millis(t.now), millis(t.now))
+	n, err := t.exec(ctx, insertSpec, s.ID, s.WorkspaceID, s.LoopID, s.Goal, s.Agent, s.Parent, s.Entry, s.Body, s.Rubric, millis(t.now), millis(t.now))
 	if err == nil && n == 1 {
 		_, err = t.exec(ctx, insertRevision, s.ID, 1, s.Body, by, millis(t.now))
 	}
@@ -50,13 +54,13 @@ func (t *Tx) AddSpec(ctx context.Context, s Spec, by string) (bool, error) {
 }
 
 const updateSpec = `
-UPDATE specs SET revision = revision + 1, goal = $1, agent = $2, body = $3, updated_ms = {now}
-WHERE  id = $4 AND revision = $5`
+UPDATE specs SET revision = revision + 1, goal = $1, agent = $2, board_entry = $3, body = $4, updated_ms = {now}
+WHERE  id = $5 AND revision = $6`
 
 // ReviseSpec replaces the body of a spec. If its revision is another one than s.Revision,
 // the error is loop.ErrAnswered: somebody else was first.
 func (t *Tx) ReviseSpec(ctx context.Context, s Spec, by string) error {
-	n, err := t.exec(ctx, updateSpec, s.Goal, s.Agent, s.Body, s.ID, s.Revision)
+	n, err := t.exec(ctx, updateSpec, s.Goal, s.Agent, s.Entry, s.Body, s.ID, s.Revision)
 	if err == nil && n == 1 {
 		_, err = t.exec(ctx, insertRevision, s.ID, s.Revision+1, s.Body, by, millis(t.now))
 	}
@@ -97,22 +101,25 @@ func (t *Tx) DeleteSpec(ctx context.Context, id string) error {
 }
 
 const specState = `
-       s.created_ms, s.updated_ms, l.paused, l.last_n, coalesce(t.id, ''), coalesce(t.state, ''), coalesce(t.attempts, 0), coalesce(t.tokens, 0),
-       coalesce(t.begun_ms, 0), coalesce(t.waits_for, ''), coalesce(t.feedback, '')
+       s.created_ms, s.updated_ms, l.paused, l.due_ms, l.listens, l.last_n,
+       coalesce((SELECT r.outcome FROM runs r WHERE r.loop_id = s.loop_id ORDER BY r.n DESC LIMIT 1), ''), coalesce(t.id, ''), coalesce(t.state, ''), coalesce(t.attempts, 0), coalesce(t.tokens, 0),
+       coalesce(t.begun_ms, 0), coalesce(t.waits_for, ''), coalesce(t.feedback, ''),
+       coalesce(t.updated_ms, 0), coalesce(t.snapshot, '')
 FROM   specs s JOIN loops l ON l.id = s.loop_id LEFT JOIN steps t ON t.loop_id = s.loop_id AND t.step_key = 'goal'`
 
-const specByID = `SELECT s.id, s.workspace_id, s.loop_id, s.revision, s.goal, s.agent, s.parent_id, s.body, s.rubric,` + specState + ` WHERE s.id = $1`
+const specByID = `SELECT s.id, s.workspace_id, s.loop_id, s.revision, s.goal, s.agent, s.parent_id, s.board_entry, s.body, s.rubric,` + specState + ` WHERE s.id = $1`
 
 const specsIn = `
-SELECT s.id, s.workspace_id, s.loop_id, s.revision, s.goal, s.agent, s.parent_id, '', '',` + specState + `
+SELECT s.id, s.workspace_id, s.loop_id, s.revision, s.goal, s.agent, s.parent_id, s.board_entry, '', '',` + specState + `
 WHERE  s.workspace_id = $1 AND (s.updated_ms < $2 OR s.updated_ms = $3 AND s.id < $4)
 ORDER  BY s.updated_ms DESC, s.id DESC LIMIT $5`
 
 func scanSpec(row interface{ Scan(...any) error }) (s Spec, err error) {
-	var created, updated, paused, begun int64
-	err = row.Scan(&s.ID, &s.WorkspaceID, &s.LoopID, &s.Revision, &s.Goal, &s.Agent, &s.Parent, &s.Body, &s.Rubric, &created, &updated, &paused, &s.Runs,
-		&s.Step.ID, &s.Step.State, &s.Step.Attempts, &s.Step.Tokens, &begun, &s.Step.WaitsFor, &s.Step.Feedback)
-	s.Created, s.Updated, s.Paused, s.Step.Begun = fromMillis(created), fromMillis(updated), paused != 0, fromMillis(begun)
+	var created, updated, due, begun, moved int64
+	err = row.Scan(&s.ID, &s.WorkspaceID, &s.LoopID, &s.Revision, &s.Goal, &s.Agent, &s.Parent, &s.Entry, &s.Body, &s.Rubric, &created, &updated, &s.Paused, &due, &s.Listens, &s.Runs, &s.Outcome,
+		&s.Step.ID, &s.Step.State, &s.Step.Attempts, &s.Step.Tokens, &begun, &s.Step.WaitsFor, &s.Step.Feedback, &moved, &s.Step.Snapshot)
+	s.Created, s.Updated, s.Due, s.Step.Begun, s.Step.Updated = fromMillis(created), fromMillis(updated), fromMillis(due), fromMillis(begun), fromMillis(moved)
+	s.Step.LoopID = s.LoopID
 	return s, err
 }
 
@@ -123,6 +130,24 @@ func (r *Reader) Spec(ctx context.Context, id string) (Spec, error) {
 		return s, fmt.Errorf("spec %s: %w", id, loop.ErrNotFound)
 	}
 	return s, err
+}
+
+// HasSpec reports whether an id is taken, in any workspace.
+func (r *Reader) HasSpec(ctx context.Context, id string) (bool, error) {
+	_, err := r.Spec(ctx, id)
+	if errors.Is(err, loop.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+const specsOfEntry = `
+SELECT s.id, s.workspace_id, s.loop_id, s.revision, s.goal, s.agent, s.parent_id, s.board_entry, '', '',` + specState + `
+WHERE  s.workspace_id = $1 AND s.board_entry = $2 ORDER BY s.id`
+
+// SpecsOfEntry lists the specs that share an entry of a board.
+func (r *Reader) SpecsOfEntry(ctx context.Context, workspace, entry string) ([]Spec, error) {
+	return collect(ctx, r, specsOfEntry, scanSpec, workspace, storableText(entry))
 }
 
 // Specs lists a page of the specs of a workspace, the newest change first: at most limit
@@ -148,6 +173,19 @@ func (t *Tx) ReopenStep(ctx context.Context, s loop.Step) (bool, error) {
 		return false, fmt.Errorf("open step %s again: %w", s.ID, err)
 	}
 	return n == 1, nil
+}
+
+const reopenRejected = `
+UPDATE steps SET state = 'open', waits_for = '', snapshot = $1, feedback = $2, inputs = '', updated_ms = {now}
+WHERE  waits_for = $3 AND state = 'waiting_human' AND run_id = ''`
+
+// ReopenRejected opens the steps again that waited for an approval, with what a human said
+// and the work that was proposed.
+func (t *Tx) ReopenRejected(ctx context.Context, approval, snapshot, feedback string) error {
+	if _, err := t.exec(ctx, reopenRejected, snapshot, feedback, approval); err != nil {
+		return fmt.Errorf("open the steps again that wait for %s: %w", approval, err)
+	}
+	return nil
 }
 
 const iterationsOfLoop = `

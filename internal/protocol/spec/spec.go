@@ -105,25 +105,12 @@ func (s *session) Candidates(_ engine.Sensed, now time.Time) []plan.Candidate {
 	if s.v.Run.Request != "" {
 		step.Title += " " + s.v.Run.Request
 	}
-	c := plan.Candidate{Step: step, Detail: "the pinned goal is not met", Memory: s.v.Run.Request}
-	if why := s.usedUp(step, now); why != "" && step.State != loop.StepWaiting && step.State != loop.StepEscalated && step.State != loop.StepDone {
+	// What a person said of a result that was rejected makes another one possible.
+	c := plan.Candidate{Step: step, Detail: "the pinned goal is not met", Memory: s.v.Run.Request + "\x00" + step.Feedback}
+	if why := s.v.Definition.Life.UsedUp(step, now); why != "" && step.State != loop.StepWaiting && step.State != loop.StepEscalated && step.State != loop.StepDone {
 		c.Drop, c.Detail, c.Ends = loop.ReasonLifeBudget, why, loop.OutcomeGaveUp
 	}
 	return []plan.Candidate{c}
-}
-
-// usedUp says which part of the budget of the spec's life is used up; empty: none is.
-func (s *session) usedUp(step loop.Step, now time.Time) string {
-	b := s.spec.Budget
-	switch {
-	case int64(step.Attempts) >= b.MaxIterations:
-		return fmt.Sprintf("%d of %d iterations are used", step.Attempts, b.MaxIterations)
-	case step.Tokens >= b.MaxTokens:
-		return fmt.Sprintf("%d of %d tokens are used", step.Tokens, b.MaxTokens)
-	case !step.Begun.IsZero() && now.Sub(step.Begun).Milliseconds() >= b.MaxWallClockMs:
-		return fmt.Sprintf("it began %s ago, and may take %s", now.Sub(step.Begun).Round(time.Second), time.Duration(b.MaxWallClockMs)*time.Millisecond)
-	}
-	return ""
 }
 
 // Begin implements engine.Session.

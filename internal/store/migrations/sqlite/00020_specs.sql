@@ -7,12 +7,14 @@ CREATE TABLE specs (
   goal         TEXT NOT NULL,
   agent        TEXT NOT NULL,
   parent_id    TEXT NOT NULL DEFAULT '', -- of the spec that spawned it
+  board_entry  TEXT NOT NULL DEFAULT '', -- that it shares with others
   body         TEXT NOT NULL,            -- JSON of the newest revision
   rubric       TEXT NOT NULL DEFAULT '', -- JSON: what reviewers judge by; empty: nothing has been judged
   created_ms   INTEGER NOT NULL,
   updated_ms   INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX specs_in ON specs (workspace_id, updated_ms, id);
+CREATE INDEX specs_of_entry ON specs (workspace_id, board_entry) WHERE board_entry <> '';
 
 CREATE TABLE spec_revisions (
   spec_id  TEXT NOT NULL REFERENCES specs (id),

@@ -1,0 +1,267 @@
+package specs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/catalog"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loopspec"
+	"github.com/pawl-run/pawl/internal/probe"
+	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/schedule"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// CreateRequest says which spec to create: that of a document, or that of a template.
+type CreateRequest struct {
+	Document string `json:"document,omitempty"` // JSON; empty: the template's
+	File     string `json:"file,omitempty"`     // how messages call the document
+	Foreign  bool   `json:"foreign,omitempty"`  // it may be another program's: its id and times are kept, and what fits no phrase becomes a note
+
+	Template string `json:"template,omitempty"` // empty: the skeleton
+	Fill
+
+	DryRun bool `json:"dry_run,omitempty"` // check everything and write nothing
+}
+
+// Fill is what a template is filled with, beside what the repository says of itself.
+type Fill struct {
+	Goal      string   `json:"goal,omitempty"`
+	Agent     string   `json:"agent,omitempty"`
+	Paths     []string `json:"paths,omitempty"` // that may be changed; empty: where the sources are
+	Test      string   `json:"test,omitempty"`  // these four: empty: what the repository names
+	TypeCheck string   `json:"typecheck,omitempty"`
+	Lint      string   `json:"lint,omitempty"`
+	Coverage  string   `json:"coverage,omitempty"`
+	Source    string   `json:"source,omitempty"` // what a monitor looks at: a command
+}
+
+// Create creates a spec and the loop that runs it. If anything of it is refused, nothing
+// is created, and the error is a *loop.Fault that exits with loop.ExitUnreadable.
+func (s *Service) Create(ctx context.Context, by loop.Actor, r CreateRequest) (View, error) {
+	spec, doc, notes, err := s.draft(ctx, r)
+	if err != nil {
+		return View{}, err
+	}
+	findings, err := s.validate(ctx, spec)
+	if err != nil {
+		return View{}, err
+	}
+	findings = append(notes, findings...)
+	if err := refusal(r, doc, findings); err != nil {
+		return View{}, err
+	}
+	if !r.Foreign {
+		spec.ParentID, spec.ChildIDs = "", nil // Only a spec that is there has relatives.
+	}
+	if r.DryRun {
+		return View{Schema: "pawl.spec/v1", Run: loopspec.Run{Spec: spec, Status: loopspec.StatusDraft, Iterations: []loopspec.Iteration{}}, Notes: onlyNotes(findings)}, nil
+	}
+	id, err := s.insert(ctx, by, spec, r.Foreign)
+	if err != nil {
+		return View{}, err
+	}
+	v, err := s.Get(ctx, id)
+	v.Notes = onlyNotes(findings)
+	return v, err
+}
+
+// draft is the spec that a request describes, with its document, if it has one, and what
+// was changed in it.
+func (s *Service) draft(ctx context.Context, r CreateRequest) (spec loopspec.Spec, doc *loopspec.Document, notes []loopspec.Finding, err error) {
+	if r.Document == "" {
+		task, err := s.task(r.Fill)
+		if err != nil {
+			return spec, nil, nil, err
+		}
+		spec, err = loopspec.FromTemplate(r.Template, task)
+		return spec, nil, nil, err
+	}
+	read, findings := loopspec.Decode([]byte(r.Document))
+	if err := refusal(r, &read, findings); err != nil {
+		return spec, nil, nil, err
+	}
+	spec = read.Spec.WithDefaults()
+	if r.Foreign {
+		spec, notes = loopspec.Adopt(spec, s.machine(ctx))
+	}
+	return spec, &read, notes, nil
+}
+
+// refusal is the error for a spec of which a finding refuses something; nil if none does.
+// Each finding has its place in the document, if there is one.
+func refusal(r CreateRequest, doc *loopspec.Document, findings []loopspec.Finding) error {
+	if !loopspec.Refused(findings) {
+		return nil
+	}
+	if doc == nil {
+		return loopspec.AsFault(findings)
+	}
+	var all []string
+	for _, f := range doc.Locate(findings) {
+		if !f.Note {
+			all = append(all, f.Render(r.File, []byte(strings.TrimPrefix(r.Document, "\ufeff"))))
+		}
+	}
+	return &loop.Fault{
+		Exit: loop.ExitUnreadable, What: r.File + " is refused", Why: strings.Join(all, "\n"), Fix: "change what is named; nothing was created",
+	}
+}
+
+func onlyNotes(findings []loopspec.Finding) []loopspec.Finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f loopspec.Finding) bool { return !f.Note })
+}
+
+// task is what a template is filled with: what was said, and what the repository says of
+// itself.
+func (s *Service) task(f Fill) (loopspec.Task, error) {
+	t := loopspec.Task{Goal: f.Goal, AgentID: f.Agent, Paths: f.Paths, Test: f.Test, TypeCheck: f.TypeCheck, Lint: f.Lint, Coverage: f.Coverage, Source: f.Source}
+	files, done, err := s.root()
+	if err != nil {
+		return t, err
+	}
+	defer done()
+	repo := probe.Repository(files)
+	proposed := repo.Proposal()
+	if t.Test == "" {
+		t.Test = proposed.Verify.Line
+	}
+	var types, lints []string
+	for _, stack := range repo.Stacks {
+		if stack.Typecheck != nil {
+			types = append(types, stack.Typecheck.Line)
+		}
+		if stack.Lint != nil {
+			lints = append(lints, stack.Lint.Line)
+		}
+	}
+	if t.TypeCheck == "" {
+		t.TypeCheck = strings.Join(types, " && ")
+	}
+	if t.Lint == "" {
+		t.Lint = strings.Join(lints, " && ")
+	}
+	if len(t.Paths) == 0 {
+		for _, glob := range proposed.Scope {
+			t.Paths = append(t.Paths, "/"+strings.TrimSuffix(glob, "/**"))
+		}
+	}
+	return t, nil
+}
+
+// validate finds what is wrong with a spec in itself, and on this machine: its agent is not
+// there, or its runs would fire it again.
+func (s *Service) validate(ctx context.Context, spec loopspec.Spec) ([]loopspec.Finding, error) {
+	findings := loopspec.Validate(spec, s.machine(ctx))
+	d, _ := spec.Definition(spec.ID)
+	if spec.AgentID != "" {
+		_, err := s.ws.Actor(ctx, d)
+		unknown, ok := errors.AsType[*loop.Fault](err)
+		switch {
+		case ok:
+			findings = append(findings, loopspec.Finding{Path: "agentId", Message: readiness.Printable(unknown.Why + "; " + unknown.Advice().String())})
+		case err != nil:
+			return nil, err
+		}
+	}
+	if cycle := catalog.Cycle(s.ws.Root, spec.ID, d.On); spec.ID != "" && cycle != nil {
+		findings = append(findings, loopspec.Finding{Path: "trigger.on", Message: readiness.Printable("the spec would fire itself: " + cycle.Error())})
+	}
+	if d.LandVia == "pr" {
+		if _, err := s.ws.Repo.RemoteURL("origin"); err != nil {
+			findings = append(findings, loopspec.Finding{Path: "humanGate", Note: true, Message: "there is no remote origin to push to: a result can be kept, and a pull request needs one"})
+		}
+	}
+	return findings, nil
+}
+
+// definitionOf is the definition by which a spec runs. What was flagged is a part of it, so
+// that each run says by what it was judged.
+func definitionOf(spec loopspec.Spec, rubric *loopspec.Rubric) loop.Definition {
+	d, _ := spec.Definition(spec.ID)
+	d.Spec = string(loopspec.Encode(spec))
+	if rubric != nil {
+		d.Rubric = rubric.Criteria
+	}
+	return d
+}
+
+// insert stores a new spec with its loop and returns its id. An id that is in the document
+// is kept if no other spec has it.
+func (s *Service) insert(ctx context.Context, by loop.Actor, spec loopspec.Spec, keep bool) (string, error) {
+	given := spec.ID
+	for try := 0; ; try++ {
+		random, err := randomBytes()
+		if err != nil {
+			return "", err
+		}
+		if spec.ID = loopspec.NewID(random); keep && try == 0 && loopspec.IsID(given) {
+			spec.ID = given
+		}
+		added := false
+		err = s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+			if now := tx.Now().UnixMilli(); !keep || spec.CreatedAt == 0 {
+				spec.CreatedAt, spec.UpdatedAt = now, now
+			}
+			added, err = s.add(ctx, tx, by, spec)
+			return err
+		})
+		if err != nil || added {
+			return spec.ID, err
+		}
+	}
+}
+
+// add stores a new spec with its loop. It reports false, and changes nothing, if its id is
+// taken.
+func (s *Service) add(ctx context.Context, tx *store.Tx, by loop.Actor, spec loopspec.Spec) (added bool, err error) {
+	id := catalog.LoopID(s.ws.ID, loop.ProtocolSpec, spec.ID)
+	if taken, err := tx.HasSpec(ctx, spec.ID); taken || err != nil {
+		return false, err
+	}
+	if err := tx.AddLoop(ctx, s.ws.Workspace, loop.Loop{ID: id, WorkspaceID: s.ws.ID, Name: spec.ID, Protocol: loop.ProtocolSpec}); err != nil {
+		return false, err
+	}
+	row := store.Spec{
+		ID: spec.ID, WorkspaceID: s.ws.ID, LoopID: id, Goal: spec.Goal, Agent: spec.AgentID, Parent: spec.ParentID, Entry: spec.BoardEntry, Body: string(loopspec.Encode(spec)),
+	}
+	if added, err = tx.AddSpec(ctx, row, by.Who); err != nil || !added {
+		return added, err
+	}
+	row.Revision = 1
+	return true, register(ctx, tx, by, row, definitionOf(spec, nil), "create")
+}
+
+// register makes the loop of a spec run and fire by a definition, and records in its chain
+// who changed it.
+func register(ctx context.Context, tx *store.Tx, by loop.Actor, row store.Spec, d loop.Definition, verb string) error {
+	l, err := tx.LockLoop(ctx, row.LoopID)
+	if err != nil {
+		return err
+	}
+	if err := tx.SaveDefinition(ctx, row.LoopID, d); err != nil {
+		return err
+	}
+	d = d.WithDefaults()
+	if err := tx.AddDefinition(ctx, row.LoopID, d); err != nil {
+		return err
+	}
+	body := map[string]any{"verb": "spec " + verb, "revision": row.Revision, "definition": d.Digest()}
+	if err := tx.LinkBy(ctx, by, row.LoopID, loop.LinkDefinition, "", body); err != nil {
+		return err
+	}
+	now := tx.Now()
+	next := schedule.Firing{Planned: now, Due: now} // One that never ran is due at once.
+	if l.LastN > 0 || d.Cadence == "" {
+		if next, err = schedule.Next(d, l.Created, later(now, l.Ticked)); err != nil {
+			return err
+		}
+	}
+	return tx.SaveRegistration(ctx, row.LoopID, loop.Registration{
+		Source: fmt.Sprintf("spec:%d", row.Revision), Good: d.Digest(), Planned: next.Planned, Due: next.Due, Listens: strings.Join(d.On, "\n"),
+	})
+}

@@ -1,0 +1,122 @@
+// Package specs carries out the verbs for LoopSpecs: makes, reads, changes, exports and
+// removes them, and says whether one may be stepped.
+//
+// A spec is stored together with the loop that runs it, whose name is its id. The package
+// starts no run, and judges a spec only by the rules of package loopspec.
+package specs
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/invariant"
+	"github.com/pawl-run/pawl/internal/lookup"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loopspec"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Service carries out the verbs for the specs of one workspace.
+type Service struct {
+	ws      *lookup.Workspace
+	environ []string
+	plain   proc.Plain
+}
+
+// New makes the service.
+func New(ws *lookup.Workspace, environ []string) *Service { return &Service{ws: ws, environ: environ} }
+
+// find reads a spec of this workspace. The error is a *loop.Fault if there is none.
+func (s *Service) find(ctx context.Context, id string) (row store.Spec, spec loopspec.Spec, err error) {
+	err = s.ws.View(ctx, func(r *store.Reader) error {
+		row, spec, err = s.read(ctx, r, id)
+		return err
+	})
+	if errors.Is(err, loop.ErrNotFound) {
+		err = &loop.Fault{
+			Exit: loop.ExitNotFound, What: "there is no spec " + readiness.Quote(id), Err: loop.ErrNotFound,
+			Fix: "{1} lists them", Actions: []loop.Command{loop.PawlCommand("spec list")},
+		}
+	}
+	return row, spec, err
+}
+
+func (s *Service) read(ctx context.Context, r *store.Reader, id string) (row store.Spec, spec loopspec.Spec, err error) {
+	if row, err = r.Spec(ctx, id); err != nil {
+		return row, spec, err
+	}
+	if row.WorkspaceID != s.ws.ID {
+		return row, spec, loop.ErrNotFound
+	}
+	doc, findings := loopspec.Decode([]byte(row.Body))
+	if fault := loopspec.AsFault(findings); fault != nil {
+		return row, spec, fault
+	}
+	return row, doc.Spec, nil
+}
+
+// machine answers what only this machine, the roster and the grammar of invariants know.
+func (s *Service) machine(ctx context.Context) loopspec.Machine {
+	return loopspec.Machine{
+		Executable: func(word string) bool { return s.isExecutable(ctx, word) },
+		Compile: func(check string) (problem string, offset int) {
+			_, err := invariant.Compile(check)
+			if wrong, ok := errors.AsType[*invariant.Error](err); ok {
+				return strings.TrimSpace(wrong.What + "; " + wrong.Fix), wrong.Offset
+			}
+			if err != nil {
+				return err.Error(), 0
+			}
+			return "", 0
+		},
+		IsCommand: invariant.LooksLikeCommand,
+		Model: func(handle string) string {
+			actor, err := s.ws.Actor(ctx, loop.Definition{Agent: handle})
+			if err != nil || handle == "" {
+				return ""
+			}
+			return actor.Model
+		},
+	}
+}
+
+// isExecutable reports whether the shell of a gate could start a word: a file of the
+// workspace, a program on PATH, or a part of the shell.
+func (s *Service) isExecutable(ctx context.Context, word string) bool {
+	if strings.ContainsRune(word, '/') {
+		name := word
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(s.ws.Root, name)
+		}
+		info, err := os.Stat(name)
+		return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+	}
+	path := proc.LookupVariable(s.environ, "PATH")
+	if _, err := proc.SearchPath(word, path); err == nil {
+		return true
+	}
+	res, err := s.plain.Run(ctx, proc.Spec{Argv: []string{"/bin/sh", "-c", `command -v "$1"`, "sh", word}, Dir: s.ws.Root, Env: []string{"PATH=" + path}})
+	return err == nil && res.Ended == proc.Exited && res.Exit == 0
+}
+
+// randomBytes are those of a new id.
+func randomBytes() (b [loopspec.IDBytes]byte, err error) {
+	_, err = rand.Read(b[:])
+	return b, err
+}
+
+// root reads the files of the checkout, and follows no link out of it.
+func (s *Service) root() (fs.FS, func(), error) {
+	root, err := os.OpenRoot(s.ws.Root)
+	if err != nil {
+		return nil, nil, err
+	}
+	return root.FS(), func() { _ = root.Close() }, nil
+}

@@ -1,0 +1,106 @@
+package specs
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loopspec"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// SpawnRequest asks for a worker of a monitor or a coordinator.
+type SpawnRequest struct {
+	Parent      string               `json:"parent"`
+	Goal        string               `json:"goal,omitempty"` // empty: the parent's
+	Concurrency loopspec.Concurrency `json:"concurrency,omitempty"`
+	Budget      loopspec.Budget      `json:"budget,omitzero"` // taken out of the parent's
+}
+
+// Spawn creates a worker of a spec. Its budget is taken out of what the parent has left, in
+// one transaction: however many are spawned at once, nothing is spent twice.
+func (s *Service) Spawn(ctx context.Context, by loop.Actor, r SpawnRequest) (View, error) {
+	if _, _, err := s.find(ctx, r.Parent); err != nil {
+		return View{}, err
+	}
+	var id string
+	for id == "" {
+		random, err := randomBytes()
+		if err != nil {
+			return View{}, err
+		}
+		err = s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+			id = ""
+			added, err := s.spawn(ctx, tx, by, r, loopspec.NewID(random))
+			if err == nil && added {
+				id = loopspec.NewID(random)
+			}
+			return err
+		})
+		if err != nil {
+			return View{}, err
+		}
+	}
+	return s.Get(ctx, id)
+}
+
+func (s *Service) spawn(ctx context.Context, tx *store.Tx, by loop.Actor, r SpawnRequest, id string) (added bool, err error) {
+	row, parent, err := s.read(ctx, &tx.Reader, r.Parent)
+	if err != nil {
+		return false, err
+	}
+	if r.Concurrency == "" {
+		r.Concurrency = loopspec.Sequential
+	}
+	others, err := s.boardMates(ctx, tx, parent)
+	if err != nil {
+		return false, err
+	}
+	child, changed, refused := loopspec.Spawn(parent, id, r.Concurrency, others, tx.Now())
+	if refused == "" {
+		child.Budget, changed.Budget, refused = loopspec.Carve(parent.Budget, loopspec.Used(row.Step.Attempts, row.Step.Tokens), r.Budget)
+	}
+	if refused != "" {
+		return false, &loop.Fault{Exit: loop.ExitRefused, What: "spawn a worker of " + r.Parent, Why: refused, Fix: "see what it has left: {1}", Actions: []loop.Command{loop.PawlCommand("spec get", r.Parent)}}
+	}
+	if r.Goal != "" {
+		child.Goal = r.Goal
+	}
+	if findings := loopspec.Validate(child, s.machine(ctx)); loopspec.Refused(findings) {
+		return false, loopspec.AsFault(findings)
+	}
+	if err := revise(ctx, tx, by, row, changed); err != nil {
+		return false, err
+	}
+	return s.add(ctx, tx, by, child)
+}
+
+// boardMates are the specs that share the board entry of a spec.
+func (s *Service) boardMates(ctx context.Context, tx *store.Tx, of loopspec.Spec) (mates []loopspec.Run, err error) {
+	if of.BoardEntry == "" {
+		return nil, nil
+	}
+	rows, err := tx.SpecsOfEntry(ctx, s.ws.ID, of.BoardEntry)
+	for _, row := range rows {
+		mates = append(mates, loopspec.Run{Spec: loopspec.Spec{ID: row.ID, BoardEntry: of.BoardEntry}, Status: statusOf(row)})
+	}
+	return mates, err
+}
+
+// giveBack returns to the parent of a spec that is removed what it has not used.
+func (s *Service) giveBack(ctx context.Context, tx *store.Tx, by loop.Actor, row store.Spec, spec loopspec.Spec) error {
+	if spec.ParentID == "" {
+		return nil
+	}
+	parentRow, parent, err := s.read(ctx, &tx.Reader, spec.ParentID)
+	if errors.Is(err, loop.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	left, _ := loopspec.Discard([]loopspec.Spec{parent, spec}, spec.ID)
+	parent = left[0]
+	parent.Budget = loopspec.GiveBack(parent.Budget, spec.Budget, loopspec.Used(row.Step.Attempts, row.Step.Tokens))
+	return revise(ctx, tx, by, parentRow, parent)
+}
