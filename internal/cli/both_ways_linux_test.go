@@ -118,6 +118,24 @@ agent,list
 agent,show,@maker,--json
 agent,show,@nobody
 budget,show,--agent,maker
+spec,list
+spec,create,--file,bad.json
+spec,create,--template,skeleton,--agent,maker,--goal,be_good,--dry-run
+spec,import,--file,spec.json
+spec,import,--file,spec.json,--json
+spec,list
+spec,get,lp-1234567
+spec,get,lp-1234567,--json
+spec,step,lp-1234567
+spec,step,lp-nothing
+spec,stop,lp-1234567
+spec,flag,lp-1234567,it_was_missed
+spec,spawn,lp-1234567
+spec,export,lp-1234567
+spec,edit,lp-1234567,--file,spec.json
+spec,edit,lp-1234567,--file,spec.json,--revision,1
+spec,delete,lp-1234567,--yes
+spec,delete,lp-1234567,--yes
 rm,tidy,--yes
 rm,nobody,--yes
 ls
@@ -139,7 +157,7 @@ var differs = []struct {
 	find *regexp.Regexp
 	put  string
 }{
-	{regexp.MustCompile(`\b(run|ap|ws|lp|node|ag|st|it)_[0-9a-z]{8,}`), "${1}_ID"},
+	{regexp.MustCompile(`\b(run|ap|ws|lp|rb|node|ag|st|it)_[0-9a-z]{7,}`), "${1}_ID"},
 	{regexp.MustCompile(`\b[0-9a-f]{12,64}\b`), "HASH"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?( UTC|Z|[+-]\d\d:\d\d)?`), "WHEN"},
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "TIME"},
@@ -149,6 +167,7 @@ var differs = []struct {
 	{regexp.MustCompile(`("(ms|total|agent|gates|overhead)":)[0-9.e-]+`), "${1}N"},
 	{regexp.MustCompile(`("(pid|start|skew_ms|seq|cursor|notices|feed)":)"?[0-9.]+"?`), "${1}N"},
 	{regexp.MustCompile(`process \d+`), "process N"},
+	{regexp.MustCompile(`\b\d+ B in `), "N B in "},
 	{regexp.MustCompile(` {2,}`), "  "},
 	{regexp.MustCompile(`(?m)^pawl up is not at work on this machine: .*\n`), ""},
 }
@@ -157,6 +176,10 @@ func newWayPlace(t *testing.T, dir string) *place {
 	t.Helper()
 	p := newPlace(t, dir)
 	withLoop("kill_switch", ".loops/PAUSED exists")(p)
+	p.write("repo/bad.json", `{"goal": 1}`)
+	p.write("repo/spec.json", `{"id": "lp_1234567", "agentId": "@maker", "goal": "be good", "loopType": "deterministic", "trigger": {"type": "manual"}, "stateSource": "diff",
+		"gates": [{"name": "g", "kind": "command", "check": "false"}], "budget": {"maxIterations": 3, "maxTokens": 9000, "maxWallClockMs": 60000}, "giveUp": "", "errorPolicy": "pause + log",
+		"guardrails": ["edits limited to /src"], "humanGate": "", "createdAt": 1, "updatedAt": 1}`)
 	p.write("repo/.loops/broken/loop.config.yaml", loopDefinition("name", "broken", "tier", "L9"))
 	return p
 }
@@ -225,6 +248,7 @@ func TestEveryCommandSaysTheSameWithAndWithoutADaemon(t *testing.T) {
 		args := strings.Split(line, ",")
 		for i := range args {
 			args[i] = strings.ReplaceAll(args[i], "_", " ")
+			args[i] = strings.ReplaceAll(args[i], "lp-", "lp_")
 			if strings.HasPrefix(args[i], "ap ") {
 				args[i] = "ap_nothing"
 			}

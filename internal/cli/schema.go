@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/loopspec"
 	"github.com/pawl-run/pawl/internal/output"
 )
 
@@ -36,7 +37,7 @@ The formats: ` + strings.Join(names, ", ") + `.`,
 
 func newExplainCommand(a *app) *cobra.Command {
 	keys := func(context.Context) (words []string, err error) {
-		words = append(words, aboutInvariants+"\twhat an invariant may say")
+		words = append(words, aboutInvariants+"\twhat an invariant may say", aboutSpecs+"\twhat the texts of a LoopSpec may say")
 		for _, f := range loops.Keys() {
 			words = append(words, f.Name+"\t"+f.Meaning)
 		}
@@ -44,8 +45,9 @@ func newExplainCommand(a *app) *cobra.Command {
 	}
 	return &cobra.Command{
 		Use: "explain [KEY]", Short: "Explain a key of a definition", Args: rangeArgs(0, 1), ValidArgsFunction: offerFirst(keys),
-		Long:    `Explain a key of a definition, list all of them, or list the names and functions of invariants with examples (pawl explain invariant).`,
-		Example: "  pawl explain budget_tokens\n  pawl explain\n  pawl explain invariant",
+		Long: `Explain a key of a definition, list all of them, or list the names and functions of invariants with examples (pawl explain invariant), or the phrases
+of LoopSpecs (pawl explain spec).`,
+		Example: "  pawl explain budget_tokens\n  pawl explain\n  pawl explain invariant\n  pawl explain spec",
 		RunE: func(_ *cobra.Command, args []string) error {
 			p := a.printer()
 			if len(args) == 0 {
@@ -57,6 +59,9 @@ func newExplainCommand(a *app) *cobra.Command {
 			}
 			if args[0] == aboutInvariants {
 				return invariantNames.Print(p, loops.InvariantNames())
+			}
+			if args[0] == aboutSpecs {
+				return specPhrases.Print(p, loopspec.Phrases)
 			}
 			key, err := loops.ExplainKey(args[0])
 			if err != nil {
@@ -71,8 +76,22 @@ func newExplainCommand(a *app) *cobra.Command {
 	}
 }
 
-// aboutInvariants is what explain takes beside keys.
-const aboutInvariants = "invariant"
+// What explain takes beside keys.
+const (
+	aboutInvariants = "invariant"
+	aboutSpecs      = "spec"
+)
+
+var specPhrases = output.List[loopspec.Phrase]{
+	Schema: "pawl.spec-phrases/v1", Heading: []string{"FIELD", "PHRASE", "MEANING", "EXAMPLE"},
+	Cells: func(row loopspec.Phrase) []string {
+		meaning := row.Meaning
+		if row.Default {
+			meaning += " (default)"
+		}
+		return []string{string(row.Field), row.Text, meaning, row.Example()}
+	},
+}
 
 var invariantNames = output.List[loops.InvariantName]{
 	Schema: "pawl.invariant-names/v1", Heading: []string{"NAME", "MEANING", "EXAMPLE"},

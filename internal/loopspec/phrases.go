@@ -24,10 +24,10 @@ const (
 // COMMAND and TEXT are what the user writes; a part in brackets may be missing. The
 // other words do not vary.
 type Phrase struct {
-	Field   Field
-	Text    string
-	Meaning string
-	Default bool // an empty text means this row
+	Field   Field  `json:"field"`
+	Text    string `json:"phrase"`
+	Meaning string `json:"meaning"`
+	Default bool   `json:"default"` // an empty text means this row
 
 	value any // what the row means, as the type that its field is parsed into
 }
