@@ -308,7 +308,7 @@ func (s *Service) recordPause(ctx context.Context, by loop.Actor, sw Switched) (
 		for _, e := range list {
 			// The switch for all loops is one of its own: clearing it must not start
 			// loops that were paused one by one.
-			if e.Row.LastN == 0 || sw.Loop != All && e.Row.Paused && sw.Was {
+			if e.Row.LastN == 0 && e.File != "" || sw.Loop != All && e.Row.Paused && sw.Was {
 				continue
 			}
 			id := e.LoopID()

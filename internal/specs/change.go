@@ -97,7 +97,7 @@ func (s *Service) Flag(ctx context.Context, by loop.Actor, id, text string) (Vie
 		return View{}, err
 	}
 	err = s.ws.Store.Update(ctx, func(tx *store.Tx) error {
-		if row, spec, err = s.read(ctx, &tx.Reader, id); err != nil {
+		if row, spec, err = s.lock(ctx, tx, id); err != nil {
 			return err
 		}
 		rubric := seedRubric(row, spec)

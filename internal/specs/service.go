@@ -62,6 +62,17 @@ func (s *Service) read(ctx context.Context, r *store.Reader, id string) (row sto
 	return row, doc.Spec, nil
 }
 
+// lock is read for a transaction that changes the spec: others that do wait for it.
+func (s *Service) lock(ctx context.Context, tx *store.Tx, id string) (row store.Spec, spec loopspec.Spec, err error) {
+	if row, err = tx.Spec(ctx, id); err != nil {
+		return row, spec, err
+	}
+	if _, err := tx.LockLoop(ctx, row.LoopID); err != nil {
+		return row, spec, err
+	}
+	return s.read(ctx, &tx.Reader, id)
+}
+
 // machine answers what only this machine, the roster and the grammar of invariants know.
 func (s *Service) machine(ctx context.Context) loopspec.Machine {
 	return loopspec.Machine{

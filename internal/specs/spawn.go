@@ -45,7 +45,7 @@ func (s *Service) Spawn(ctx context.Context, by loop.Actor, r SpawnRequest) (Vie
 }
 
 func (s *Service) spawn(ctx context.Context, tx *store.Tx, by loop.Actor, r SpawnRequest, id string) (added bool, err error) {
-	row, parent, err := s.read(ctx, &tx.Reader, r.Parent)
+	row, parent, err := s.lock(ctx, tx, r.Parent)
 	if err != nil {
 		return false, err
 	}
@@ -92,7 +92,7 @@ func (s *Service) giveBack(ctx context.Context, tx *store.Tx, by loop.Actor, row
 	if spec.ParentID == "" {
 		return nil
 	}
-	parentRow, parent, err := s.read(ctx, &tx.Reader, spec.ParentID)
+	parentRow, parent, err := s.lock(ctx, tx, spec.ParentID)
 	if errors.Is(err, loop.ErrNotFound) {
 		return nil
 	}

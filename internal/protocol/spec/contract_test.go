@@ -121,6 +121,8 @@ func TestAGoalWhoseBudgetIsUsedUpIsAPersons(t *testing.T) {
 		t.Errorf("changes = %+v, want the goal handed over", changes)
 	}
 	run.Reason = loop.ReasonGiveUp
+	step.State = loop.StepEscalated
+	s = openSpec(t, nil, func(v *engine.View) { v.Steps = []loop.Step{step} })
 	if changes := s.Close(engine.Summary{Run: run}); len(changes) > 0 {
 		t.Errorf("changes = %+v after the rule gave it up already", changes)
 	}
@@ -151,6 +153,20 @@ func TestOutputThatIsNotToBeCommittedIsNotProposed(t *testing.T) {
 		}, nil)
 		if _, effects := s.Record(engine.Result{Proposal: proposal}); len(effects) != want {
 			t.Errorf("%s: effects = %v, want %d", rail, effects, want)
+		}
+	}
+}
+
+func TestTheNextRunGoesOnFromWhatWasGatedAndDidNotPass(t *testing.T) {
+	for outcome, want := range map[loop.Outcome]string{
+		loop.OutcomeFailed: "refs/new", loop.OutcomeGaveUp: "refs/new", loop.OutcomeBlocked: "refs/new", loop.OutcomeEscalated: "refs/new",
+		loop.OutcomeRefused: "", loop.OutcomeInterrupted: "", loop.OutcomePaused: "", loop.OutcomeWaiting: "",
+	} {
+		step := loop.Step{ID: "st_1", Key: spec.GoalKey, Kind: loop.StepWork, State: loop.StepFailed, Snapshot: "refs/old"}
+		s := openSpec(t, nil, func(v *engine.View) { v.Steps = []loop.Step{step} })
+		changes := s.Close(engine.Summary{Run: loop.Run{Outcome: outcome, Snapshot: "refs/new"}})
+		if got := len(changes) == 1 && changes[0].Step.Snapshot == want; got != (want != "") || want == "" && len(changes) > 0 {
+			t.Errorf("%s: changes = %+v, want the snapshot %q", outcome, changes, want)
 		}
 	}
 }

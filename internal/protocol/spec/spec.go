@@ -132,12 +132,26 @@ func (s *session) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) 
 	return nil, []loop.EffectRequest{*r.Proposal}
 }
 
-// Close implements engine.Session. A goal whose budget is used up is a person's.
+// Close implements engine.Session. A goal whose budget is used up is a person's. What was
+// gated and did not pass is what the next run goes on from.
 func (s *session) Close(sum engine.Summary) []loop.Change {
-	if sum.Run.Outcome != loop.OutcomeGaveUp || sum.Run.Reason != loop.ReasonLifeBudget || s.step.ID == "" {
+	step := s.step
+	switch {
+	case step.ID == "":
+		return nil
+	case sum.Run.Outcome == loop.OutcomeGaveUp && sum.Run.Reason == loop.ReasonLifeBudget && step.State != loop.StepEscalated:
+		step.State, step.Feedback = loop.StepEscalated, sum.Run.Detail
+	case sum.Run.Snapshot == "" || !goesOn(sum.Run.Outcome) || step.State == loop.StepDone || step.State == loop.StepWaiting:
 		return nil
 	}
-	step := s.step
-	step.State, step.Feedback = loop.StepEscalated, sum.Run.Detail
+	if sum.Run.Snapshot != "" {
+		step.Snapshot = sum.Run.Snapshot
+	}
 	return []loop.Change{{Kind: loop.ChangeStep, Step: &step}}
+}
+
+// goesOn reports whether what a run left is good enough to go on from: it kept to the scope,
+// and was not cut in the midst of a change.
+func goesOn(o loop.Outcome) bool {
+	return o == loop.OutcomeFailed || o == loop.OutcomeGaveUp || o == loop.OutcomeBlocked || o == loop.OutcomeEscalated
 }
