@@ -116,44 +116,64 @@ func (a *agentSide) takeTurns(ctx context.Context, step loop.Step, brief Brief, 
 	if err != nil {
 		return turnResult{}, err
 	}
-	prompt := a.promptFor(step, brief, sensed, beside)
-	a.said.Emit(loop.EventPrompt, prompt)
+	t := assignment{purpose: purposeOf(step), prompt: a.promptFor(step, brief, sensed, beside), def: a.def, env: a.runEnv(), copy: a.tree.copy, limit: a.def.MaxStepTimeout}
+	a.said.Emit(loop.EventPrompt, t.prompt)
 	if err := beforeAct.Hit(ctx); err != nil {
 		return turnResult{}, err
 	}
+	res, err := a.carryOut(ctx, t)
+	if err != nil {
+		return res, err
+	}
+	return res, afterAct.Hit(ctx)
+}
+
+// assignment is what an agent takes a turn for.
+type assignment struct {
+	purpose string
+	prompt  string
+	def     loop.Definition // of what the agent may use
+	env     runenv.Env      // where its programs work
+	copy    *runenv.Copy    // that they work on
+	limit   time.Duration   // of the turn
+}
+
+// carryOut lets the agent take its turn, and another one if the first failed in a way
+// that may pass.
+func (a *agentSide) carryOut(ctx context.Context, t assignment) (turnResult, error) {
 	a.target.Repo.Rest()
 	for try := 1; ; try++ {
 		started := a.Now()
-		res, err := a.takeTurn(ctx, step, prompt)
+		res, err := a.takeTurn(ctx, t)
 		if err != nil && res.Usage.Zero() {
 			return res, err
 		}
-		a.bookTurn(ctx, res, started)
+		a.bookTurn(ctx, t, res, started)
 		if err != nil {
 			return res, err
 		}
-		if !a.tryAgain(ctx, try, res) {
+		if !a.tryAgain(ctx, t, try, res) {
 			res.hold = a.hold
-			return res, afterAct.Hit(ctx)
+			return res, nil
 		}
 	}
 }
 
 // takeTurn lets the agent act once: it gets a folder with its prompt, a place to
 // work in, and what it needs to reach its model.
-func (a *agentSide) takeTurn(ctx context.Context, step loop.Step, prompt string) (res turnResult, err error) {
-	s, n := a.runEnv(), len(a.its)
-	dir, err := s.FreshTurn(n)
+func (a *agentSide) takeTurn(ctx context.Context, t assignment) (res turnResult, err error) {
+	n := len(a.its)
+	dir, err := t.env.FreshTurn(n)
 	if err != nil {
 		return res, err
 	}
-	if err := s.WritePrompt(n, prompt); err != nil {
+	if err := t.env.WritePrompt(n, t.prompt); err != nil {
 		return res, err
 	}
 	if lost, err := a.login.checkSeat(ctx); err != nil || lost != nil {
 		return deref(lost), err
 	}
-	turnEnv, err := a.openTurnEnv(ctx)
+	turnEnv, err := a.openTurnEnv(ctx, t)
 	if missing, ok := errors.AsType[*loop.Fault](err); ok {
 		res.Result = turn.RefusedResult(loop.FailureAuth, missing)
 		return res, nil
@@ -165,22 +185,21 @@ func (a *agentSide) takeTurn(ctx context.Context, step loop.Step, prompt string)
 	if err != nil {
 		return res, err
 	}
-	res, err = a.runDriver(ctx, turnEnv, step, prompt, dir)
+	res, err = a.runDriver(ctx, turnEnv, t, dir)
 	err = errors.Join(err, turnEnv.Close())
 	a.login.loan = turnEnv.Loan()
 	return res, err
 }
 
 // runDriver runs the driver in a turnEnv.
-func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.Step, prompt, dir string) (end turnResult, err error) {
+func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, t assignment, dir string) (end turnResult, err error) {
 	a.said.Learn(turnEnv.Secrets())
-	s := a.runEnv()
-	at, err := s.Place(ctx, a.tree.copy, a.useOf(turnEnv, dir))
+	at, err := t.env.Place(ctx, t.copy, a.useOf(turnEnv, dir))
 	if err != nil {
 		return end, err
 	}
 	defer at.Done()
-	guard, err := a.toolGuard(ctx, at, dir)
+	guard, err := a.toolGuard(ctx, t, at, dir)
 	if err != nil {
 		return end, err
 	}
@@ -189,8 +208,8 @@ func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.
 	defer func() { end.printed = printed.String() }()
 	end.unmetered = !turnEnv.Metered()
 	count := a.newCounter(turnEnv)
-	row := a.turnRow(a.Now())
-	row.Usage = leastUsage(len(prompt))
+	row := a.turnRow(t.purpose, a.Now())
+	row.Usage = leastUsage(len(t.prompt))
 	defer a.beginTurn(ctx, &liveTurn{row: row, count: count, cost: a.money.ledger().Cost})()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -203,10 +222,10 @@ func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.
 	})()
 	defer callWhenClosed(turnEnv.Rejected(), cancel)()
 	asks := &turn.PermissionAsks{Guard: guard}
-	res, err := a.actor.Driver.Turn(ctx, agent.Request{
-		Purpose: purposeOf(step), Prompt: prompt, Command: turnEnv.Command, Model: a.actor.Model, Effort: a.def.Effort, Servers: a.def.Servers(), Session: a.talk, Keep: a.def.Resume,
-		Exec: at, Dir: at.Dir, Timeout: a.money.turnTime(), Tag: runenv.Tag(a.run.ID), Env: turnEnv.Environ(s.StepEnv()),
-		Home: turnEnv.AgentHome(), Models: turnEnv.Endpoint, Tools: a.def.ModelTools, Judge: asks.Judge, OnEvent: (&shown{said: a.said, out: out}).showEvent,
+	res, err := a.login.actor.Driver.Turn(ctx, agent.Request{
+		Purpose: t.purpose, Prompt: t.prompt, Command: turnEnv.Command, Model: a.login.actor.Model, Effort: t.def.Effort, Servers: t.def.Servers(), Session: a.talk, Keep: t.def.Resume,
+		Exec: at, Dir: at.Dir, Timeout: a.money.turnTime(t.limit), Tag: runenv.Tag(a.run.ID), Env: turnEnv.Environ(t.env.StepEnv()),
+		Home: turnEnv.AgentHome(), Models: turnEnv.Endpoint, Tools: t.def.ModelTools, Judge: asks.Judge, OnEvent: (&shown{said: a.said, out: out}).showEvent,
 		Output:  io.MultiWriter(out, printed),
 		OnUsage: count.used(ctx),
 	})
@@ -242,24 +261,25 @@ func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.
 // purposeOf is what a turn on a step is for.
 func purposeOf(step loop.Step) string {
 	if step.Kind == loop.StepReply {
-		return "reply"
+		return loop.PurposeReply
 	}
-	return "act"
+	return loop.PurposeAct
 }
 
 func stepText(s loop.Step) string { return s.ID + " " + s.Title }
 
 // turnRow is the row of the turn that comes next.
-func (a *agentSide) turnRow(started time.Time) loop.Turn {
+func (a *agentSide) turnRow(purpose string, started time.Time) loop.Turn {
+	by := a.login.actor
 	return loop.Turn{
-		RunID: a.run.ID, N: a.money.turns + 1, Iteration: len(a.its), Purpose: purposeOf(a.stepOf(a.current())), Agent: a.actor.Handle,
-		Driver: a.actor.Agent.Driver, Model: a.actor.Model, Auth: a.run.Auth, Started: started,
+		RunID: a.run.ID, N: a.money.turns + 1, Iteration: len(a.its), Purpose: purpose, Agent: by.Handle,
+		Driver: by.Agent.Driver, Model: by.Model, Auth: a.login.signed.Auth, Started: started,
 	}
 }
 
 // bookTurn books a turn on the run and stages its row.
-func (a *agentSide) bookTurn(ctx context.Context, res turnResult, started time.Time) {
-	row := a.turnRow(started)
+func (a *agentSide) bookTurn(ctx context.Context, t assignment, res turnResult, started time.Time) {
+	row := a.turnRow(t.purpose, started)
 	row.Exit, row.Ended, row.Usage, row.Failure, row.Took = res.Exit, string(res.Ended), res.Usage, res.Failure, res.Took
 	row.Models, row.Cost = a.money.ledger().Cost(res.Models)
 	if res.Session != nil {
@@ -267,16 +287,18 @@ func (a *agentSide) bookTurn(ctx context.Context, res turnResult, started time.T
 	}
 	it := a.current()
 	it.Usage, it.Agent = it.Usage.Add(res.Usage), it.Agent+res.Took
-	it.Acted = res.words()
+	if t.purpose != loop.PurposeReview {
+		it.Acted = res.words()
+		a.run.Agent, a.run.Auth = row.Agent, row.Auth
+	}
 	a.money.book(row)
-	a.run.Agent = a.actor.Handle
 	a.run.Spent.Agent += res.Took
 	a.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, row) })
 	a.turns.mu.Lock()
 	a.turns.unsaved = append(a.turns.unsaved, row)
 	a.noteTurns(ctx)
 	a.turns.mu.Unlock()
-	a.keepSession(res.Result)
+	a.keepSession(t, res.Result)
 }
 
 // turnResult is what an agent's turn came to.

@@ -18,7 +18,7 @@ import (
 // turned is a run whose agent has just taken a turn on a step of work.
 func turned() *cycle {
 	c := unstarted(loop.Definition{Name: "fix", Tier: loop.TierAssisted})
-	c.actor = turn.Actor{Agent: loop.Agent{Command: "my-agent"}}
+	c.maker = turn.Actor{Agent: loop.Agent{Command: "my-agent"}}
 	c.steps = map[string]loop.Step{"work": {ID: "st_1", Key: "work", Kind: loop.StepWork}, "reply": {ID: "st_2", Key: "reply", Kind: loop.StepReply}}
 	c.its = []loop.Iteration{{N: 1, StepID: "st_1", Acted: "the agent did something"}}
 	return c

@@ -24,7 +24,7 @@ type counter struct {
 
 // newCounter makes the counter of a turn.
 func (a *agentSide) newCounter(turnEnv *turn.Env) *counter {
-	n := &counter{turnEnv: turnEnv, model: a.actor.Model}
+	n := &counter{turnEnv: turnEnv, model: a.login.actor.Model}
 	if !turnEnv.Metered() {
 		n.reported = a.money.ledger().Account().OpenReported(n.model)
 	}

@@ -278,7 +278,8 @@ func (e *Engine) gateChecker() gatecheck.Checker {
 
 // runToEnd takes a claimed run to its end.
 func (c *cycle) runToEnd(ctx context.Context) (loop.Run, error) {
-	c.actor, c.nobody = c.resolveActor(ctx, c.def, c.Store.View) // Nobody has to act in a run that lands something or finds nothing to do.
+	c.maker, c.nobody = c.resolveActor(ctx, c.def, c.Store.View) // Nobody has to act in a run that lands something or finds nothing to do.
+	c.login.actor = c.maker
 	c.driving.Store(c.run.ID, true)
 	defer c.driving.Delete(c.run.ID)
 	held, release := c.target.Repo.Hold()

@@ -53,7 +53,7 @@ func (a *agentSide) readGuidance(ctx context.Context) error {
 // shown none of them where masks hold.
 func (a *agentSide) attachedFiles() (paths []string) {
 	for _, name := range a.guidedPaths {
-		if path.Dir(name) != "." && slices.Contains(a.actor.Profile.Attaches, path.Base(name)) {
+		if path.Dir(name) != "." && slices.Contains(a.login.actor.Profile.Attaches, path.Base(name)) {
 			paths = append(paths, name)
 		}
 	}

@@ -54,7 +54,7 @@ func (a *agentSide) readHolds(ctx context.Context, r *store.Reader) error {
 
 // tryAgain decides after a turn whether another one is to be taken at once, and
 // waits for it. Otherwise what went wrong is kept for later runs.
-func (a *agentSide) tryAgain(ctx context.Context, try int, res turnResult) bool {
+func (a *agentSide) tryAgain(ctx context.Context, t assignment, try int, res turnResult) bool {
 	if res.Ended == proc.Canceled && ctx.Err() != nil {
 		return false // The run was stopped, which says nothing about the agent.
 	}
@@ -72,7 +72,7 @@ func (a *agentSide) tryAgain(ctx context.Context, try int, res turnResult) bool 
 		r = plan.RetryBy(*p, failed.Class, attempt, failed.Reset, a.Now(), a.retrySeed(try))
 	}
 	wait := r.At.Sub(a.Now())
-	if !r.TryAgain || wait > a.money.turnTime() {
+	if !r.TryAgain || wait > a.money.turnTime(t.limit) {
 		r.Hold = r.Hold || r.TryAgain && failed.Class == loop.FailureRateLimit
 		a.settleHolds(res, r)
 		return false

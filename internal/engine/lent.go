@@ -16,12 +16,14 @@ import (
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
-// login is what the agent identifies itself with.
+// login is what an agent identifies itself with.
 type login struct {
 	*heldRun
+	actor    turn.Actor // whose it is
 	signed   credential.Credential
 	unsigned error            // why there is no credential
 	loan     *credential.Loan // a login that a turn has renewed; nil if no turn has
+	told     bool             // where requests go was said
 }
 
 // fetchFromDead keeps the login that a dead run was lent, before the home in which

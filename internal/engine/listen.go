@@ -38,13 +38,13 @@ func (s *shown) hideAndEmit(kind, text string) {
 
 // toolGuard is what the definition lets an agent do, for drivers that ask first. What
 // it does all the same is held by the sandbox and by the list of changes.
-func (a *agentSide) toolGuard(ctx context.Context, at runenv.Place, turnDir string) (policy.Guard, error) {
-	scope, err := a.runEnv().Scope(ctx)
+func (a *agentSide) toolGuard(ctx context.Context, t assignment, at runenv.Place, turnDir string) (policy.Guard, error) {
+	scope, err := t.env.Scope(ctx)
 	if err != nil {
 		return policy.Guard{}, err
 	}
 	return policy.Guard{
-		Scope: scope, Root: at.Dir, ReportOnly: a.def.Tier == loop.TierReport, Hosts: a.def.Network, Denies: a.def.Denies,
-		Beside: []string{os.TempDir(), a.runEnv().SeenTurn(turnDir)},
+		Scope: scope, Root: at.Dir, ReportOnly: t.def.Tier == loop.TierReport, Hosts: t.def.Network, Denies: t.def.Denies,
+		Beside: []string{os.TempDir(), t.env.SeenTurn(turnDir)},
 	}, nil
 }

@@ -105,10 +105,15 @@ func (c *cycle) countUnseen() {
 	if n == 0 || c.money.counted >= n || err != nil {
 		return
 	}
+	c.chargeUnseen(int(prompt.Size()))
+}
+
+// chargeUnseen charges the last iteration for a turn of which only the size of its
+// prompt is known, in bytes.
+func (c *cycle) chargeUnseen(prompt int) {
 	c.money.unseen = true
-	row := c.agent.turnRow(c.current().Started)
-	row.Agent = cmp.Or(row.Agent, c.run.Agent)
-	row.Usage = leastUsage(int(prompt.Size()))
+	row := c.agent.turnRow(purposeOf(c.stepOf(c.current())), c.current().Started)
+	row.Agent, row.Auth, row.Usage = cmp.Or(row.Agent, c.run.Agent), c.run.Auth, leastUsage(prompt)
 	c.money.book(row)
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, row) })
 }

@@ -79,11 +79,7 @@ func (e *Engine) freeLost(ctx context.Context, t Target, seen loop.Run, dead loo
 func (c *cycle) endLost(ctx context.Context, end ending) error {
 	c.enterPhase(loop.PhaseConclude)
 	if n := len(c.its); c.run.State == loop.RunRunning && c.money.counted < n { // Its turn may have read the prompt, which is not here.
-		c.money.unseen = true
-		row := c.agent.turnRow(c.current().Started)
-		row.Agent, row.Usage = cmp.Or(row.Agent, c.run.Agent), leastUsage(0)
-		c.money.book(row)
-		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, row) })
+		c.chargeUnseen(0)
 	}
 	c.chargeAttempt(end)
 	c.judgeOpen(end)

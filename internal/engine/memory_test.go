@@ -312,7 +312,7 @@ func TestARecoveryThatCannotGoOnSaysHowAPersonHelps(t *testing.T) {
 func TestInstructionsThatAProgramAttachesByItselfAreUnseenBelowTheTop(t *testing.T) {
 	c := unstarted(loop.Definition{})
 	c.agent.guidedPaths = []string{"AGENTS.md", "a/AGENTS.md", "a/CLAUDE.md", "a/b/AGENTS.md"}
-	c.actor.Profile.Attaches = []string{"AGENTS.md"}
+	c.login.actor.Profile.Attaches = []string{"AGENTS.md"}
 	if got := strings.Join(c.agent.attachedFiles(), " "); got != "a/AGENTS.md a/b/AGENTS.md" {
 		t.Errorf("unseen are %q", got)
 	}

@@ -31,7 +31,7 @@ func (s *spending) ledger() *budget.Ledger {
 	if s.opened == nil {
 		s.opened = budget.New(budget.Owner{
 			Store: s.Store, Now: s.Now, Prices: func() (price.Table, error) { return s.prices, nil }, Run: s.id, Definition: s.def, Loop: s.target.Loop.Name, Workspace: s.target.Workspace.ID,
-			MostTokens: s.tokensLeft(), Agent: cmp.Or(s.run.Agent, s.actor.Handle), Model: s.actor.UsedModel(s.login.signed.Provider), ModelsUnknown: s.login.unsigned == nil && s.login.signed.Auth == "",
+			MostTokens: s.tokensLeft(), Agent: cmp.Or(s.run.Agent, s.maker.Handle), Model: s.maker.UsedModel(s.login.signed.Provider), ModelsUnknown: s.login.unsigned == nil && s.login.signed.Auth == "",
 		})
 	}
 	return s.opened
@@ -91,9 +91,9 @@ func (s *spending) book(t loop.Turn) {
 	s.run.Usage, s.run.Cost = s.run.Usage.Add(t.Usage), s.run.Cost.Add(t.Cost)
 }
 
-// turnTime is the wall-clock cap of a turn.
-func (s *spending) turnTime() time.Duration {
-	limit := s.timeWithin(s.def.MaxStepTimeout)
+// turnTime is the wall-clock cap of a turn that may take no longer than a limit.
+func (s *spending) turnTime(limit time.Duration) time.Duration {
+	limit = s.timeWithin(limit)
 	if wall := s.ledger().Reserved().Wall; wall > 0 {
 		limit = min(limit, max(time.Second, wall-s.run.Spent.Agent))
 	}

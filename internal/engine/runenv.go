@@ -39,7 +39,7 @@ func (h *heldRun) timeWithin(limit time.Duration) time.Duration { return h.runEn
 // commandLines are the command lines that the agent's turn starts: its program's, and
 // those of its MCP servers.
 func (h *heldRun) commandLines() []string {
-	lines := slices.Clone(h.actor.CommandLines())
+	lines := slices.Clone(h.maker.CommandLines())
 	for _, s := range h.def.Servers() {
 		if s.Command != "" {
 			lines = append(lines, s.Command)

@@ -21,8 +21,8 @@ func (a *agentSide) readSession(ctx context.Context) error {
 	if !a.def.Resume {
 		return nil
 	}
-	if len(a.actor.Profile.Sessions) == 0 {
-		a.said.Note("resume: %s cannot go on with a conversation; each turn begins anew", a.actor.Agent.Driver)
+	if len(a.login.actor.Profile.Sessions) == 0 {
+		a.said.Note("resume: %s cannot go on with a conversation; each turn begins anew", a.login.actor.Agent.Driver)
 		return nil
 	}
 	if a.talk != nil {
@@ -31,7 +31,7 @@ func (a *agentSide) readSession(ctx context.Context) error {
 	}
 	var s loop.Session
 	err := a.Store.View(ctx, func(r *store.Reader) (err error) {
-		s, err = r.Session(ctx, a.run.LoopID, a.actor.Handle)
+		s, err = r.Session(ctx, a.run.LoopID, a.login.actor.Handle)
 		return err
 	})
 	if errors.Is(err, loop.ErrNotFound) {
@@ -61,11 +61,11 @@ func (a *agentSide) resumeSession(s loop.Session) {
 // keepSession stages the conversation that a turn left, for the next one to go on
 // with. One that failed because it was too long, or could not be taken up, is
 // left behind.
-func (a *agentSide) keepSession(res agent.Result) {
-	if !a.def.Resume || res.Ended == proc.NotStarted {
+func (a *agentSide) keepSession(t assignment, res agent.Result) {
+	if !t.def.Resume || res.Ended == proc.NotStarted {
 		return
 	}
-	handle := a.actor.Handle
+	handle := a.login.actor.Handle
 	if f := res.Failure; res.Session == nil || f != nil && (f.Class == loop.FailureOverflow || f.Class == loop.FailureMalformed) {
 		if a.talk != nil {
 			a.talk = nil

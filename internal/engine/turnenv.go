@@ -16,19 +16,19 @@ import (
 const modelPort = 3129
 
 // openTurnEnv makes what the agent's program needs around it for one turn.
-func (a *agentSide) openTurnEnv(ctx context.Context) (*turn.Env, error) {
-	s := a.runEnv()
+func (a *agentSide) openTurnEnv(ctx context.Context, t assignment) (*turn.Env, error) {
+	s := t.env
 	if a.login.unsigned != nil {
 		return nil, a.login.unsigned
 	}
-	a.run.Auth = a.login.signed.Auth
-	if a.login.signed.BaseFrom != "" && a.money.turns == 0 {
+	if a.login.signed.BaseFrom != "" && !a.login.told {
+		a.login.told = true
 		a.said.Note("model: requests go to %s, as %s says", a.login.signed.Base.Host, a.login.signed.BaseFrom)
 	}
 	uid, gid := s.Owner()
 	return turn.OpenEnv(ctx, turn.Need{
-		Actor: a.actor, With: a.login.signed, Run: a.run.ID, Chain: a.run.LoopID, Loan: a.login.loan, Tier: s.Tier(), Port: modelPort, Dir: a.turnEnvDir(), Kept: a.def.Resume,
-		SeenHome: s.SeenHome(), UID: uid, GID: gid, PawlHome: a.Home, Holder: a.Self, Account: a.money.ledger().Account(), Tools: a.def.ModelTools,
+		Actor: a.login.actor, With: a.login.signed, Run: a.run.ID, Chain: a.run.LoopID, Loan: a.login.loan, Tier: s.Tier(), Port: modelPort, Dir: a.turnEnvDir(t), Kept: t.def.Resume,
+		SeenHome: s.SeenHome(), UID: uid, GID: gid, PawlHome: a.Home, Holder: a.Self, Account: a.money.ledger().Account(), Tools: t.def.ModelTools,
 		Upstream: s.Upstream(), Say: s.Say, Denied: turn.ReportDenials(s.Say, func(text string) { a.said.Emit(loop.EventRefused, text) }), Reopen: a.login.reopen,
 	})
 }
@@ -41,16 +41,16 @@ func (l *login) findCredential() {
 
 // turnEnvDir is the folder in which the agent's home is. That of a conversation that
 // is gone on with outlives the run.
-func (a *agentSide) turnEnvDir() string {
-	if a.def.Resume {
-		return filepath.Join(a.Home, "sessions", a.run.LoopID, a.actor.Handle)
+func (a *agentSide) turnEnvDir(t assignment) string {
+	if t.def.Resume {
+		return filepath.Join(a.Home, "sessions", a.run.LoopID, a.login.actor.Handle)
 	}
 	return filepath.Join(a.runDir(a.run.ID), "turnenv-"+strconv.Itoa(a.money.turns+1))
 }
 
 // useOf is what an agent's program needs of its place.
 func (a *agentSide) useOf(turnEnv *turn.Env, dir string) runenv.Use {
-	u := runenv.Use{Turn: dir, Hosts: turnEnv.Hosts, Answered: turnEnv.NoteAnswer, Masks: a.actor.Profile.Masks, Unseen: a.attachedFiles(), Ports: turnEnv.Ports, Binds: turnEnv.Binds}
+	u := runenv.Use{Turn: dir, Hosts: turnEnv.Hosts, Answered: turnEnv.NoteAnswer, Masks: a.login.actor.Profile.Masks, Unseen: a.attachedFiles(), Ports: turnEnv.Ports, Binds: turnEnv.Binds}
 	if turnEnv.Home != nil {
 		u.Home = turnEnv.HomeDir
 	}

@@ -165,6 +165,13 @@ type Considered struct {
 	Detail string `json:"detail,omitempty"`
 }
 
+// Purposes of turns.
+const (
+	PurposeAct    = "act"    // works on a step
+	PurposeReply  = "reply"  // answers
+	PurposeReview = "review" // judges what another agent did
+)
+
 // Turn is one invocation of an agent, with a purpose.
 type Turn struct {
 	RunID     string        `json:"run_id"`
