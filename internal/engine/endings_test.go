@@ -251,8 +251,8 @@ func TestAFinishedProposalAsksWhoeverLands(t *testing.T) {
 			}
 		})
 	}
-	if got := (&progress{its: []loop.Iteration{{StepID: "st_1", Tree: "tree"}}}).stepOfTree("another"); got != "" {
-		t.Errorf("a tree that no step made is that of %q", got)
+	if got := (&progress{its: []loop.Iteration{{StepID: "st_1", Tree: "tree"}}}).iterationOfTree("another"); got.StepID != "" {
+		t.Errorf("a tree that no step made is that of %q", got.StepID)
 	}
 	if ApprovalTime != 7*24*time.Hour {
 		t.Errorf("an approval waits for %s", ApprovalTime)

@@ -103,7 +103,7 @@ func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
 	kind := c.landingKind()
 	if proposed >= 0 {
 		e := effects[proposed]
-		a.StepID, a.Tree = c.stepOfTree(e.Args[effect.ArgTree]), e.Args[effect.ArgTree]
+		a.StepID, a.Tree = c.iterationOfTree(e.Args[effect.ArgTree]).StepID, e.Args[effect.ArgTree]
 		a.Action.Branch, a.Action.Commit, a.Action.Onto = e.Args[effect.ArgBranch], e.Result[effect.ResultCommit], e.Args[effect.ArgParent]
 		a.Action.Base, a.Action.Flags = e.Args[effect.ArgBase], effect.ProposalFlags(e)
 	}
@@ -119,9 +119,11 @@ func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
 	}
 	if waits.ID != "" {
 		a.StepID, a.Tree = waits.ID, cmp.Or(a.Tree, it.Tree, c.run.BaseTree)
-		if it.Verdict == loop.VerdictPending {
-			a.Action.Flags = append([]string{"no gate has decided: " + strings.Join(printables([]string{firstLine(it.Feedback)}), "")}, a.Action.Flags...)
-		}
+	} else {
+		it = c.iterationOfTree(a.Tree)
+	}
+	if it.Verdict == loop.VerdictPending {
+		a.Action.Flags = append([]string{"no gate has decided: " + strings.Join(printables([]string{firstLine(it.Feedback)}), "")}, a.Action.Flags...)
 	}
 	a.Hash = a.BindingHash()
 	return a
@@ -160,14 +162,14 @@ func remoteOf(kind string) string {
 	return ""
 }
 
-// stepOfTree is the id of the step whose iteration made a tree.
-func (p *progress) stepOfTree(tree string) string {
+// iterationOfTree is the newest iteration that made a tree; the zero value: none did.
+func (p *progress) iterationOfTree(tree string) loop.Iteration {
 	for _, it := range slices.Backward(p.its) {
 		if it.Tree == tree {
-			return it.StepID
+			return it
 		}
 	}
-	return ""
+	return loop.Iteration{}
 }
 
 // askLanding stages the question and makes those of older proposals of the same
@@ -301,7 +303,7 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 	saved = *it
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, saved) })
 	if stands {
-		if end.outcome == loop.OutcomeWaiting && step.Key != "" {
+		if end.outcome == loop.OutcomeWaiting && step.Key != "" && step.State != loop.StepDone { // What is done stays done: only its landing is asked about.
 			step.State, step.WaitsFor = loop.StepWaiting, c.NewID("ap")
 			c.steps[step.Key] = step
 			c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) })
