@@ -353,8 +353,18 @@ var listedMutants = []mutant{
 		"meter/model.TestAttack081ARequestThatCanBeReadInTwoWaysIsNotForwarded",
 	},
 	{
+		"a model reviews what it did in an earlier run", "internal/engine/verify.go",
+		[][2]string{{`j.tree.restored == "" && j.firing.Rebase == ""`, `j.firing.Rebase == ""`}},
+		"engine.TestAModelDoesNotReviewWhatItDidInAnEarlierRun",
+	},
+	{
+		"a review of a run that has reserved nothing is not paid for", "internal/engine/review.go",
+		[][2]string{{"err = c.fund(ctx)", "err = c.money.ledger().Open(ctx)"}},
+		"engine.TestAReviewAfterTheBaseHasMovedIsPaidFor",
+	},
+	{
 		"a second try gets the folder of the first", "internal/engine/act.go",
-		[][2]string{{"s.FreshTurn(n)", "s.OpenTurn(n)"}},
+		[][2]string{{"t.env.FreshTurn(n)", "t.env.OpenTurn(n)"}},
 		"engine.TestATryThatFailedLeavesTheNextOneNeitherReportNorLinks",
 	},
 	{
@@ -374,7 +384,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"lent tokens are not secrets", "internal/engine/act.go",
-		[][2]string{{"\ta.said.Learn(turnEnv.Secrets())\n\ts := a.runEnv()\n", "\ts := a.runEnv()\n"}, {"\ta.said.Learn(turnEnv.Secrets())\n\tif len(res.Asks)", "\tif len(res.Asks)"}},
+		[][2]string{{"\ta.said.Learn(turnEnv.Secrets())\n\tat, err := t.env.Place(", "\tat, err := t.env.Place("}, {"\ta.said.Learn(turnEnv.Secrets())\n\tif len(res.Asks)", "\tif len(res.Asks)"}},
 		"compose.TestAttack077InFullALentLoginThatItsProgramTellsIsInNoAccountAndOnNoBranch",
 	},
 	{

@@ -40,6 +40,7 @@ type Owner struct {
 	Model         string                      // the model that the agent will call; empty if unknown
 	ModelsUnknown bool                        // neither a meter nor the agent's program reports which models were called
 	MostTokens    int64                       // that the run may charge, whatever its budgets have; 0: no cap
+	Phase         func() loop.Phase           // in which the run is when it needs more than it reserved; nil: it acts
 }
 
 // Ledger keeps what a run may spend. Before Open it has reserved nothing.
@@ -190,11 +191,15 @@ func (l *Ledger) widen(ctx context.Context, need loop.Amount) (loop.Amount, erro
 	if want == l.reserved {
 		return l.granted(), nil
 	}
+	phase := loop.PhaseAct
+	if l.owner.Phase != nil {
+		phase = l.owner.Phase()
+	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), storeTimeout, errStoreTimeout)
 	defer cancel()
 	for all := true; ; all = false {
 		err := l.owner.Store.Update(ctx, func(tx *store.Tx) error {
-			rt, err := tx.Enter(ctx, l.owner.Run, loop.PhaseAct)
+			rt, err := tx.Enter(ctx, l.owner.Run, phase)
 			if err != nil {
 				return err
 			}

@@ -148,7 +148,8 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 			}
 			return gh.PullRequestStates(ctx, repo, addresses)
 		},
-		Self: node.Self(d.lookup.Node.ID), HolderState: node.HolderState, EndHolder: node.EndHolder, Guard: &d.guard, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log,
+		Critic: loop.Reviewer{Agent: o.Settings.ReviewerAgent, Model: o.Settings.ReviewerModel},
+		Self:   node.Self(d.lookup.Node.ID), HolderState: node.HolderState, EndHolder: node.EndHolder, Guard: &d.guard, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log,
 	})
 	return d, nil
 }

@@ -1,5 +1,5 @@
-// Package config says where pawl keeps what it writes: the settings of one
-// process, from flags, the environment and defaults, in this order.
+// Package config says where pawl keeps what it writes, and who reviews: the settings
+// of one process, from flags, the environment and defaults, in this order.
 //
 // It reads only the environment that it is given, creates nothing, and knows
 // no definition of any loop.
@@ -13,7 +13,7 @@ import (
 	"github.com/adrg/xdg"
 )
 
-// Settings of one process. Every field has a value after Load.
+// Settings of one process. Every field but those of the reviewer has a value after Load.
 type Settings struct {
 	// Home is the folder of everything that pawl writes outside of workspaces:
 	// the store, copies of trees, files of live runs.
@@ -22,12 +22,19 @@ type Settings struct {
 	Database string
 	// Sockets is the folder of the sockets of daemons.
 	Sockets string
+	// ReviewerAgent and ReviewerModel are who reviews where a gate names nobody: an entry of
+	// the roster or a driver, and the model that it asks. Without an agent it is that of the
+	// loop; without a model, the agent's own. Both empty: nobody does.
+	ReviewerAgent, ReviewerModel string
 }
 
 // Names of the variables that set what flags do not.
 const (
 	EnvHome     = "PAWL_HOME"
 	EnvDatabase = "PAWL_DATABASE"
+
+	EnvReviewerAgent = "PAWL_REVIEWER_AGENT"
+	EnvReviewerModel = "PAWL_REVIEWER_MODEL"
 )
 
 // Load fills in what the flags left empty: from the environment, NAME=VALUE
@@ -56,6 +63,9 @@ func Load(flags Settings, environ []string) (Settings, error) {
 	}
 	if s.Database == "" {
 		s.Database = filepath.Join(s.Home, "pawl.db")
+	}
+	if s.ReviewerAgent == "" && s.ReviewerModel == "" {
+		s.ReviewerAgent, s.ReviewerModel = lookupEnv(environ, EnvReviewerAgent), lookupEnv(environ, EnvReviewerModel)
 	}
 	return s, nil
 }

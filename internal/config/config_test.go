@@ -53,6 +53,16 @@ func TestAFlagGoesBeforeTheEnvironmentBeforeTheDefault(t *testing.T) {
 			[]string{"XDG_STATE_HOME=" + state, "HOME=" + home},
 			config.Settings{Home: filepath.Join(state, "pawl"), Database: filepath.Join(state, "pawl", "pawl.db")},
 		},
+		"who reviews": {
+			config.Settings{Home: flag},
+			[]string{"PAWL_REVIEWER_AGENT=critic", "PAWL_REVIEWER_MODEL=model-2"},
+			config.Settings{Home: flag, Database: filepath.Join(flag, "pawl.db"), ReviewerAgent: "critic", ReviewerModel: "model-2"},
+		},
+		"who reviews by the flags alone": {
+			config.Settings{Home: flag, ReviewerModel: "model-3"},
+			[]string{"PAWL_REVIEWER_AGENT=critic", "PAWL_REVIEWER_MODEL=model-2"},
+			config.Settings{Home: flag, Database: filepath.Join(flag, "pawl.db"), ReviewerModel: "model-3"},
+		},
 		"a variable that is set to nothing is not set": {
 			config.Settings{},
 			[]string{"PAWL_HOME=", "PAWL_DATABASE=", "XDG_STATE_HOME=" + state},

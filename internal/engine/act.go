@@ -33,6 +33,7 @@ type agentSide struct {
 	login *login
 	money *spending
 
+	reviews  bool          // it takes no turn on a step
 	hold     *loop.Hold    // what keeps the loop or its account from acting; nil: nothing
 	failures int64         // turns in a row that ended with an error of the agent's program
 	limits   int64         // in a row, of the account
@@ -136,6 +137,7 @@ type assignment struct {
 	env     runenv.Env      // where its programs work
 	copy    *runenv.Copy    // that they work on
 	limit   time.Duration   // of the turn
+	begins  int             // bytes that are kept of the beginning of what its program prints
 }
 
 // carryOut lets the agent take its turn, and another one if the first failed in a way
@@ -203,7 +205,7 @@ func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, t assignme
 	if err != nil {
 		return end, err
 	}
-	out, printed := a.said.Output(), proc.NewRing(0, mostWords)
+	out, printed := a.said.Output(), proc.NewRing(t.begins, mostWords)
 	defer out.End()
 	defer func() { end.printed = printed.String() }()
 	end.unmetered = !turnEnv.Metered()
@@ -306,7 +308,7 @@ type turnResult struct {
 	agent.Result
 	cut       *ending    // why the agent was stopped before its turn was over: it had nothing left to spend
 	unmetered bool       // no endpoint counted its calls: an agent that was cut was killed in the midst of what it did
-	printed   string     // the end of what its program printed
+	printed   string     // the end of what its program printed, and what the assignment keeps of its beginning
 	hold      *loop.Hold // what keeps the loop or its account from acting after it; nil: nothing
 }
 

@@ -19,7 +19,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/effect"
-	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/gatecheck"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -45,7 +44,7 @@ type Effect interface {
 	Look(ctx context.Context, e loop.Effect) (effect.Found, error)
 }
 
-// Deps are the parts that an engine is made of. All but Guard, Live, Egress, Prices, Gates, AskModel and Sleep are required.
+// Deps are the parts that an engine is made of. All but Guard, Live, Egress, Prices, Gates, Critic and Sleep are required.
 type Deps struct {
 	Store   *store.Store
 	Now     func() time.Time
@@ -56,11 +55,11 @@ type Deps struct {
 	Effects func(*git.Repo) map[string]Effect
 	Self    loop.Holder
 
-	// Gates lists the gates of a definition in the order in which they run; nil: its
-	// commands. AskModel answers a gate of a run that asks a model: whoever provides it
-	// meters the answer and charges the run. Nil: such a gate gets an error.
-	Gates    func(loop.Definition) []runenv.Gate
-	AskModel func(context.Context, loop.Run, gate.Question) (gate.Answer, error)
+	// Gates lists the gates of a definition in the order in which they run; nil: those that
+	// it has.
+	Gates func(loop.Definition) []runenv.Gate
+
+	Critic loop.Reviewer // who reviews where a gate names nobody; zero: nobody does
 
 	// HolderState looks at the process behind a holder, and EndHolder kills it and
 	// waits for its end.

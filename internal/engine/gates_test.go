@@ -16,7 +16,9 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/runenv"
+	"github.com/pawl-run/pawl/internal/test/fakemodel"
 	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
@@ -71,21 +73,23 @@ func (r reviewer) Run(ctx context.Context, in gate.Input) (loop.GateResult, erro
 
 // gated makes a rig judge by its definition's command, an invariant and a reviewer, and
 // returns a target whose agent writes each text in turn.
-func (r *rig) gated(ask func(context.Context, loop.Run, gate.Question) (gate.Answer, error), texts ...string) engine.Target {
-	r.t.Helper()
-	r.deps.AskModel = ask
-	r.deps.Gates = func(d loop.Definition) []runenv.Gate {
+func (p *meteredRig) gated(answer func(prompt string) string, texts ...string) engine.Target {
+	p.t.Helper()
+	p.deps.Gates = func(d loop.Definition) []runenv.Gate {
 		return []runenv.Gate{gate.Commands(d)[0], mayNotSay("bad"), reviewer{"src/a.txt"}}
 	}
-	r.engine = engine.New(r.deps)
-	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		gittest.WriteFile(r.t, filepath.Join(req.Dir, "src/a.txt"), texts[0])
-		gittest.WriteFile(r.t, filepath.Join(req.Dir, "src/a_test.txt"), "it is changed with its test\n")
+	p.engine = engine.New(p.deps)
+	p.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+		if req.Purpose == loop.PurposeReview {
+			return agent.Result{Ended: proc.Exited, Message: answer(req.Prompt)}, nil
+		}
+		gittest.WriteFile(p.t, filepath.Join(req.Dir, "src/a.txt"), texts[0])
+		gittest.WriteFile(p.t, filepath.Join(req.Dir, "src/a_test.txt"), "it is changed with its test\n")
 		texts = texts[1:]
-		return says(r.t, req, `{"outcome":"done"}`)
+		return says(p.t, req, `{"outcome":"done"}`)
 	}
-	return r.target("g", boardLike{nil, []string{"write it"}}, loop.Definition{
-		Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**", "src/a_test.txt"}, AgentCommand: "x", Verify: "test -s src/a.txt", MaxIterations: len(texts),
+	return p.calls("g", func(d *loop.Definition) {
+		d.Scope, d.Verify, d.MaxIterations = []string{"src/**", "src/a_test.txt"}, "test -s src/a.txt", len(texts)
 	})
 }
 
@@ -101,15 +105,15 @@ func (r *rig) verdicts(run loop.Run) (said []string) {
 }
 
 func TestGatesOfEveryKindDecideAboutACandidate(t *testing.T) {
-	onBoth(t, func(t *testing.T, r *rig) {
-		var questions []gate.Question
-		var asking []string
-		target := r.gated(func(_ context.Context, run loop.Run, q gate.Question) (gate.Answer, error) {
-			questions, asking = append(questions, q), append(asking, run.ID)
-			if strings.Contains(q.Prompt, "dull") {
-				return gate.Answer{Text: "no, it is dull", Usage: loop.Usage{Input: 9, Output: 5}}, nil
+	onBothMetered(t, fakemodel.Script{}, func(t *testing.T, r *meteredRig) {
+		var asked []string
+		r.deps.Critic = loop.Reviewer{Model: dear}
+		target := r.gated(func(prompt string) string {
+			asked = append(asked, prompt)
+			if strings.Contains(prompt, "dull") {
+				return "no, it is dull"
 			}
-			return gate.Answer{Text: "yes"}, nil
+			return "yes"
 		}, "", "bad\n", "dull\n", "fine\n")
 		run := r.run(target, engine.Firing{})
 		if run.Outcome != loop.OutcomeProposed {
@@ -135,22 +139,17 @@ func TestGatesOfEveryKindDecideAboutACandidate(t *testing.T) {
 		if its[1].Reason != loop.ReasonGuardFailed || its[2].Reason != loop.ReasonGateFailed {
 			t.Errorf("reasons = %s, %s, want those of the gates", its[1].Reason, its[2].Reason)
 		}
-		wantAsked := []gate.Question{
-			{Purpose: "review", Prompt: "yes or no: bad\n", MaxOutput: 100, Timeout: time.Minute},
-			{Purpose: "review", Prompt: "yes or no: dull\n", MaxOutput: 100, Timeout: time.Minute},
-			{Purpose: "review", Prompt: "yes or no: fine\n", MaxOutput: 100, Timeout: time.Minute},
-		}
-		if diff := cmp.Diff(wantAsked, questions); diff != "" || asking[0] != run.ID {
-			t.Errorf("asked for run %v (-want +got):\n%s", asking, diff)
+		if diff := cmp.Diff([]string{"yes or no: bad\n", "yes or no: dull\n", "yes or no: fine\n"}, asked); diff != "" {
+			t.Errorf("asked (-want +got):\n%s", diff)
 		}
 	})
 }
 
 func TestAGateThatAsksAModelWhereThereIsNoneSaysSo(t *testing.T) {
-	r := newRig(t, databases["sqlite"](t))
+	r := newMeteredRig(t, databases["sqlite"](t), fakemodel.Script{})
 	target := r.gated(nil, "fine\n")
 	run, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"})
-	if said := fmt.Sprint(run.Detail, err); run.Outcome == loop.OutcomeProposed || !strings.Contains(said, "review src/a.txt: this gate asks a model, and there is none to ask") {
+	if said := fmt.Sprint(run.Detail, err); run.Outcome == loop.OutcomeProposed || !strings.Contains(said, "review src/a.txt: no agent reviews: the gate names none, and no critic is configured") {
 		t.Errorf("run = %s %q, %v, want an error that says that there is no model", run.Outcome, run.Detail, err)
 	}
 }

@@ -28,17 +28,22 @@ func LoopHold(loopID string) string { return holdLoop + loopID }
 func AccountHold(account string) string { return holdAccount + account }
 
 // readHolds finds out whether the loop, or the account that it acts with, is kept
-// from acting. Which account that is, is known from the credential alone.
+// from acting; of a reviewer, only its account. Which account that is, is known from the
+// credential alone.
 func (a *agentSide) readHolds(ctx context.Context, r *store.Reader) error {
 	a.login.findCredential()
-	subjects := []string{LoopHold(a.run.LoopID), AccountHold(a.login.signed.Account)}
+	ofLoop := LoopHold(a.run.LoopID)
+	subjects := []string{AccountHold(a.login.signed.Account)}
+	if !a.reviews {
+		subjects = append(subjects, ofLoop)
+	}
 	holds, err := r.Holds(ctx, subjects...)
 	if err != nil {
 		return err
 	}
 	for _, h := range holds {
 		switch {
-		case h.Subject == subjects[0]:
+		case h.Subject == ofLoop:
 			a.failures = h.Errors
 		case a.login.signed.Account == "":
 			continue
@@ -117,6 +122,8 @@ func (a *agentSide) settleHolds(res turnResult, r plan.RetryDecision) {
 	case r.Hold && a.login.signed.Account != "" && ofAccount(*f):
 		a.limits++
 		h = loop.Hold{Subject: AccountHold(a.login.signed.Account), Errors: a.limits, Until: r.At, Reason: f.Class, Detail: holdText(*f, r)}
+	case a.reviews:
+		return // The loop goes on without it.
 	case r.Hold && a.login.unsigned == nil:
 		h.Until, h.Reason, h.Detail = r.At, f.Class, holdText(*f, r)
 	default:

@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"context"
 	"slices"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/git/mirror"
 	"github.com/pawl-run/pawl/internal/runenv"
 )
@@ -24,9 +22,6 @@ func (h *heldRun) runEnv() runenv.Env {
 	s := runenv.Env{
 		Host: h.host(), ID: h.run.ID, Loop: h.target.Loop.Name, Root: h.target.Workspace.Root, Repo: h.target.Repo, Definition: h.def, Base: h.run.BaseCommit, Started: h.started,
 		Agent: h.commandLines(), Tools: &h.tools, Disk: &h.disk, Say: func(text string) { h.said.Note("%s", h.said.Hide(text)) },
-	}
-	if h.AskModel != nil {
-		s.Ask = func(ctx context.Context, q gate.Question) (gate.Answer, error) { return h.AskModel(ctx, h.run, q) }
 	}
 	if s.Iteration = len(h.its); s.Iteration > 0 {
 		s.Step = stepText(h.stepOf(h.current()))

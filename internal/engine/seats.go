@@ -30,7 +30,9 @@ func (a *agentSide) readSeats(ctx context.Context, r *store.Reader) error {
 		return err
 	}
 	if refused := w.Refusal(others); refused != nil {
-		a.run.Agent = w.Agent // Nobody else says who would have acted.
+		if !a.reviews {
+			a.run.Agent = w.Agent // Nobody else says who would have acted.
+		}
 		a.hold = &loop.Hold{Reason: refused.Reason, Detail: refused.Error()}
 	}
 	return nil

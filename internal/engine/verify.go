@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/report"
 	"github.com/pawl-run/pawl/internal/runenv"
+	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -29,6 +30,7 @@ var (
 type judge struct {
 	*heldRun
 	tree      *workTree
+	critics   *critics
 	work      gate.Work                     // that is judged
 	fresh     *runenv.Copy                  // for a gate that is tried again
 	records   map[[2]string]loop.TestRecord // of this run's gates, by tree and gate
@@ -236,13 +238,42 @@ func (j *judge) workOf(ctx context.Context, w work, gates []runenv.Gate) (gate.W
 			return of, err
 		}
 		of.Changes, of.Said = j.said.Hide(string(patch)), w.report.Summary
-		for _, m := range w.turn.Models {
-			if m.Model != "" && w.turn.Usage.Source == loop.UsageMetered {
-				of.Makers = append(of.Makers, m.Model)
-			}
+		if of.Makers, err = j.makers(ctx); err != nil {
+			return of, err
 		}
 	}
 	return of, nil
+}
+
+// makers are the models that did the work which is judged, as the meter saw them: in this
+// run, and in earlier ones if it goes on from what they left. There are none if a turn was
+// not metered.
+func (j *judge) makers(ctx context.Context) (models []string, err error) {
+	var turns []loop.Turn
+	err = j.Store.View(ctx, func(r *store.Reader) (err error) {
+		if j.tree.restored == "" && j.firing.Rebase == "" {
+			turns, err = r.Turns(ctx, j.run.ID)
+		} else {
+			turns, err = r.StepTurns(ctx, j.run.LoopID, j.current().StepID)
+		}
+		return err
+	})
+	for _, t := range turns {
+		switch {
+		case t.Purpose == loop.PurposeReview, t.Ended == string(proc.NotStarted):
+			continue
+		case t.Usage.Source != loop.UsageMetered:
+			return nil, err
+		}
+		for _, m := range t.Models {
+			if m.Model == "" {
+				return nil, err
+			}
+			models = append(models, m.Model)
+		}
+	}
+	slices.Sort(models)
+	return slices.Compact(models), err
 }
 
 // judgeBy makes an attempt's verdict of what the gates said. Results may be fewer than
@@ -286,7 +317,7 @@ func (j *judge) runGate(ctx context.Context, w work, g runenv.Gate, at runenv.Pl
 	} else if err == nil {
 		out := j.said.Output()
 		env := j.runEnv()
-		env.Work = j.work
+		env.Work, env.Ask = j.work, j.critics.ask
 		res, err = env.RunGate(ctx, g, at, j.freshCopy, out)
 		out.End()
 		err = errors.Join(err, j.dropFresh(ctx))

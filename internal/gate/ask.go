@@ -31,5 +31,13 @@ type Answer struct {
 // ErrNobody means that nobody can answer a question. Its wrapper says why.
 var ErrNobody = errors.New("this gate asks a model, and there is none to ask: gates that are commands need no model")
 
+// NobodyError is an ErrNobody that says why in its own words.
+type NobodyError struct{ Why string }
+
+func (e *NobodyError) Error() string { return e.Why }
+
+// Is reports whether the target is ErrNobody.
+func (e *NobodyError) Is(target error) bool { return target == ErrNobody }
+
 // NoModel is the Ask if no model is available. It always returns ErrNobody.
 func NoModel(context.Context, Question) (Answer, error) { return Answer{}, ErrNobody }

@@ -27,9 +27,11 @@ const (
 	ForAct   Purpose = "act"
 	ForGate  Purpose = "gate"
 	ForBase  Purpose = "base"
-	ForRetry Purpose = "try"   // of a gate that is tried again
-	forSetup Purpose = "setup" // of dependencies
-	forGuard Purpose = "guard" // as ForGate, whose copy may be there at the same time
+	ForRetry Purpose = "try" // of a gate that is tried again
+
+	forSetup  Purpose = "setup"  // of dependencies
+	forGuard  Purpose = "guard"  // as ForGate, whose copy may be there at the same time
+	forReview Purpose = "review" // without files
 )
 
 // TreeName is the name of a run's copy among those of its repository.
@@ -120,8 +122,8 @@ func (k *Copy) Remove(ctx context.Context) error {
 // rules only when it is made or adopted, which is before anybody asks.
 func (h Host) treesFor(ctx context.Context, repo *git.Repo, tier sandbox.Tier, runID string, purpose Purpose, seen *mirror.Mirror) (*workspace.Trees, *Copy) {
 	k := &Copy{repo: repo, scratch: filepath.Join(h.RunDir(runID), "scratch-"+string(purpose)), mirror: seen}
-	if purpose == ForGate || purpose == forGuard {
-		// Nobody asks what a gate changed: its copy is used once.
+	if purpose == ForGate || purpose == forGuard || purpose == forReview {
+		// Nobody asks what a gate or a reviewer changed: its copy is used once.
 		return h.newTrees(repo, tier, workspace.Limits{}, seen), k
 	}
 	// A run that is stopped still looks at what its agent left.
@@ -288,6 +290,18 @@ func (s Env) Copy(ctx context.Context, purpose Purpose, commit string) (*Copy, e
 	return k, nil
 }
 
+// EmptyCopy makes a copy of a tree without files, for programs of which nothing is kept.
+func (s Env) EmptyCopy(ctx context.Context) (*Copy, error) {
+	k, err := s.copyWithoutSetup(ctx, forReview, s.Repo.Format.EmptyTree())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Disk.startCounting(ctx, k); err != nil {
+		return nil, errors.Join(err, k.Remove(context.WithoutCancel(ctx)))
+	}
+	return k, nil
+}
+
 // copyWithoutSetup makes a copy of a commit or tree. One of the same purpose that could not
 // be removed before goes first.
 func (s Env) copyWithoutSetup(ctx context.Context, purpose Purpose, commit string) (k *Copy, err error) {
@@ -349,7 +363,7 @@ func (h Host) AdoptKept(ctx context.Context, repo *git.Repo, run loop.Run, name 
 func (h Host) Drop(ctx context.Context, repo *git.Repo, tier sandbox.Tier, id string) error {
 	trees := h.Trees(repo, tier)
 	var err error
-	for _, purpose := range []Purpose{ForAct, ForGate, forGuard, ForBase, ForRetry, forSetup} {
+	for _, purpose := range []Purpose{ForAct, ForGate, forGuard, ForBase, ForRetry, forSetup, forReview} {
 		err = errors.Join(err, trees.Remove(ctx, TreeName(id, purpose)))
 	}
 	return err

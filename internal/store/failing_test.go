@@ -422,6 +422,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"Steps":        func(rt *RunTx) error { _, err := rt.Steps(ctx, "lp"); return err },
 		"TakeSeat":     func(rt *RunTx) error { return rt.TakeSeat(ctx, seat) },
 		"TestRecord":   func(rt *RunTx) error { _, err := rt.TestRecord(ctx, "tree", "gate"); return err },
+		"StepTurns":    func(rt *RunTx) error { _, err := rt.StepTurns(ctx, "loop", "step"); return err },
 		"Turns":        func(rt *RunTx) error { _, err := rt.Turns(ctx, "run"); return err },
 		"Use":          func(rt *RunTx) error { return rt.Use(ctx, loop.Amount{Tokens: 1}) },
 		"VoidApproval": func(rt *RunTx) error { _, err := rt.VoidApproval(ctx, "ap", "old"); return err },

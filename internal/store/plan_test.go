@@ -35,6 +35,7 @@ func TestListingsUseIndexes(t *testing.T) {
 		"claimed deliveries":  {claimDeliveries, "deliveries_due"},
 		"newest delivery":     {newestOf, "deliveries_channel"},
 		"pending deliveries":  {pendingOf, "deliveries_channel"},
+		"turns of a step":     {stepTurns, "(loop_id=?)"},
 		"a lasting notice":    {lastingNotice, "notices_last"},
 		"all that last":       {lastingNotices, "notices_lasting"},
 		"lasting notices":     {inList(lastingKeys), "notices_last"},

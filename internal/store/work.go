@@ -135,6 +135,18 @@ func (r *Reader) Turns(ctx context.Context, runID string) ([]loop.Turn, error) {
 	return collect(ctx, r, turnsOf, scanBody[loop.Turn], runID)
 }
 
+const stepTurns = `
+SELECT t.body
+FROM   runs r
+JOIN   turns t ON t.run_id = r.id
+WHERE  r.loop_id = $1 AND EXISTS (SELECT 1 FROM iterations i WHERE i.run_id = r.id AND i.step_id = $2)
+ORDER BY r.n, t.n`
+
+// StepTurns lists the turns of all runs of a loop that worked on a step, the oldest first.
+func (r *Reader) StepTurns(ctx context.Context, loopID, stepID string) ([]loop.Turn, error) {
+	return collect(ctx, r, stepTurns, scanBody[loop.Turn], loopID, stepID)
+}
+
 const insertEvents = `
 INSERT INTO events (run_id, seq, at_ms, phase, kind, body) VALUES {rows}
 ON CONFLICT (run_id, seq) DO NOTHING`
