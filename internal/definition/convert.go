@@ -125,7 +125,7 @@ func (c *converter) convertGates() {
 	} else {
 		c.def.Verify, c.def.Guard, c.def.LandVia = c.spareText("verify"), c.spareText("guard"), c.spareText("land_via")
 	}
-	c.def.Gates = c.readInvariants()
+	c.def.Gates = append(c.readInvariants(), c.readReviewer()...)
 	if gate := loop.HumanGate(c.oneOf("human_gate", valuesOf("human_gate"))); gate.Waits() {
 		c.def.HumanGate = gate
 	}

@@ -223,6 +223,28 @@ func (c *converter) readInvariants() []loop.Gate {
 	return gates
 }
 
+// readReviewer reads the criteria of a reviewer and who it is as a gate; the word none is
+// no gate. The model that does the work may not judge it: what the meter sees decides
+// about that in a run, and what is written can be refused before.
+func (c *converter) readReviewer() []loop.Gate {
+	criteria, by := c.optionalText("reviewer"), loop.Reviewer{Agent: c.optionalText("reviewer_agent"), Model: c.optionalText("reviewer_model")}
+	if criteria == "" || criteria == "none" {
+		for key, value := range map[string]string{"reviewer_agent": by.Agent, "reviewer_model": by.Model} {
+			if value != "" {
+				c.reportWarning(key, "has no effect without reviewer; write there what the reviewer has to find")
+			}
+		}
+		return nil
+	}
+	switch maker, theirs := strings.TrimPrefix(c.def.Agent, "@"), strings.TrimPrefix(by.Agent, "@"); {
+	case by.Model != "" && strings.EqualFold(by.Model, c.def.Model):
+		c.reportError("reviewer_model", "%s is the model that does the work; write another one", readiness.Quote(by.Model))
+	case by.Model == "" && theirs != "" && theirs == maker:
+		c.reportError("reviewer_agent", "%s does the work, and may not review it; write another agent, or another model as reviewer_model", readiness.Quote(by.Agent))
+	}
+	return []loop.Gate{{Name: "reviewer", Kind: loop.GateReviewer, Check: criteria, Reviewer: by}}
+}
+
 func variableName(text string) bool {
 	if text == "" || digitsOnly(text[:1]) {
 		return false
@@ -239,8 +261,7 @@ func (c *converter) readList(key string) []readiness.Value {
 	return items
 }
 
-// reportUnsupported reports keys that are defined but not supported yet: an error or a
-// warning.
+// reportUnsupported reports keys that are defined but not supported yet.
 func (c *converter) reportUnsupported() {
 	for _, key := range NotYet {
 		e := c.doc.findEntry(key)
@@ -249,8 +270,6 @@ func (c *converter) reportUnsupported() {
 		}
 		switch byDefault, ok := notYetDefaults[key]; {
 		case ok && e.scalar.Text == byDefault, strings.TrimSpace(e.scalar.Text) == "[]":
-		case slices.Contains(harmlessNotYet, key):
-			c.reportWarning(key, "has no effect yet in this version")
 		default:
 			c.reportError(key, "not supported by this version yet; remove it to run")
 		}

@@ -284,11 +284,9 @@ func TestARepeatedKeyIsAnErrorUnlessItSaysTheSame(t *testing.T) {
 }
 
 func TestKeysThatAreNotHonouredAreNeverIgnored(t *testing.T) {
-	refused := strings.Fields("reviewer stop_lines include_dirty " +
-		"commit_state")
-	mentioned := strings.Fields("reviewer_agent reviewer_model")
-	if len(refused)+len(mentioned) != len(NotYet) {
-		t.Errorf("%d keys are tested, NotYet has %d", len(refused)+len(mentioned), len(NotYet))
+	refused := strings.Fields("stop_lines include_dirty commit_state")
+	if len(refused) != len(NotYet) {
+		t.Errorf("%d keys are tested, NotYet has %d", len(refused), len(NotYet))
 	}
 	for _, value := range []string{" x", "\n  - x", "\n  a: b", " [x]"} {
 		for _, key := range refused {
@@ -296,12 +294,6 @@ func TestKeysThatAreNotHonouredAreNeverIgnored(t *testing.T) {
 			if !cmp.Equal(short, []string{"error " + key}) ||
 				findings[0].Message != key+": not supported by this version yet; remove it to run" {
 				t.Errorf("%s:%s gives %+v, want an error", key, value, findings)
-			}
-		}
-		for _, key := range mentioned {
-			_, findings, short := convert(t, configA+key+":"+value+"\n")
-			if !cmp.Equal(short, []string{"warning " + key}) || !strings.Contains(findings[0].Message, "has no effect yet") {
-				t.Errorf("%s:%s gives %+v, want a warning", key, value, findings)
 			}
 		}
 	}
@@ -335,6 +327,40 @@ func TestInvariantsAreGatesThatAreReadBeforeTheyRun(t *testing.T) {
 		_, findings, _ := convert(t, configA+line+"\n")
 		if len(findings) != 1 || findings[0].Severity != readiness.SeverityError || !strings.Contains(findings[0].Message, says) {
 			t.Errorf("%s gives %+v, want one error that says %q", line, findings, says)
+		}
+	}
+}
+
+func TestAReviewerIsAGateThatIsNotTheMaker(t *testing.T) {
+	made := "agent: claude\nmodel: claude-haiku-4-5\n"
+	for lines, by := range map[string]loop.Reviewer{
+		"": {}, "reviewer_agent: '@critic'\n": {Agent: "@critic"}, "reviewer_model: claude-opus-4-8\n": {Model: "claude-opus-4-8"},
+		"reviewer_agent: claude\nreviewer_model: claude-opus-4-8\n": {Agent: "claude", Model: "claude-opus-4-8"},
+	} {
+		def, findings, _ := convert(t, configA+made+"invariants: ['diff.files <= 3']\nreviewer: It is minimal.\n"+lines)
+		want := []loop.Gate{
+			{Name: "invariant-1", Kind: loop.GateInvariant, Check: "diff.files <= 3"},
+			{Name: "reviewer", Kind: loop.GateReviewer, Check: "It is minimal.", Reviewer: by},
+		}
+		if diff := cmp.Diff(want, def.Gates); diff != "" || len(findings) > 0 {
+			t.Errorf("%s: findings %+v, gates (-want +got):\n%s", lines, findings, diff)
+		}
+	}
+	if def, findings, _ := convert(t, configA+made+"reviewer: none\n"); def.Gates != nil || len(findings) > 0 {
+		t.Errorf("gates %v, findings %v; want none", def.Gates, findings)
+	}
+	for lines, want := range map[string]string{
+		"reviewer: It is good.\nreviewer_model: Claude-Haiku-4-5\n":                        "error reviewer_model",
+		"reviewer: It is good.\nreviewer_agent: claude\n":                                  "error reviewer_agent",
+		"reviewer: It is good.\nreviewer_agent: '@claude'\n":                               "error reviewer_agent",
+		"reviewer: It is good.\nreviewer_agent: codex\nreviewer_model: claude-haiku-4-5\n": "error reviewer_model",
+		"reviewer: <what it has to find>\n":                                                "error reviewer",
+		"reviewer:\n  - one\n  - two\n":                                                    "error reviewer",
+		"reviewer_model: claude-opus-4-8\n":                                                "warning reviewer_model",
+		"reviewer: none\nreviewer_agent: codex\n":                                          "warning reviewer_agent",
+	} {
+		if _, findings, short := convert(t, configA+made+lines); !cmp.Equal(short, []string{want}) {
+			t.Errorf("%s gives %+v, want %s", lines, findings, want)
 		}
 	}
 }

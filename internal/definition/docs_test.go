@@ -35,8 +35,7 @@ func TestThePageOfKeysHasTheseTables(t *testing.T) {
 	for name, want := range map[string]string{
 		"keys of the format":  drawFormat(),
 		"pawl's own keys":     drawOwn(),
-		"keys refused":        drawLater(Refused),
-		"keys without effect": drawLater(NoEffect),
+		"keys refused":        drawLater(),
 		"more about each key": drawMore(),
 	} {
 		begin := "<!-- " + name + ": drawn from internal/definition/fields.go by: go test ./internal/definition -update -->\n"
@@ -65,8 +64,8 @@ func drawOwn() string {
 	return drawTable("default", func(f Field) bool { return !f.Format && f.NotYet == "" }, defaultCell)
 }
 
-func drawLater(what string) string {
-	return drawTable("default", func(f Field) bool { return f.NotYet == what }, defaultCell)
+func drawLater() string {
+	return drawTable("default", func(f Field) bool { return f.NotYet == Refused }, defaultCell)
 }
 
 // drawTable is a table of some keys, with one column that is theirs.

@@ -57,11 +57,8 @@ func (f Field) factRows() [][2]string {
 	if fallback := f.Fallback(); fallback != "" {
 		rows = append(rows, [2]string{"default", fallback})
 	}
-	switch f.NotYet {
-	case Refused:
+	if f.NotYet == Refused {
 		rows = append(rows, [2]string{"now", "not supported by this version yet: " + f.onlyDefault()})
-	case NoEffect:
-		rows = append(rows, [2]string{"now", "without effect in this version"})
 	}
 	return rows
 }

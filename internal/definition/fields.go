@@ -20,7 +20,7 @@ type Field struct {
 	Meaning  string   `json:"meaning"`            // one sentence
 	More     string   `json:"more,omitempty"`     // a paragraph: what the key interacts with, units, traps
 	Example  string   `json:"example,omitempty"`  // value as written in a file after the key's colon
-	NotYet   string   `json:"not_yet,omitempty"`  // one of Refused and NoEffect; empty: the key is supported
+	NotYet   string   `json:"not_yet,omitempty"`  // Refused; empty: the key is supported
 }
 
 // Whether a key must be present. Definition reports an error if a required key is absent,
@@ -31,12 +31,10 @@ const (
 	RequiredAdvised = "recommended"
 )
 
-// What this version does with a key that it does not support, unless the value is the
-// key's Default, which describes what it does.
-const (
-	Refused  = "refused"   // an error: without the key a run would be freer, or judged otherwise
-	NoEffect = "no effect" // a warning
-)
+// Refused is what this version does with a key that it does not support, unless the value
+// is the key's Default, which describes what it does: without the key a run would be
+// freer, or judged otherwise.
+const Refused = "refused"
 
 // Kind is how the value of a key is written.
 type Kind string

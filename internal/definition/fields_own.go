@@ -340,6 +340,28 @@ var ownFields = []Field{
 		Example: `["diff.files <= 3"]`,
 	},
 	{
+		Name: "reviewer", Kind: KindText, Default: "none",
+		Meaning: "What another model has to find in the result, beside the gates.",
+		More: "An agent other than the one that did the work gets the goal, this text, the change and what was said about it, and answers PASS or FAIL with its reasons, which the next try " +
+			"is told. It works in an empty tree, without the network and the variables of the loop; its tokens are the run's. It is asked last, and only if no command has failed. Its pass " +
+			"is one more condition, never enough alone. Where nobody can be asked, or the model is the one that did the work, or nobody sees which one it is (a lent login, a program that pawl " +
+			"does not meter), the run ends waiting_human and you decide.",
+		Example: `"The change is minimal and explains itself."`,
+	},
+	{
+		Name: "reviewer_agent", Kind: KindText, Absent: "that of PAWL_REVIEWER_AGENT, or agent with reviewer_model",
+		Meaning: "Who reviews: a driver or an entry of the roster.",
+		More: "Used together with reviewer: the cheap model makes, the expensive one judges. Without it and without reviewer_model the critic of PAWL_REVIEWER_AGENT and PAWL_REVIEWER_MODEL, in the " +
+			"environment of pawl, reviews. It needs a key, because only then pawl sees which model answers.",
+		Example: "critic",
+	},
+	{
+		Name: "reviewer_model", Kind: KindText, Absent: "the reviewing agent's own",
+		Meaning: "The model that reviews.",
+		More:    "Used together with reviewer. It must be another model than the one that makes the change. Without reviewer_agent, the loop's own agent asks it.",
+		Example: "claude-opus-4-8",
+	},
+	{
 		Name: "human_gate", Kind: KindEnum, Values: []string{"propose", "decide", "keep", "accept"}, Default: "propose",
 		Meaning: "What happens to a result when all gates pass.",
 		More: "propose: the item is done, and approving the proposal lands its branch as land_via says. With the other values the run ends waiting_human, and the item is done " +

@@ -9,13 +9,8 @@ var seedKeys = keysWhere(func(f Field) bool { return f.Format })
 var ownKeys = keysWhere(func(f Field) bool { return !f.Format && f.NotYet == "" })
 
 // NotYet lists the keys that are defined but that this version does not support. Definition
-// never ignores one silently: it refuses those that would change what a run may do or how
-// it is judged, and warns about the others.
+// refuses them: they would change what a run may do or how it is judged.
 var NotYet = keysWhere(func(f Field) bool { return f.NotYet != "" })
-
-// harmlessNotYet are the keys of NotYet without which a run may do no more: they say when
-// a loop runs and who helps.
-var harmlessNotYet = keysWhere(func(f Field) bool { return f.NotYet == NoEffect })
 
 // notYetDefaults are the values of these keys that describe what this version does.
 var notYetDefaults = defaultsOf(NotYet)

@@ -100,12 +100,9 @@ func (f Field) valueSchema() schema {
 	if f.Default != "" {
 		s.Default = f.yamlValue(f.Default)
 	}
-	switch f.NotYet {
-	case Refused:
+	if f.NotYet == Refused {
 		s.Description += " Not supported by this version yet: " + f.onlyDefault() + "."
 		return s
-	case NoEffect:
-		s.Description += " Without effect in this version."
 	}
 	s.Examples = []any{f.yamlValue(f.Example)}
 	return s
@@ -118,12 +115,7 @@ func (f Field) shapeSchema() schema {
 	if f.NotYet == Refused {
 		return f.refusedSchema()
 	}
-	s := f.kindSchema()
-	if f.NotYet == NoEffect {
-		// Every value is accepted; the known ones are for completion.
-		return schema{AnyOf: []schema{s, {}}}
-	}
-	return s
+	return f.kindSchema()
 }
 
 // refusedSchema accepts only the default.
