@@ -48,12 +48,15 @@ func describeEvent(e loop.Event) string {
 	return e.Text
 }
 
-// gateMark is the mark of a gate's verdict, which the engine writes as "name: pass" or
-// "name: fail (…)"; more may follow.
+// gateMark is the mark of a gate's verdict, which the engine writes as "name: pass",
+// "name: fail (…)" or "name: pending (…)"; more may follow.
 func gateMark(text string) string {
 	_, verdict, _ := strings.Cut(text, ": ")
-	if word, _, _ := strings.Cut(verdict, " "); strings.TrimSuffix(word, ",") == "pass" {
+	switch word, _, _ := strings.Cut(verdict, " "); strings.TrimSuffix(word, ",") {
+	case "pass":
 		return "✓"
+	case "pending":
+		return "!"
 	}
 	return "✗"
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,6 +36,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/fakemodel"
 	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
@@ -86,7 +88,7 @@ func TestScripts(t *testing.T) {
 			"called": cmdCalled,
 			"repo":   cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
 			"remember": cmdRemember, "schema": cmdSchema, "older": cmdOlder, "theirs": cmdTheirs, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
-			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC, "due": cmdDue, "aged": cmdAged, "freeport": cmdFreePort, "deliver": cmdDeliver, "listens": cmdListens, "waits": cmdWaits, "ended": cmdEnded, "tell": cmdTell,
+			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC, "due": cmdDue, "aged": cmdAged, "freeport": cmdFreePort, "deliver": cmdDeliver, "listens": cmdListens, "waits": cmdWaits, "ended": cmdEnded, "tell": cmdTell, "model": cmdModel,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
@@ -213,6 +215,20 @@ func cmdLoop(ts *testscript.TestScript, _ bool, args []string) {
 	file := ts.MkAbs(filepath.Join(".loops", name, "loop.config.yaml"))
 	ts.Check(os.MkdirAll(filepath.Dir(file), 0o755))
 	ts.Check(os.WriteFile(file, []byte(loopDefinition(keys...)), 0o644))
+}
+
+// cmdModel starts a scripted model, as the environment's only one, at $MODEL: model
+// [NAME FILE]…, where a file has the script of requests below $MODEL/s/NAME.
+func cmdModel(ts *testscript.TestScript, _ bool, args []string) {
+	model := fakemodel.New(fakemodel.Script{})
+	for i := 0; i+1 < len(args); i += 2 {
+		var script fakemodel.Script
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[i+1])), &script))
+		model.Set(args[i], script)
+	}
+	server := httptest.NewServer(model)
+	ts.Defer(server.Close)
+	ts.Setenv("MODEL", server.URL)
 }
 
 // cmdExits runs a program and compares its exit status.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/api"
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/runs"
 )
@@ -77,19 +79,36 @@ func traceText(to *output.Printer, v runs.View, most int) string {
 	}
 	printed := map[string]int{}
 	for _, it := range v.Iterations {
-		printIteration(p, it, most, printed)
+		printIteration(p, it, reviewsIn(v, it.N), most, printed)
 	}
 	return b.String()
 }
 
-// printIteration prints an iteration. Printed says which iteration has shown an output
-// already.
-func printIteration(p *output.Printer, it runs.Iteration, most int, printed map[string]int) {
+// reviewsIn are the turns in which other agents reviewed an iteration, in words.
+func reviewsIn(v runs.View, iteration int) (reviews []string) {
+	for _, t := range v.Turns {
+		if t.Iteration != iteration || t.Purpose != loop.PurposeReview {
+			continue
+		}
+		var models []string
+		for _, m := range t.Models {
+			models = append(models, m.Model)
+		}
+		model := cmp.Or(strings.Join(models, " and "), t.Model)
+		reviews = append(reviews, joinNonEmpty(", ", "@"+t.Agent, model, formatNumber(loop.Usage(t.Tokens).ChargedTokens())+" tokens", formatMillis(t.MS)))
+	}
+	return reviews
+}
+
+// printIteration prints an iteration with its reviews. Printed says which iteration has
+// shown an output already.
+func printIteration(p *output.Printer, it runs.Iteration, reviews []string, most int, printed map[string]int) {
 	p.Line("")
 	p.Line("%s · %s · %s", p.Style.Bold(fmt.Sprintf("iteration %d", it.N)), output.CleanLine(it.Step), formatMillis(it.MS))
 	p.Field("  ", "sensed", output.QuoteBelow(lastLines(it.Sensed, most)))
 	p.Field("  ", "decided", output.QuoteBelow(lastLines(it.Decided, most)))
 	p.Field("  ", "acted", output.QuoteBelow(lastLines(it.Acted, most)))
+	p.Field("  ", "reviewed", output.CleanLine(strings.Join(reviews, "; ")))
 	// What the next attempt was told, without the output that a gate shows above it.
 	feedback := quoteFeedback(it.Verdict, it.Reason, clearIfEqual(it.Feedback, it.Reason.Sentence()))
 	for _, g := range it.Gates {
@@ -121,10 +140,16 @@ func lastLines(text string, most int) string {
 
 // describeGateRun is what one run of a gate said, with its exit status and time.
 func describeGateRun(s output.Style, g runs.Gate) string {
-	text := fmt.Sprintf("%s (%s) exit %d, %s", output.CleanLine(g.Name), g.Kind, g.Exit, formatMillis(g.MS))
+	text := fmt.Sprintf("%s (%s)", output.CleanLine(g.Name), g.Kind)
+	if g.Kind == string(loop.GateCommand) {
+		text += fmt.Sprintf(" exit %d, %s", g.Exit, formatMillis(g.MS))
+	}
 	text = joinNonEmpty("; ", text, countTests(g), countTries(g), output.CleanLine(g.Note))
-	if g.Pass {
+	switch {
+	case g.Pass:
 		return s.Green("✓ " + text)
+	case g.Pending:
+		return s.Yellow("! " + text)
 	}
 	return s.Red("✗ " + text)
 }

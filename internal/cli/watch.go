@@ -147,8 +147,11 @@ func (l *liveLine) lasting(e loop.Event) string {
 		}
 		return strings.Join(lines, "\n")
 	case loop.EventGate:
-		if gateMark(e.Text) == "✓" {
+		switch gateMark(e.Text) {
+		case "✓":
 			return "  " + l.style.Green(body)
+		case "!":
+			return "  " + l.style.Yellow(body)
 		}
 		return "  " + l.style.Red(body)
 	}

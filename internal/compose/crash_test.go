@@ -40,6 +40,9 @@ const leaseEnv = "PAWL_TEST_LEASE"
 const waitEnv = "PAWL_TEST_WAIT"
 
 func TestMain(m *testing.M) {
+	if status, ran := compose.RunBuiltInAgent(context.Background(), os.Args[1:], os.Stdin, os.Stdout); ran {
+		os.Exit(status)
+	}
 	if os.Getenv(childEnv) != "" {
 		os.Exit(child())
 	}

@@ -94,6 +94,9 @@ func (c *critics) prepare(ctx context.Context, q gate.Question) (*agentSide, ass
 	a := c.sides[by]
 	if a == nil {
 		actor, err := c.resolveActor(ctx, d, c.Store.View)
+		if f, ok := errors.AsType[*loop.Fault](err); ok { // Its fix is about who does the work.
+			return nil, assignment{}, &gate.NobodyError{Why: "nobody reviews: " + f.Why}
+		}
 		if err != nil {
 			return nil, assignment{}, err
 		}

@@ -237,7 +237,7 @@ func (j *judge) workOf(ctx context.Context, w work, gates []runenv.Gate) (gate.W
 		if err != nil {
 			return of, err
 		}
-		of.Changes, of.Said = j.said.Hide(string(patch)), w.report.Summary
+		of.Changes, of.Said = j.said.Hide(string(patch)), cmp.Or(w.report.Summary, lastOf(j.said.Hide(strings.TrimSpace(w.turn.Message))))
 		if of.Makers, err = j.makers(ctx); err != nil {
 			return of, err
 		}

@@ -108,6 +108,7 @@ type Gate struct {
 	Name     string  `json:"name"`
 	Kind     string  `json:"kind"`
 	Pass     bool    `json:"pass"`
+	Pending  bool    `json:"pending,omitempty"` // it decides nothing, and Note says why
 	Exit     int     `json:"exit"`
 	Evidence string  `json:"evidence"`
 	MS       float64 `json:"ms"`
@@ -293,7 +294,7 @@ func iterationOf(it loop.Iteration) Iteration {
 
 // GateOf describes the result of a gate.
 func GateOf(g loop.GateResult) Gate {
-	v := Gate{Name: g.Name, Kind: string(g.Kind), Pass: g.Pass, Exit: g.Exit, Evidence: g.Evidence, MS: shape.Millis(g.Took), Tests: g.Tests, Base: g.Base, Note: g.Note}
+	v := Gate{Name: g.Name, Kind: string(g.Kind), Pass: g.Pass, Pending: g.Pending, Exit: g.Exit, Evidence: g.Evidence, MS: shape.Millis(g.Took), Tests: g.Tests, Base: g.Base, Note: g.Note}
 	for _, t := range g.Tries {
 		v.Tries = append(v.Tries, Try{t.Pass, t.Exit, shape.Millis(t.Took)})
 	}
