@@ -289,7 +289,7 @@ func (a *agentSide) bookTurn(ctx context.Context, t assignment, res turnResult, 
 	}
 	it := a.current()
 	it.Usage, it.Agent = it.Usage.Add(res.Usage), it.Agent+res.Took
-	if t.purpose != loop.PurposeReview {
+	if !a.reviews {
 		it.Acted = res.words()
 		a.run.Agent, a.run.Auth = row.Agent, row.Auth
 	}

@@ -43,6 +43,7 @@ type dying struct {
 	Lease                time.Duration
 	Node                 string // its id
 	Crash                string // a fault point at which it dies, after its turn; empty: it dies in it
+	Reviewed             bool   // it lives until its work is reviewed, and dies in that
 }
 
 func dieInMidAct(text string) int {
@@ -96,6 +97,12 @@ func (m mortal) Turn(ctx context.Context, r agent.Request) (agent.Result, error)
 			return agent.Result{}, fmt.Errorf("status %d: %w", resp.StatusCode, err)
 		}
 	}
+	if m.Reviewed && r.Purpose != loop.PurposeReview {
+		if err := os.WriteFile(r.Dir+"/src/a.txt", []byte("two\n"), 0o644); err != nil {
+			return agent.Result{}, err
+		}
+		return ended(nil)
+	}
 	if m.Leaves != "" {
 		if err := r.Home.Write(loginName, []byte(m.Leaves)); err != nil {
 			return agent.Result{}, err
@@ -122,7 +129,11 @@ func (m mortal) seen(ctx context.Context) (all bool) {
 			return err
 		}
 		turns, err := r.Turns(ctx, run.ID)
-		all = len(turns) == 1 && turns[0].Usage.Output == int64(m.Calls)*1000
+		last, want := len(turns)-1, 0
+		if m.Reviewed {
+			want = 1
+		}
+		all = last == want && turns[last].Usage.Output == int64(m.Calls)*1000
 		return err
 	})
 	return err == nil && all
@@ -191,6 +202,32 @@ func TestARunWhoseProcessIsKilledIsChargedWhatWasSeenOrWhatItHad(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestARunWhoseProcessIsKilledInAReviewKeepsItsWorkAndIsChargedForBoth(t *testing.T) {
+	for name, database := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			place := database(t)
+			p := newMeteredRig(t, place, fakemodel.Script{})
+			p.writes.Store(1000)
+			target := p.calls("w", func(d *loop.Definition) {
+				d.Verify, d.Gates = "true", []loop.Gate{{Name: "good", Kind: loop.GateReviewer, Check: "It is good.", Reviewer: loop.Reviewer{Model: dear}}}
+			})
+			p.dies(place, target, dying{Calls: 2, Seen: true, Reviewed: true})
+			rec, err := p.engine.Recover(t.Context(), target)
+			if err != nil || rec == nil || rec.Run.Outcome != loop.OutcomeInterrupted || rec.Died != loop.PhaseVerify || rec.Run.Snapshot == "" || rec.Run.Agent != "caller" {
+				t.Fatalf("recover = %+v, %v", rec, err)
+			}
+			rows := p.turnRows(rec.Run.ID)
+			if len(rows) != 2 || rows[1].Purpose != loop.PurposeReview || rows[1].Model != dear || rows[0].Usage.ChargedTokens() != 2020 || rows[1].Usage.ChargedTokens() != 2020 || rec.Run.Usage.ChargedTokens() != 4040 {
+				t.Errorf("usage = %+v, turns %+v, want 2020 tokens for each", rec.Run.Usage, rows)
+			}
+			if left, _ := filepath.Glob(filepath.Join(p.home, "trees", "*review*")); len(left) != 0 {
+				t.Errorf("trees of the review stay: %v", left)
+			}
+		})
 	}
 }
 

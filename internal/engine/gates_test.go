@@ -61,7 +61,7 @@ func (r reviewer) Run(ctx context.Context, in gate.Input) (loop.GateResult, erro
 	if err != nil || bytes.Equal(before, now) {
 		return res, err
 	}
-	answer, err := in.Ask(ctx, gate.Question{Purpose: "review", Prompt: "yes or no: " + string(now), MaxOutput: 100, Timeout: time.Minute})
+	answer, err := in.Ask(ctx, gate.Question{Purpose: loop.PurposeReview, Prompt: "yes or no: " + string(now), Timeout: time.Minute})
 	if err != nil {
 		return res, fmt.Errorf("review %s: %w", r.file, err)
 	}

@@ -123,7 +123,7 @@ func (c *critics) prepare(ctx context.Context, q gate.Question) (*agentSide, ass
 	}
 	env := c.runEnv()
 	env.Definition, env.Agent, env.Tools = d, l.actor.CommandLines(), &runenv.Tools{}
-	return a, assignment{purpose: loop.PurposeReview, prompt: q.Prompt, def: d, env: env, limit: q.Timeout, begins: mostReview}, nil
+	return a, assignment{purpose: q.Purpose, prompt: q.Prompt, def: d, env: env, limit: q.Timeout, begins: mostReview}, nil
 }
 
 // definitionFor is the definition with which a reviewer acts: it has its own model, and

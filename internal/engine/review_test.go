@@ -192,6 +192,11 @@ func TestAReviewThatDecidesNothingLeavesTheResultToAHuman(t *testing.T) {
 			if run.Outcome != loop.OutcomeWaiting || run.Approval == "" || len(its) != 1 || its[0].Verdict != loop.VerdictPending {
 				t.Fatalf("run = %s %s %q after %d iterations, want it to wait for a human", run.Outcome, run.Reason, run.Detail, len(its))
 			}
+			for _, h := range p.holds() {
+				if strings.HasPrefix(h.Subject, "loop:") {
+					t.Errorf("the loop rests because of its reviewer: %+v", h)
+				}
+			}
 			g := its[0].Gates[len(its[0].Gates)-1]
 			if g.Pass || !g.Pending || !strings.Contains(g.Note, c.words) || len(*reviews) != c.reviews {
 				t.Errorf("gate = %+v after %d reviews, want %q", g, len(*reviews), c.words)

@@ -14,11 +14,10 @@ type Ask func(context.Context, Question) (Answer, error)
 
 // Question is what a gate asks a model.
 type Question struct {
-	Purpose   string        // as of a turn: review
-	By        loop.Reviewer // who is to answer; the zero value is the configured critic
-	Prompt    string
-	MaxOutput int64         // tokens; 0 means what the model allows
-	Timeout   time.Duration // 0 means the rest of the run's time
+	Purpose string        // of the turn in which it is answered
+	By      loop.Reviewer // who is to answer; the zero value is the configured critic
+	Prompt  string
+	Timeout time.Duration
 }
 
 // Answer is the model's answer, with its usage.

@@ -24,11 +24,9 @@ type Reviewer struct {
 	Fail      loop.Reason
 }
 
-// Bounds of a review.
-const (
-	mostChanges = 128 << 10 // bytes of a change that is reviewed: a part of it is never taken for all
-	mostAnswer  = 8000      // tokens
-)
+// mostChanges is the size in bytes of the largest change that is reviewed: a part of it is
+// never taken for all.
+const mostChanges = 128 << 10
 
 // Check identifies the gate's check.
 func (g Reviewer) Check() Check {
@@ -58,7 +56,7 @@ func (g Reviewer) Run(ctx context.Context, in Input) (loop.GateResult, error) {
 	case len(in.Makers) == 0:
 		return undecided("nobody knows which model did the work, so it may be that of the reviewer")
 	}
-	q := Question{Purpose: "review", By: g.By, Prompt: g.prompt(in), MaxOutput: mostAnswer, Timeout: in.Timeout}
+	q := Question{Purpose: loop.PurposeReview, By: g.By, Prompt: g.prompt(in), Timeout: in.Timeout}
 	for range 2 {
 		answer, err := in.Ask(ctx, q)
 		if errors.Is(err, ErrNobody) {
