@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,11 +60,11 @@ func (p *meteredRig) reviewed(gate loop.Gate, answers ...string) (target engine.
 func (p *meteredRig) turnsOf(run loop.Run) (list []string) {
 	p.t.Helper()
 	for _, row := range p.turnRows(run.ID) {
-		text := row.Purpose + " " + row.Agent + " " + row.Model
+		texts := []string{row.Purpose, row.Agent, row.Model}
 		for _, m := range row.Models {
-			text += fmt.Sprintf(" %s %d", m.Model, m.ChargedTokens())
+			texts = append(texts, m.Model, strconv.FormatInt(m.ChargedTokens(), 10))
 		}
-		list = append(list, text)
+		list = append(list, strings.Join(texts, " "))
 	}
 	return list
 }

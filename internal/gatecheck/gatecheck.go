@@ -48,8 +48,8 @@ type Subject struct {
 
 // Gates runs the gates of a definition on the tip of its base, as a run would on
 // an agent's work, and returns all results; the guard runs even if verify failed.
-// Out gets what the gates print, as they print it; nil discards it. A definition
-// without gates has no results.
+// Reviewers are not asked: there is no work. Out gets what the gates print, as they
+// print it; nil discards it. A definition without gates has no results.
 //
 // It blocks until the gates have ended. If ctx ends, it returns the results so
 // far and the cause. If the base does not exist, the error is the *loop.Fault
@@ -73,6 +73,9 @@ func (t Checker) Gates(ctx context.Context, of Subject, out io.Writer) ([]loop.G
 	outputs := map[string]string{}
 	s.Work = gate.Work{Outputs: outputs, BaseOutputs: outputs}
 	err = s.Judge(ctx, base.Commit, true, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
+		if g.Check().Kind == loop.GateReviewer {
+			return true, nil
+		}
 		res, err := s.RunGate(ctx, g, at, nil, out)
 		if err == nil {
 			err = context.Cause(ctx) // The result of a gate that was stopped is not a verdict.

@@ -74,6 +74,15 @@ func TestATryTellsWhatEachGateSaysOfTheBase(t *testing.T) {
 	}
 }
 
+func TestATryAsksNoReviewer(t *testing.T) {
+	r := newRig(t)
+	of := r.gates("true", "")
+	of.Definition.Gates = []loop.Gate{{Name: "good", Kind: loop.GateReviewer, Check: "It is good."}}
+	if results, err := r.tries.Gates(t.Context(), of, nil); err != nil || len(results) != 1 || results[0].Name != "verify" {
+		t.Errorf("results = %+v, %v; want only that of verify", results, err)
+	}
+}
+
 func TestATryTakesTheTipOfTheDefinitionsBase(t *testing.T) {
 	r := newRig(t)
 	gittest.Run(t, r.root, "checkout", "-qb", "release")
