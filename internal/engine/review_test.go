@@ -268,7 +268,7 @@ func TestAReviewAfterTheBaseHasMovedIsPaidFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBothMetered(t, spoken, func(t *testing.T, p *meteredRig) {
-				p.budget(all, loop.WindowDay, loop.Amount{Tokens: 1_000_000})
+				p.budget(all, loop.WindowDay, loop.Amount{Tokens: 1_000_000, MicroUSD: 50_000_000})
 				target, reviews := p.reviewed(loop.Gate{}, "PASS")
 				first := p.run(target, engine.Firing{})
 				if first.Outcome != loop.OutcomeProposed || first.Approval == "" {
@@ -279,7 +279,7 @@ func TestAReviewAfterTheBaseHasMovedIsPaidFor(t *testing.T) {
 				gittest.Run(t, p.root, "commit", "-qm", "meanwhile")
 				p.void(first.Approval)
 				used := p.standing(all).Used
-				p.budget(all, loop.WindowDay, loop.Amount{Tokens: used.Tokens + c.left})
+				p.budget(all, loop.WindowDay, loop.Amount{Tokens: used.Tokens + c.left, MicroUSD: 50_000_000})
 				run := p.run(target, engine.Again(first.Approval, ada))
 				its := p.iterations(run.ID)
 				if len(its) != 1 || run.Outcome != c.outcome {
