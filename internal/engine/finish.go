@@ -26,6 +26,7 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 	c.run.Readiness = readinessAfter(end, c.assessed, c.run.Readiness)
 	c.run.Outcome, c.run.Reason, c.run.Detail = end.outcome, end.reason, end.detail
 	c.halt = end.halt
+	c.rememberLessons()
 	if c.outbox.requested == 0 {
 		return c.endRun(ctx, loop.PhaseConclude, nil)
 	}

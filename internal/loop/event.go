@@ -54,6 +54,7 @@ const (
 	LinkNode       = "node"       // a node does not have the workspace any more
 	LinkForget     = "forget"     // the loop is not listed any more
 	LinkMissing    = "missing"    // runs that a restored store does not have, though branches or files tell of them
+	LinkMemory     = "memory"     // an entry of the memory was added, approved or forgotten
 	LinkLogin      = "login"      // how the use of a lent login ended, or two logins were exchanged
 )
 

@@ -28,7 +28,7 @@ import (
 var migrations embed.FS
 
 // SchemaVersion is the newest version of the tables that this binary knows.
-const SchemaVersion = 20
+const SchemaVersion = 21
 
 // Options says which database to open and how.
 type Options struct {

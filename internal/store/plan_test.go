@@ -40,6 +40,10 @@ func TestListingsUseIndexes(t *testing.T) {
 		"all that last":       {lastingNotices, "notices_lasting"},
 		"lasting notices":     {inList(lastingKeys), "notices_last"},
 		"a page of notices":   {noticesBefore, "INTEGER PRIMARY KEY"},
+		"a page of memories":  {memoriesBefore, "sqlite_autoindex_memories_1 (workspace_id=? AND n<?)"},
+		"memories that count": {activeBefore, "memories_active (workspace_id=? AND n<?)"},
+		"proposed memories":   {countProposed, "memories_proposed (workspace_id=? AND proposed_by=?)"},
+		"memories by text":    {inList(memoriesByDigest), "(workspace_id=? AND digest=?)"},
 		"open approvals":      {strings.ReplaceAll(approvalsIn, "{among}", " AND state IN ('open')"), "approvals_open"},
 	} {
 		var plan []string

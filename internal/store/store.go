@@ -129,8 +129,9 @@ func (r *Reader) queryRow(ctx context.Context, query string, args ...any) *sql.R
 	return r.q.QueryRowContext(ctx, r.sql.expand(query), args...)
 }
 
-// Tx is one write transaction; it reads what it wrote, except for events and links of audit
-// chains: they are written right before the commit, in one round trip.
+// Tx is one write transaction; it reads what it wrote, except for events, links of audit
+// chains and changed entries of the memory: they are written right before the commit, in one
+// round trip.
 type Tx struct {
 	Reader
 	now      time.Time
