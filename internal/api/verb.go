@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/memories"
 	"github.com/pawl-run/pawl/internal/nodes"
 	"github.com/pawl-run/pawl/internal/notices"
 	"github.com/pawl-run/pawl/internal/roster"
@@ -35,6 +36,7 @@ type Workspace struct {
 	Approvals *approvals.Service
 	Audit     *audit.Service
 	Budgets   *budgets.Service
+	Memories  *memories.Service
 	Setup     *setup.Service
 	Specs     *specs.Service
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/loopspec"
+	"github.com/pawl-run/pawl/internal/memories"
 	"github.com/pawl-run/pawl/internal/nodes"
 	"github.com/pawl-run/pawl/internal/notices"
 	"github.com/pawl-run/pawl/internal/roster"
@@ -31,6 +32,7 @@ func Verbs() []Info {
 		ListApprovals.Info, ShowApproval.Info, Approve.Info, Reject.Info, ShowLanding.Info, Land.Info,
 		ListSnapshots.Info, DiffSnapshot.Info, RestoreSnapshot.Info, PruneSnapshots.Info, ListGone.Info,
 		ShowBudgets.Info, SetBudget.Info, ShowRunLog.Info, RewriteRunLog.Info,
+		ListMemories.Info, ExplainMemory.Info, AddMemory.Info, ApproveMemory.Info, ForgetMemory.Info,
 		ListNodes.Info, SetNode.Info, ShowForgotten.Info, ForgetNode.Info,
 		ListChannels.Info, AddChannel.Info, RemoveChannel.Info, ListNotices.Info,
 		ListAgents.Info, ShowAgent.Info, CreateAgent.Info, SetAgent.Info,
@@ -444,6 +446,42 @@ var (
 	})
 	RewriteRunLog = write("logs.rewrite", "write the run log of a loop anew", func(ctx context.Context, ws *Workspace, c Call, r LoopRef) (audit.RunLog, error) {
 		return ws.Audit.RewriteLog(ctx, c.By, r.Loop)
+	})
+)
+
+// MemoryRef names an entry of the memory: its number, 12 or #12.
+type MemoryRef struct {
+	Memory string `json:"memory"`
+}
+
+// The verbs for what was learned.
+var (
+	ListMemories = read("memory.list", "list what was learned in the workspace", func(ctx context.Context, ws *Workspace, _ Call, q memories.Query) ([]memories.View, error) {
+		return ws.Memories.List(ctx, q)
+	})
+	ExplainMemory = read("memory.why", "say where an entry comes from, and what would make it count", func(ctx context.Context, ws *Workspace, _ Call, r MemoryRef) (memories.Explained, error) {
+		return ws.Memories.Why(ctx, r.Memory)
+	})
+	AddMemory = write("memory.add", "add an entry, which counts at once", func(ctx context.Context, ws *Workspace, c Call, a memories.Addition) (memories.Explained, error) {
+		by, err := c.answer("")
+		if err != nil {
+			return memories.Explained{}, err
+		}
+		return ws.Memories.Add(ctx, by.Actor(), a)
+	})
+	ApproveMemory = write("memory.approve", "make an entry count", func(ctx context.Context, ws *Workspace, c Call, r MemoryRef) (memories.Explained, error) {
+		by, err := c.answer("")
+		if err != nil {
+			return memories.Explained{}, err
+		}
+		return ws.Memories.Approve(ctx, by.Actor(), r.Memory)
+	})
+	ForgetMemory = write("memory.forget", "make an entry count no more", func(ctx context.Context, ws *Workspace, c Call, r MemoryRef) (memories.Explained, error) {
+		by, err := c.answer("")
+		if err != nil {
+			return memories.Explained{}, err
+		}
+		return ws.Memories.Forget(ctx, by.Actor(), r.Memory)
 	})
 )
 

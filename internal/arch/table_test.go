@@ -150,7 +150,7 @@ var table = []row{
 	{level: 3, name: "turn", what: "who acts, in which home, with which credential, and what it came to", may: []string{"credential"}},
 	{level: 3, name: "credential", what: "keys that are injected, logins that are lent"},
 	{level: 3, name: "effect", what: "outbox and kinds"},
-	{level: 3, name: "memory", what: "what was learned, generator"},
+	{level: 3, name: "memory", what: "what was learned: when it counts, and which of it fits a goal"},
 
 	{level: 4, name: "engine", what: "one run through the cycle"},
 
@@ -167,13 +167,14 @@ var table = []row{
 	{level: 6, name: "specs", what: "verbs: makes, changes, exports and removes LoopSpecs, and says how each stands"},
 	{level: 6, name: "notices", what: "verbs: where notices are sent, whether that works, what became of them"},
 	{level: 6, name: "budgets", what: "verbs: what may be spent, and prices"},
+	{level: 6, name: "memories", what: "verbs: what was learned; add, approve, forget, explain"},
 	{level: 6, name: "loops", what: "verbs: make, check, list, pause, resume, kill, forget", may: []string{"budgets", "runs"}},
 	{level: 6, name: "approvals", what: "verbs: what waits for a person; approve, reject, land", may: []string{"runs"}},
 	{level: 6, name: "audit", what: "verbs: the audit chain verified and copied, run logs made from it"},
 	{level: 6, name: "roster", what: "verbs: who acts, and the logins that are kept"},
 	{level: 6, name: "setup", what: "verbs: what a machine and a repository offer, and what a loop needs", may: []string{"budgets", "loops", "roster", "runs"}},
 	{
-		level: 6, name: "test/verbtest", what: "all verbs on a real repository and store, for their tests", tests: true, may: []string{"approvals", "audit", "budgets", "loops", "roster", "runs", "setup"},
+		level: 6, name: "test/verbtest", what: "all verbs on a real repository and store, for their tests", tests: true, may: []string{"approvals", "audit", "budgets", "loops", "memories", "roster", "runs", "setup"},
 		clock: "it waits for processes", sql: "it edits a store behind its back",
 	},
 	{level: 6, name: "demo", what: "the repository and the scripted agent of `pawl demo`"},

@@ -185,7 +185,7 @@ See it work, without a key and without a network:  pawl demo`,
 			newLsCommand(a), newNextCommand(a), newShowCommand(a), newRunsCommand(a), newTraceCommand(a), newLogsCommand(a), newDiffCommand(a), newWhyCommand(a),
 		}},
 		{"Answer and land", []*cobra.Command{newApprovalsCommand(a), newApproveCommand(a), newRejectCommand(a), newLandCommand(a)}},
-		{"Keep and prove", []*cobra.Command{newRecoverCommand(a), newAuditCommand(a), newNodesCommand(a), newNotifyCommand(a), newStoreCommand(a)}},
+		{"Keep and prove", []*cobra.Command{newRecoverCommand(a), newAuditCommand(a), newNodesCommand(a), newNotifyCommand(a), newMemoryCommand(a), newStoreCommand(a)}},
 		{"Agents and money", []*cobra.Command{newAgentCommand(a), newBudgetCommand(a), newPricesCommand(a)}},
 		{"Help", []*cobra.Command{newExplainCommand(a), newSchemaCommand(a), newVersionCommand(a)}},
 	} {

@@ -108,7 +108,7 @@ func TestScripts(t *testing.T) {
 var newHomes = []string{"agent", "audit", "budget", "check", "demo", "doctor", "estimate", "history", "init", "look", "prices", "readonly", "repository", "sandbox", "until"}
 
 // newStores are the others in which pawl makes its store itself, or none.
-var newStores = []string{"backup", "migrate", "notify", "sim"}
+var newStores = []string{"backup", "memory", "migrate", "notify", "sim"}
 
 // testSandbox is what pawl keeps of a self-test that has passed. Scripts whose homes
 // have it need none of their own, which takes longer than many a script.

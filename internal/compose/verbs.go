@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/memories"
 	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/nodes"
 	"github.com/pawl-run/pawl/internal/notices"
@@ -62,6 +63,7 @@ func (d *Parts) open(ctx context.Context, dir string, register bool) (*api.Works
 	v := &api.Workspace{Root: ws.Root, Replaced: replaced, Budgets: budgets.New(ws), Snapshots: runs.NewSnapshots(ws, d.engine, d.home)}
 	v.Setup = setup.New(ws, d.engine, v.Budgets.Show)
 	v.Audit = audit.New(ws, d.engine.Held)
+	v.Memories = memories.New(ws, d.engine.Hide)
 	v.Runs = runs.New(ws, runs.Deps{Engine: d.engine, Environ: d.environ, Home: d.home, EndHolder: node.EndHolder, Hint: d.hint, Plain: proc.Plain{}})
 	v.Specs = specs.New(ws, d.environ)
 	v.Approvals = approvals.New(ws, d.engine, v.Runs, d.newID)

@@ -33,6 +33,7 @@ type Memory struct {
 	Kind      MemoryKind     `json:"kind"`
 	Text      string         `json:"text"`
 	LoopID    string         `json:"loop_id,omitempty"` // the only loop that it is for; empty: every loop of the workspace
+	Loop      string         `json:"loop,omitempty"`    // its name
 	State     MemoryState    `json:"state"`
 	Confirmed int            `json:"confirmed"`        // runs in which the command passed, or others that proposed the same text, beside the first
 	Failed    int            `json:"failed,omitempty"` // runs in which the command did not pass, since it last did

@@ -86,5 +86,6 @@ func Save(ctx context.Context, tx *store.Tx, workspace string, lessons []Lesson,
 		}
 		room = MostOpen - open
 	}
-	return tx.ChangeMemories(ctx, workspace, digests, func(known []loop.Memory) []loop.Memory { return Learn(known, lessons, room) })
+	_, err := tx.ChangeMemories(ctx, workspace, digests, func(known []loop.Memory) []loop.Memory { return Learn(known, lessons, room) })
+	return err
 }

@@ -82,7 +82,10 @@ const (
 // ChangeMemories reads the entries with any of the digests, of which nobody else changes
 // one in between, and writes those that change returns. One without a number is new and
 // gets the next. Change may be called twice: it must always begin from what it is given.
-func (t *Tx) ChangeMemories(ctx context.Context, workspace string, digests []string, change func(known []loop.Memory) []loop.Memory) error {
+// What was written is returned, with its numbers.
+func (t *Tx) ChangeMemories(
+	ctx context.Context, workspace string, digests []string, change func(known []loop.Memory) []loop.Memory,
+) ([]loop.Memory, error) {
 	read := func() (changed []loop.Memory, added int64, err error) {
 		known, err := collectInParts(ctx, &t.Reader, memoriesByDigest, scanBody[loop.Memory], digests, workspace)
 		if err != nil {
@@ -98,36 +101,37 @@ func (t *Tx) ChangeMemories(ctx context.Context, workspace string, digests []str
 	}
 	changed, added, err := read()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var last int64
 	if added > 0 {
 		if err := t.queryRow(ctx, lockMemoryCount, workspace).Scan(&last); err != nil {
-			return fmt.Errorf("number a memory: %w", err)
+			return nil, fmt.Errorf("number a memory: %w", err)
 		}
 		if t.native.postgres != nil { // Another transaction may have added the same meanwhile.
 			if changed, added, err = read(); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	for _, m := range changed {
+	for i := range changed {
+		m := &changed[i]
 		if m.N > 0 {
-			t.SaveMemory(workspace, m)
+			t.SaveMemory(workspace, *m)
 			continue
 		}
 		last++
 		m.N = last
 		if _, err := t.exec(ctx, insertMemory, workspace, m.N, m.Digest(), m.LoopID, m.ProposedBy(), string(m.State), encode(m)); err != nil {
-			return fmt.Errorf("add memory #%d: %w", m.N, err)
+			return nil, fmt.Errorf("add memory #%d: %w", m.N, err)
 		}
 	}
 	if added > 0 {
 		if _, err := t.exec(ctx, setMemoryCount, last, workspace); err != nil {
-			return fmt.Errorf("number a memory: %w", err)
+			return nil, fmt.Errorf("number a memory: %w", err)
 		}
 	}
-	return nil
+	return changed, nil
 }
 
 const (

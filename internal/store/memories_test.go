@@ -23,7 +23,7 @@ func remembered(kind loop.MemoryKind, state loop.MemoryState, text, loopID strin
 func addMemories(t *testing.T, s *store.Store, workspace string, list ...loop.Memory) {
 	t.Helper()
 	update(t, s, func(ctx context.Context, tx *store.Tx) error {
-		return tx.ChangeMemories(ctx, workspace, digestsOf(list), func(known []loop.Memory) (missing []loop.Memory) {
+		_, err := tx.ChangeMemories(ctx, workspace, digestsOf(list), func(known []loop.Memory) (missing []loop.Memory) {
 			for _, m := range list {
 				if !slices.ContainsFunc(known, func(k loop.Memory) bool { return k.Digest() == m.Digest() }) {
 					missing = append(missing, m)
@@ -31,6 +31,7 @@ func addMemories(t *testing.T, s *store.Store, workspace string, list ...loop.Me
 			}
 			return missing
 		})
+		return err
 	})
 }
 
@@ -134,10 +135,14 @@ func TestAChangedMemoryIsTheSameEntry(t *testing.T) {
 			return err
 		})
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
-			return tx.ChangeMemories(ctx, "ws", digestsOf([]loop.Memory{m}), func(known []loop.Memory) []loop.Memory {
+			written, err := tx.ChangeMemories(ctx, "ws", digestsOf([]loop.Memory{m}), func(known []loop.Memory) []loop.Memory {
 				known[0].Confirmed++
 				return known
 			})
+			if len(written) != 1 || written[0].N != 1 || written[0].Confirmed != 1 {
+				t.Errorf("%+v is said to be written", written)
+			}
+			return err
 		})
 		got := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Memory, error) {
 			return r.Memories(ctx, store.MemoryQuery{Workspace: "ws", Active: true, Limit: 9})
@@ -159,7 +164,7 @@ func TestWhatManyLearnAtOnceIsOneEntryThatCountsEachOfThem(t *testing.T) {
 				for i := range rounds {
 					shared, own := remembered(loop.MemoryCommand, loop.MemoryActive, fmt.Sprint("make ", i), ""), remembered(loop.MemoryFact, loop.MemoryActive, fmt.Sprint(w, i), "")
 					err := s.Update(t.Context(), func(tx *store.Tx) error {
-						return tx.ChangeMemories(t.Context(), "ws", digestsOf([]loop.Memory{own, shared}), func(known []loop.Memory) []loop.Memory {
+						_, err := tx.ChangeMemories(t.Context(), "ws", digestsOf([]loop.Memory{own, shared}), func(known []loop.Memory) []loop.Memory {
 							m := shared
 							for _, k := range known {
 								if k.Digest() == shared.Digest() {
@@ -169,6 +174,7 @@ func TestWhatManyLearnAtOnceIsOneEntryThatCountsEachOfThem(t *testing.T) {
 							m.Confirmed++
 							return []loop.Memory{own, m}
 						})
+						return err
 					})
 					if err != nil {
 						t.Error(err)

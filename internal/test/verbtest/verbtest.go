@@ -32,6 +32,7 @@ import (
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/memories"
 	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/protocol/spec"
@@ -63,6 +64,7 @@ type Rig struct {
 	Approvals *approvals.Service
 	Audit     *audit.Service
 	Budgets   *budgets.Service
+	Memories  *memories.Service
 	Setup     *setup.Service
 
 	NewID func(prefix string) string
@@ -143,6 +145,7 @@ func joinVerbs(t *testing.T, e *engine.Engine, home string, newID func(string) s
 	}
 	r := &Rig{T: t, Self: node.Self(d.Node.ID), Root: ws.Root, Home: home, Store: d.Store, Engine: e, NewID: newID, Workspace: ws}
 	r.Budgets, r.Snapshots, r.Audit = budgets.New(ws), runs.NewSnapshots(ws, e, home), audit.New(ws, e.Held)
+	r.Memories = memories.New(ws, e.Hide)
 	r.Setup = setup.New(ws, e, r.Budgets.Show)
 	r.Runs = runs.New(ws, runs.Deps{Engine: e, Environ: os.Environ(), Home: home, Plain: proc.Plain{}, KeepWait: time.Minute})
 	r.Approvals = approvals.New(ws, e, r.Runs, newID)
