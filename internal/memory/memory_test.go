@@ -321,7 +321,9 @@ func TestARunTeachesWhatItsGatesRanAndWhatItsReportsPropose(t *testing.T) {
 		},
 		{
 			Gates: []loop.GateResult{
-				passes("verify"), passes("guard"), passes("token"), passes("small"), passes("again"), {Name: "known", Pass: true, Known: true}, {Name: "open", Pending: true},
+				passes("verify"), passes("guard"), passes("token"), passes("small"), passes("again"),
+				{Name: "known", Pass: true, Known: true},
+				{Name: "open", Pending: true},
 				{Name: "verify@base"},
 			},
 			Report: `{"memory": ["3", "4", "5", "6"]}`,
