@@ -81,6 +81,12 @@ func answers(ctx context.Context, r *Reader, of string) (map[string]any, error) 
 	say("loops by name", loops, err)
 	loops, err = r.UnfinishedLoops(ctx, ws, "")
 	say("unfinished loops", loops, err)
+	memories, err := r.Memories(ctx, MemoryQuery{Workspace: ws, Limit: 9})
+	say("memories", memories, err)
+	memories, err = r.Memories(ctx, MemoryQuery{Workspace: ws, Active: true, Limit: 9})
+	say("memories that count", memories, err)
+	proposed, err := r.ProposedMemories(ctx, ws, lp)
+	say("proposed memories", proposed, err)
 	newest, err := r.NewestRuns(ctx, lp)
 	say("newest run", newest, err)
 	runs, err := r.WorkspaceRuns(ctx, ws, 0, 9)
@@ -210,6 +216,10 @@ func changesNothing(t *testing.T, of string, first bool) {
 		{"a session", func(rt *RunTx) error { return rt.SaveSession(ctx, "claude", loop.Session{ID: "t"}) }},
 		{"a session that is dropped", func(rt *RunTx) error { return rt.DropSession(ctx, "claude") }},
 		{"a hold", func(rt *RunTx) error { _, err := rt.ClearHold(ctx, "claude"+of); return err }},
+		{"what it learned", func(rt *RunTx) error {
+			return errors.Join(learn(ctx, rt.Tx, of, "use tabs"), learn(ctx, rt.Tx, of, "another thing"))
+		}},
+		{"a person's word", func(rt *RunTx) error { rt.SaveMemory("ws"+of, loop.Memory{N: 1, State: loop.MemoryActive}); return nil }},
 		{"a fingerprint", func(rt *RunTx) error { return rt.SaveGitFingerprint(ctx, "ws"+of, "", "g", "{}") }},
 		{"counts", func(rt *RunTx) error {
 			return rt.SaveTestRecord(ctx, "tree"+of, "another", loop.TestRecord{TestCounts: loop.TestCounts{Passed: 3}})

@@ -131,7 +131,7 @@ func filledFor(t *testing.T, s *Store, of string) (have rows) {
 			tx.Place(ctx, loop.Placement{WorkspaceID: ws, NodeID: "node_" + run, Path: "/repo"}),
 			rt.SaveStep(ctx, have.step), rt.SaveIteration(ctx, loop.Iteration{RunID: run, N: 1, StepID: have.step.ID, Verdict: loop.VerdictPass}),
 			rt.SaveTurn(ctx, loop.Turn{RunID: run, N: 1}), rt.RequestEffect(ctx, have.effect), rt.SaveSession(ctx, "claude", loop.Session{ID: "s"}),
-			rt.AppendEvents(ctx, []loop.Event{{RunID: run, Seq: 1, Kind: "output", Text: "x"}}), fillNotices(ctx, tx, of), fillEvents(ctx, tx, of))
+			rt.AppendEvents(ctx, []loop.Event{{RunID: run, Seq: 1, Kind: "output", Text: "x"}}), fillNotices(ctx, tx, of), fillEvents(ctx, tx, of), learn(ctx, tx, of, "use tabs"))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -152,6 +152,21 @@ func fillNotices(ctx context.Context, tx *Tx, of string) error {
 func fillEvents(ctx context.Context, tx *Tx, of string) error {
 	_, added := tx.AddEvent(ctx, loop.FiringEvent{LoopID: "lp" + of, ID: "ev" + of, Source: "file:*", Payload: "a"}, nil)
 	return errors.Join(added, tx.StartSource(ctx, "lp"+of, "node_run"+of, "file:*", "a"), tx.SaveEventCursor(ctx, "node_run"+of, loop.Cursor{Seq: 1}))
+}
+
+// learn adds a proposal of a loop to the memory, or confirms it.
+func learn(ctx context.Context, tx *Tx, of, text string) error {
+	m := loop.Memory{Kind: loop.MemoryFact, Text: text, State: loop.MemoryProposed, Sources: []loop.MemorySource{{LoopID: "lp" + of}}}
+	_, err := tx.ChangeMemories(ctx, "ws"+of, []string{m.Digest()}, func(known []loop.Memory) []loop.Memory {
+		for i := range known {
+			known[i].Confirmed++
+		}
+		if len(known) > 0 {
+			return known
+		}
+		return []loop.Memory{m}
+	})
+	return err
 }
 
 // A method that swallows the error of one of its statements would let a
@@ -194,8 +209,16 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"DueDeliveries":   func(rt *RunTx) error { _, err := rt.DueDeliveries(ctx, "node_run"); return err },
 		"EndNotice":       func(rt *RunTx) error { _, err := rt.EndNotice(ctx, loop.Notice{ID: "n2", Key: "late"}); return err },
 		"LastingKeys":     func(rt *RunTx) error { _, err := rt.LastingKeys(ctx, []string{"late"}); return err },
-		"LastingNotice":   func(rt *RunTx) error { _, err := rt.LastingNotice(ctx, "late"); return err },
-		"LastingNotices":  func(rt *RunTx) error { _, err := rt.LastingNotices(ctx); return err },
+		"ChangeMemories": func(rt *RunTx) error {
+			return errors.Join(learn(ctx, rt.Tx, "", "use tabs"), learn(ctx, rt.Tx, "", "new"))
+		},
+		"LockMemory":       func(rt *RunTx) error { _, err := rt.LockMemory(ctx, "ws", 1); return err },
+		"Memories":         func(rt *RunTx) error { _, err := rt.Memories(ctx, MemoryQuery{Workspace: "ws", Limit: 9}); return err },
+		"Memory":           func(rt *RunTx) error { _, err := rt.Memory(ctx, "ws", 1); return err },
+		"ProposedMemories": func(rt *RunTx) error { _, err := rt.ProposedMemories(ctx, "ws", "lp"); return err },
+		"SaveMemory":       func(rt *RunTx) error { rt.SaveMemory("ws", loop.Memory{N: 1, State: loop.MemoryActive}); return nil },
+		"LastingNotice":    func(rt *RunTx) error { _, err := rt.LastingNotice(ctx, "late"); return err },
+		"LastingNotices":   func(rt *RunTx) error { _, err := rt.LastingNotices(ctx); return err },
 		"MoveNoticeCursor": func(rt *RunTx) error {
 			_, err := rt.MoveNoticeCursor(ctx, loop.Cursor{Seq: 1}, loop.Cursor{Seq: 2})
 			return err
@@ -554,6 +577,7 @@ func TestARowThatIsNotUnderstoodIsAnErrorAndNeverAnEmptyOne(t *testing.T) {
 		"agents.body":         func(rt *RunTx) error { _, err := rt.Agent(ctx, "ada"); return err },
 		"sessions.body":       func(rt *RunTx) error { _, err := rt.Session(ctx, "lp", "claude"); return err },
 		"test_counts.body":    func(rt *RunTx) error { _, err := rt.TestRecord(ctx, "tree", "gate"); return err },
+		"memories.body":       func(rt *RunTx) error { _, err := rt.Memory(ctx, "ws", 1); return err },
 		"reservations.amount": func(rt *RunTx) error { _, _, _, err := rt.Reserved(ctx); return err },
 		"reservations.used":   func(rt *RunTx) error { _, _, _, err := rt.Reserved(ctx); return err },
 		"reservations.scopes": func(rt *RunTx) error { _, _, _, err := rt.Reserved(ctx); return err },
