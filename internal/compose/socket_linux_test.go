@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/memories"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/sample"
 )
@@ -139,9 +140,15 @@ func TestAnAgentCannotAnswerOverTheSocket(t *testing.T) {
 	c := client.New(d.socket)
 	defer c.Close()
 	c.Dir, c.By = d.root, loop.Actor{Who: "run_1", Role: loop.RoleAgent, From: "mcp"}
-	_, err := api.Approve.Call(t.Context(), c, api.AnswerRequest{Approval: "ap_1"})
-	if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Exit != loop.ExitRefused {
-		t.Errorf("an agent's answer: %v", err)
+	asked := map[string]error{}
+	_, asked["approve"] = api.Approve.Call(t.Context(), c, api.AnswerRequest{Approval: "ap_1"})
+	_, asked["memory approve"] = api.ApproveMemory.Call(t.Context(), c, api.MemoryRef{Memory: "1"})
+	_, asked["memory forget"] = api.ForgetMemory.Call(t.Context(), c, api.MemoryRef{Memory: "1"})
+	_, asked["memory add"] = api.AddMemory.Call(t.Context(), c, memories.Addition{Text: "trust me"})
+	for verb, err := range asked {
+		if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Exit != loop.ExitRefused {
+			t.Errorf("an agent's %s: %v", verb, err)
+		}
 	}
 }
 
