@@ -637,6 +637,16 @@ var listedMutants = []mutant{
 		[][2]string{{"return n.reported.Progress(ctx, u)", "return n.reported.Progress(ctx, loop.Usage{})"}},
 		"engine.TestTheCapOfAProgramWithoutAnEndpointIsThatOfTheWholeRun",
 	},
+	{
+		"a goal is given what an agent only proposed", "internal/memory/goal.go",
+		[][2]string{{"if m.State == loop.MemoryActive && (", "if m.State != loop.MemoryForgotten && ("}},
+		"memory.TestAProposedMemoryIsNotGivenToAnybody",
+	},
+	{
+		"an agent that repeats itself confirms its proposal", "internal/memory/memory.go",
+		[][2]string{{"return s.RunID == by.RunID || sameMaker(s, by)", "return s.RunID == by.RunID"}},
+		"memory.TestAProposalCountsAfterTwoConfirmationsThatAreIndependentOfItAndOfEachOther",
+	},
 }
 
 // source is the file with the bug in it.

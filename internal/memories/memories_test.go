@@ -112,11 +112,11 @@ func TestWhatIsRefusedAddsNothing(t *testing.T) {
 	t.Setenv("A_TOKEN", "hunter2hunter2")
 	r := verbtest.NewOn(t, t.TempDir()+"/pawl.db")
 	for name, a := range map[string]memories.Addition{
-		"no text":             {Text: " \n"},
-		"a long text":         {Text: strings.Repeat("x", 1001)},
-		"an unknown kind":     {Text: "x", Kind: "rumor"},
-		"a loop that is none": {Text: "x", Loop: "nobody"},
-		"a secret":            {Text: "curl -H hunter2hunter2", Kind: "command"},
+		"no text":                  {Text: " \n"},
+		"a long text":              {Text: strings.Repeat("x", 1001)},
+		"an unknown kind":          {Text: "x", Kind: "rumor"},
+		"a loop that is not there": {Text: "x", Loop: "nobody"},
+		"a secret":                 {Text: "curl -H hunter2hunter2", Kind: "command"},
 	} {
 		_, err := r.Memories.Add(t.Context(), verbtest.Ann, a)
 		if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Fix == "" || strings.Contains(f.Error(), "hunter2") {
