@@ -91,7 +91,7 @@ func TestALoopWhosePolicyIsHaltStaysPausedAfterAFailure(t *testing.T) {
 	}
 	target := r.worker(loop.TierAssisted, func(d *loop.Definition) { d.OnFailure, d.Verify, d.MaxIterations = "halt", "false", 1 })
 	run := r.run(target, engine.Firing{})
-	if run.Outcome != loop.OutcomeFailed || !r.noted("it stays paused until a person resumes it") || run.Spent.Total <= 0 {
+	if run.Outcome != loop.OutcomeFailed || !r.noted("the loop is paused until a person resumes it") || run.Spent.Total <= 0 {
 		t.Errorf("run = %s %s %q, %v, notes %q", run.Outcome, run.Reason, run.Detail, run.Spent, r.notes())
 	}
 	if _, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"}); !errors.Is(err, loop.ErrPaused) {
