@@ -223,6 +223,8 @@ func describeAction(a loop.Approval) string {
 		return fmt.Sprintf("keeps %s (%s) as the result; no branch moves", act.Branch, short(act.Commit))
 	case loop.ActionAccept:
 		return "accepts the result; no branch moves"
+	case loop.ActionQuestion:
+		return "lets the step be worked on again, with the note as the answer"
 	}
 	return fmt.Sprintf("runs %q in the copy of the run", strings.Join(act.Argv, " "))
 }

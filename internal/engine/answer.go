@@ -31,6 +31,8 @@ func (s *sensing) senseAnswer(ctx context.Context) (*ending, error) {
 	case a.Changes:
 		o.Text = fmt.Sprintf("%s asks for changes to %s: %s", a.By, cmp.Or(a.Action.Branch, "the result"), a.Note)
 		s.changes = &a
+	case a.Action.Kind == loop.ActionQuestion && a.State == loop.ApprovalApproved:
+		o.Text = fmt.Sprintf("%s was asked: %s\nand says yes: %s", a.By, firstLine(a.Action.Why), cmp.Or(a.Note, "no note"))
 	case a.State == loop.ApprovalRejected:
 		o.Text = fmt.Sprintf("%s said no to %q: %s", a.By, strings.Join(a.Action.Argv, " "), cmp.Or(a.Note, "no reason given"))
 	case a.State == loop.ApprovalExpired:

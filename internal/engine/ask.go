@@ -126,6 +126,28 @@ func (e *Engine) Answer(ctx context.Context, id string, by loop.Answer) (loop.Ap
 	return a, answerFiring(id), err
 }
 
+// answerQuestion lets the step that waits for an answer be worked on again, or leaves it to
+// people.
+func answerQuestion(ctx context.Context, tx *store.Tx, a loop.Approval) error {
+	steps, err := tx.Steps(ctx, a.LoopID)
+	for _, s := range steps {
+		switch {
+		case s.WaitsFor != a.ID || s.State != loop.StepEscalated:
+		case a.State == loop.ApprovalRejected:
+			return tx.CloseQuestion(ctx, a.ID)
+		default:
+			again := s.AsNew()
+			again.Snapshot = s.Snapshot
+			if a.Note != "" {
+				again.Feedback = a.By + " answers: " + a.Note
+			}
+			_, err := tx.ReopenStep(ctx, again)
+			return err
+		}
+	}
+	return err
+}
+
 func recordAnswer(ctx context.Context, tx *store.Tx, id string, by loop.Answer) (loop.Approval, error) {
 	if err := tx.AnswerApproval(ctx, id, by); err != nil {
 		return loop.Approval{}, err
@@ -134,7 +156,11 @@ func recordAnswer(ctx context.Context, tx *store.Tx, id string, by loop.Answer) 
 	if err != nil {
 		return a, err
 	}
-	if a.State == loop.ApprovalRejected && !a.Changes && a.Action.Kind != loop.ActionCommand {
+	if a.Action.Kind == loop.ActionQuestion {
+		if err := answerQuestion(ctx, tx, a); err != nil {
+			return a, err
+		}
+	} else if a.State == loop.ApprovalRejected && !a.Changes && a.Action.Kind != loop.ActionCommand {
 		// The next run works on what was rejected, and knows why.
 		var snapshot string
 		if a.Action.Branch != "" {

@@ -47,6 +47,11 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgemen
 	if len(w.changed) > 0 && !a.stands() {
 		c.tree.kept = ""
 	}
+	if c.def.Asks && (s.Report || s.Outcome == loop.OutcomeEscalated) {
+		if err := c.question(ctx, &s); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.recordIteration(ctx, s, w, a); err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (c *cycle) landApproved(ctx context.Context) (ending, bool, error) {
 		return ending{}, false, nil
 	}
 	a, err := c.readApproval(ctx, c.firing.Approval)
-	if err != nil || a.Action.Kind == loop.ActionCommand || a.Changes {
+	if err != nil || a.Action.Kind == loop.ActionCommand || a.Action.Kind == loop.ActionQuestion || a.Changes {
 		return ending{}, err != nil, err
 	}
 	if a.State != loop.ApprovalApproved {
@@ -211,6 +211,8 @@ func approvalDoes(act loop.Action) string {
 		return "keeps " + act.Branch + " as the result"
 	case loop.ActionAccept:
 		return "accepts the result; nothing moves"
+	case loop.ActionQuestion:
+		return "lets the step be worked on again, with the note as the answer"
 	case loop.ActionPullRequest:
 		return fmt.Sprintf("pushes %s and opens a pull request for %s", act.Branch, act.Base)
 	}

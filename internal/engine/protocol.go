@@ -81,12 +81,13 @@ type Repair struct {
 	Escalate string
 }
 
-// Source is something to sense. Exactly one of Command, Gates, Changes and Text is set.
+// Source is something to sense. Exactly one of Command, Gates, Changes, Memory and Text is set.
 type Source struct {
 	Name    string
 	Command string // run by the shell on a clean copy of the base
 	Gates   bool   // the gates of the definition are tried on the base
 	Changes bool   // what earlier runs have changed and nobody has taken yet: of the steps, the first that has a snapshot
+	Memory  bool   // what is remembered that fits the goal
 	Text    string // known already; never makes a run quiet
 	// Quiet says when a command means that there is nothing to do.
 	Quiet QuietRule

@@ -10,8 +10,10 @@ import (
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
+	lessons "github.com/pawl-run/pawl/internal/memory"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/runenv"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 const (
@@ -61,6 +63,8 @@ func (s *sensing) readSources(ctx context.Context) (*ending, error) {
 			o, stable, end, err = s.senseGates(ctx, src)
 		case src.Changes:
 			o.Text, err = s.senseChanges(ctx)
+		case src.Memory:
+			o.Text, err = s.senseMemory(ctx)
 		case src.Command != "":
 			o, end, err = s.senseCommand(ctx, src)
 		}
@@ -165,6 +169,21 @@ func (s *sensing) senseChanges(ctx context.Context) (string, error) {
 		return fmt.Sprintf("%d files changed, %d lines added, %d removed: %s", files, added, removed, quoteList(paths)), err
 	}
 	return "nothing is changed yet", nil
+}
+
+// mostLessons is how many entries of the memory are sensed, and of how many they are the best.
+const mostLessons, lessonsToRank = 20, 1000
+
+// senseMemory lists what is remembered that fits the goal of the loop.
+func (s *sensing) senseMemory(ctx context.Context) (string, error) {
+	l := s.target.Loop
+	var all []loop.Memory
+	err := s.Store.View(ctx, func(r *store.Reader) (err error) {
+		all, err = r.Memories(ctx, store.MemoryQuery{Workspace: l.WorkspaceID, Loop: l.ID, Active: true, Limit: lessonsToRank})
+		return err
+	})
+	fit := lessons.ForGoal(all, s.def.Goal, mostLessons)
+	return cmp.Or(strings.TrimSpace(lessons.Text(fit)), "nothing is remembered that fits the goal"), err
 }
 
 func senseFailed(src Source, why string) *ending {

@@ -31,6 +31,7 @@ const (
 	ActionPullRequest = "pull_request" // Branch is pushed to Remote and a pull request is opened
 	ActionKeep        = "keep"         // Branch stays as it is and counts as accepted
 	ActionAccept      = "accept"       // the result counts as accepted; nothing moves
+	ActionQuestion    = "question"     // Why is the question; yes lets the step be worked on again, with the note as the answer
 )
 
 // Approval is a human's one-time, hash-bound, expiring yes or no.

@@ -65,6 +65,7 @@ type Definition struct {
 	GiveUp            []GiveUpRule `json:"give_up,omitempty"` // instead of GiveUpAfter
 	OnBlocked         string       `json:"on_blocked,omitempty"`
 	OnFailure         string       `json:"on_failure,omitempty"`
+	Asks              bool         `json:"asks,omitempty"`                // a step that is handed over or given up is a question to a person, which a yes with a note answers
 	RetryBlockedAfter int          `json:"retry_blocked_after,omitempty"` // runs of the loop
 	ErrorPolicy       *ErrorPolicy `json:"error_policy,omitempty"`        // of errors that are not the work's; nil: that of the class of error
 

@@ -33,7 +33,7 @@ func (s Spec) Definition(name string) (loop.Definition, Terms) {
 		MaxIterations: int(s.Budget.MaxIterations), MaxItems: int(s.Budget.MaxItems),
 		MaxWallClock: time.Duration(s.Budget.MaxWallClockMs) * time.Millisecond, GiveUp: giveUpRules(rules.GiveUp),
 		Life:        &loop.Life{Iterations: s.Budget.MaxIterations, Tokens: s.Budget.MaxTokens, Wall: time.Duration(s.Budget.MaxWallClockMs) * time.Millisecond},
-		ErrorPolicy: &rules.ErrorPolicy, Denies: rules.Guardrails.Deny,
+		ErrorPolicy: &rules.ErrorPolicy, Denies: rules.Guardrails.Deny, Asks: true,
 	}
 	if rules.Guardrails.Writes() {
 		d.Tier = loop.TierAssisted

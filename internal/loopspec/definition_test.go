@@ -28,7 +28,7 @@ func TestASpecIsADefinitionAndTheTermsThatItCannotHold(t *testing.T) {
 			{Repeat: loop.RepeatGateAndTree, Times: 3, Then: loop.ThenEscalate}, {Repeat: loop.RepeatTree, Times: 3, Then: loop.ThenEscalate},
 		},
 		ErrorPolicy: &loop.ErrorPolicy{Retries: 1, Wait: 1500 * time.Millisecond, Then: loop.PauseAndLog},
-		Life:        &loop.Life{Iterations: 8, Tokens: 400_000, Wall: 45 * time.Minute}, Denies: []loop.Denial{loop.DenyDeploy, loop.DenyDestructive},
+		Life:        &loop.Life{Iterations: 8, Tokens: 400_000, Wall: 45 * time.Minute}, Denies: []loop.Denial{loop.DenyDeploy, loop.DenyDestructive}, Asks: true,
 	}
 	if diff := cmp.Diff(want, d); diff != "" {
 		t.Errorf("definition (-want +got):\n%s", diff)

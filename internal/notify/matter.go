@@ -112,6 +112,8 @@ func question(act loop.Action) string {
 		return "is " + act.Branch + " the result that was wanted?"
 	case loop.ActionAccept:
 		return "is this the result that was wanted?"
+	case loop.ActionQuestion:
+		return "shall it go on?"
 	}
 	return "may a command be run?"
 }

@@ -47,6 +47,9 @@ func (s *Service) Edit(ctx context.Context, by loop.Actor, r EditRequest) (View,
 		if err := revise(ctx, tx, by, row, spec); err != nil {
 			return err
 		}
+		if err := voidApprovals(ctx, tx, row, fmt.Sprintf("the spec has revision %d", row.Revision+1)); err != nil {
+			return err
+		}
 		if statusOf(row) != loopspec.StatusGaveUp {
 			return nil
 		}
@@ -188,16 +191,32 @@ func (s *Service) remove(ctx context.Context, tx *store.Tx, by loop.Actor, row s
 	if err := tx.Forget(ctx, by, row.LoopID); err != nil {
 		return err
 	}
+	if err := voidApprovals(ctx, tx, row, "the spec was deleted"); err != nil {
+		return err
+	}
+	return tx.DeleteSpec(ctx, row.ID)
+}
+
+// voidApprovals makes what is asked about a spec void: it was asked for what the spec was
+// before. The goal is open again, from the work that was proposed.
+func voidApprovals(ctx context.Context, tx *store.Tx, row store.Spec, why string) error {
 	open, err := tx.Approvals(ctx, row.LoopID, loop.ApprovalOpen)
 	if err != nil {
 		return err
 	}
 	for _, a := range open {
-		if _, err := tx.VoidApproval(ctx, a.ID, "the spec was deleted"); err != nil {
+		var snapshot string
+		if a.Action.Branch != "" {
+			snapshot = "refs/heads/" + a.Action.Branch
+		}
+		if _, err := tx.VoidApproval(ctx, a.ID, why); err != nil {
+			return err
+		}
+		if err := tx.ReopenRejected(ctx, a.ID, snapshot, why); err != nil {
 			return err
 		}
 	}
-	return tx.DeleteSpec(ctx, row.ID)
+	return nil
 }
 
 // Export returns the document of a spec.
@@ -217,9 +236,9 @@ func (s *Service) CheckStep(ctx context.Context, id string) (loopspec.Status, er
 		f := &loop.Fault{Exit: loop.ExitRefused, What: "step " + id, Why: refused, Fix: "{1} shows it", Actions: []loop.Command{loop.PawlCommand("spec get", id)}}
 		if status == loopspec.StatusWaitingHuman {
 			f.Exit = loop.ExitWaiting
-			if ap := approvalOf(row); ap != "" {
-				f.Fix, f.Actions = "{1}; or {2}", []loop.Command{loop.PawlCommand("approve", ap), loop.PawlCommand("reject", ap).WithFlag("note", "TEXT").WithBlanks("TEXT")}
-			}
+		}
+		if ap := approvalOf(row); ap != "" {
+			f.Fix, f.Actions = "{1}; or {2}", []loop.Command{loop.PawlCommand("approve", ap), loop.PawlCommand("reject", ap).WithFlag("note", "TEXT").WithBlanks("TEXT")}
 		}
 		return status, f
 	}

@@ -100,7 +100,7 @@ func must[T any](t *testing.T) func(T, error) T {
 
 const (
 	says    = verbtest.WritesTwo
-	fails   = `echo $RANDOM$$ >src/b.txt; printf '{"outcome":"done"}' >"$PAWL_REPORT"` // another tree each time
+	fails   = `date +%s%N >src/b.txt; printf '{"outcome":"done"}' >"$PAWL_REPORT"` // another tree each time
 	broken  = "exit 3"
 	handsUp = `printf '{"outcome":"escalate","reason":"not mine"}' >"$PAWL_REPORT"`
 )
@@ -389,4 +389,91 @@ func TestASpecIsOnlyDueWhileItIsDraftOrRunning(t *testing.T) {
 	if l := r.LoopRow(loop.ProtocolSpec, v.Spec.ID); !l.Registered.Due.IsZero() || !l.Forgotten {
 		t.Errorf("deleted, it is %+v", l)
 	}
+}
+
+// noChange is an agent that says that it is done, and changes nothing.
+const noChange = `printf '{"outcome":"done","no_change":true}' >"$PAWL_REPORT"`
+
+func TestNoChangeGivesUpAtExactlyTheThirdSameFailureAndAsksWithAnAccount(t *testing.T) {
+	r := newRig(verbtest.New(t))
+	id := r.create(func(s *loopspec.Spec) { s.GiveUp = "same gate fails 3× with no diff → escalate" }).Spec.ID
+	for n := 1; n <= 3; n++ {
+		if got := r.get(id).Status; n > 1 && got != loopspec.StatusRunning {
+			t.Fatalf("before iteration %d it is %s", n, got)
+		}
+		r.step(id, noChange)
+	}
+	v := r.get(id)
+	if v.Status != loopspec.StatusGaveUp || len(v.Iterations) != 3 || v.Approval == "" {
+		t.Fatalf("%s after %d iterations, approval %q; want it given up after the third, with a question", v.Status, len(v.Iterations), v.Approval)
+	}
+	asked := must[approvals.View](t)(r.Approvals.Find(t.Context(), id))
+	if asked.Action.Kind != loop.ActionQuestion || strings.Count(asked.Action.Why, "\n- fail: two failed") != 3 {
+		t.Errorf("asked: %+v, want an account of three iterations", asked.Action)
+	}
+	must[runs.View](t)(r.Approvals.Approve(t.Context(), id, loop.Answer{By: "Ann", Note: "look at b"}))
+	v = r.get(id)
+	if v.Status != loopspec.StatusRunning || len(v.Iterations) != 4 || !strings.Contains(v.Iterations[3].Sensed, "look at b") {
+		t.Errorf("after a yes it is %s with iterations %+v, want a fourth that sensed the note", v.Status, v.Iterations)
+	}
+}
+
+func TestAnotherChangeEachTimeIsNotGivenUpForTheSameTree(t *testing.T) {
+	r := newRig(verbtest.New(t))
+	id := r.create(func(s *loopspec.Spec) { s.GiveUp = "same gate fails 3× with no diff → escalate" }).Spec.ID
+	for range 5 {
+		r.step(id, fails)
+	}
+	if v := r.get(id); v.Status != loopspec.StatusRunning || len(v.Iterations) != 5 {
+		t.Errorf("%s after %d iterations", v.Status, len(v.Iterations))
+	}
+}
+
+func TestTwoTreesInTurnAreGivenUpBeforeTheBudgetIsUsed(t *testing.T) {
+	r := newRig(verbtest.New(t))
+	id := r.create(func(s *loopspec.Spec) {
+		s.GiveUp, s.Budget.MaxIterations = "same gate fails 3× with no diff → stop", 40
+	}).Spec.ID
+	turns := `if grep -q left src/b.txt 2>/dev/null; then echo right >src/b.txt; else echo left >src/b.txt; fi; printf '{"outcome":"done"}' >"$PAWL_REPORT"`
+	n := 0
+	for ; r.get(id).Status != loopspec.StatusGaveUp && n < 10; n++ {
+		r.step(id, turns)
+	}
+	v := r.get(id)
+	if v.Status != loopspec.StatusGaveUp || n > 5 || v.Approval != "" {
+		t.Errorf("%s after %d iterations, approval %q; want it given up by the fifth, and nobody asked: it says stop", v.Status, n, v.Approval)
+	}
+}
+
+func TestAnAnswerOfNoLeavesItAndAHandOverIsAQuestion(t *testing.T) {
+	r := newRig(verbtest.New(t))
+	id := r.create(nil).Spec.ID
+	r.step(id, handsUp)
+	v := r.get(id)
+	if v.Status != loopspec.StatusWaitingHuman || v.Approval == "" {
+		t.Fatalf("%s, approval %q, want it to wait for an answer", v.Status, v.Approval)
+	}
+	asked := must[approvals.View](t)(r.Approvals.Find(t.Context(), id))
+	if !strings.Contains(asked.Action.Why, "not mine") || !strings.Contains(asked.Does, "the note as the answer") {
+		t.Errorf("asked: %q, which %s", asked.Action.Why, asked.Does)
+	}
+	_, err := r.Approvals.Reject(t.Context(), id, loop.Answer{By: "Ann", Changes: true, Note: "x"})
+	verbtest.WantFault(t, err, loop.ExitUsage, "", "it is a question", "approve it with --note")
+	must[approvals.View](t)(r.Approvals.Reject(t.Context(), id, loop.Answer{By: "Ann"}))
+	if v := r.get(id); v.Status != loopspec.StatusGaveUp || v.Approval != "" {
+		t.Errorf("after a no it is %s, approval %q", v.Status, v.Approval)
+	}
+}
+
+func TestAnEditMakesWhatWasAskedVoidAndGoesOn(t *testing.T) {
+	r := newRig(verbtest.New(t))
+	id := r.create(nil).Spec.ID
+	r.step(id, says)
+	asked := r.get(id).Approval
+	edit := specs.EditRequest{Spec: id, File: "spec.json", Document: contract(func(s *loopspec.Spec) { s.Goal = "It says two, always." })}
+	if v := must[specs.View](t)(r.Edit(t.Context(), verbtest.Ann, edit)); v.Status != loopspec.StatusRunning {
+		t.Errorf("after an edit it is %s", v.Status)
+	}
+	_, err := r.Approvals.Approve(t.Context(), asked, loop.Answer{By: "Ann"})
+	verbtest.WantFault(t, err, loop.ExitHeld, "is not open", "the spec has revision 2", "")
 }

@@ -133,7 +133,7 @@ func later(a, b time.Time) time.Time {
 
 // approvalOf is the approval that a spec waits for; empty: it waits for none.
 func approvalOf(row store.Spec) string {
-	if row.Step.State != loop.StepWaiting {
+	if row.Step.State != loop.StepWaiting && row.Step.State != loop.StepEscalated {
 		return ""
 	}
 	return row.Step.WaitsFor
@@ -145,7 +145,7 @@ func statusOf(row store.Spec) loopspec.Status {
 	switch {
 	case row.Step.State == loop.StepDone && row.Due.IsZero() && row.Listens == "":
 		return loopspec.StatusDone
-	case row.Step.State == loop.StepEscalated && row.Outcome == loop.OutcomeGaveUp:
+	case row.Step.State == loop.StepEscalated && (row.Outcome == loop.OutcomeGaveUp || row.Step.WaitsFor == ""):
 		return loopspec.StatusGaveUp
 	case row.Paused:
 		return loopspec.StatusPaused

@@ -365,6 +365,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			return rt.DecideEvents(ctx, []loop.FiringEvent{{LoopID: "lp", ID: "ev", Verdict: loop.FiringRan, RunID: "run"}})
 		},
 		"NewestIterations": func(rt *RunTx) error { _, err := rt.NewestIterations(ctx, "lp", 9); return err },
+		"CloseQuestion":    func(rt *RunTx) error { return rt.CloseQuestion(ctx, "ap_1") },
 		"ReopenRejected":   func(rt *RunTx) error { return rt.ReopenRejected(ctx, "ap_1", "", "no") },
 		"ReopenStep":       func(rt *RunTx) error { _, err := rt.ReopenStep(ctx, have.step); return err },
 		"AddSpec": func(rt *RunTx) error {

@@ -188,6 +188,16 @@ func (t *Tx) ReopenRejected(ctx context.Context, approval, snapshot, feedback st
 	return nil
 }
 
+const closeQuestion = `UPDATE steps SET waits_for = '', updated_ms = {now} WHERE waits_for = $1 AND state = 'escalated' AND run_id = ''`
+
+// CloseQuestion leaves the steps that waited for an answer to people: it was no.
+func (t *Tx) CloseQuestion(ctx context.Context, approval string) error {
+	if _, err := t.exec(ctx, closeQuestion, approval); err != nil {
+		return fmt.Errorf("close question %s: %w", approval, err)
+	}
+	return nil
+}
+
 const iterationsOfLoop = `
 SELECT i.body FROM iterations i JOIN runs r ON r.id = i.run_id WHERE r.loop_id = $1 ORDER BY r.n DESC, i.n DESC LIMIT $2`
 

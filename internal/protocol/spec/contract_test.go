@@ -61,6 +61,7 @@ func TestEachStateSourceIsReadWithoutAModelAndOnlyAQueueMakesARunQuiet(t *testin
 		"test output":    {Name: "state", Command: "make test"},
 		"queue: ls todo": {Name: "queue", Command: "ls todo", Quiet: engine.QuietOnEmpty},
 		"diff":           {Name: "diff", Changes: true},
+		"memory":         {Name: "memory", Memory: true},
 		"file: todo.md":  {Name: "todo.md", Text: "one\n"},
 		"file: gone.md":  {Name: "gone.md", Text: "there is no gone.md"},
 	} {

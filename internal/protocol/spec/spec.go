@@ -91,7 +91,7 @@ func (s *session) Sources() []engine.Source {
 	case loopspec.SenseDiff:
 		return []engine.Source{{Name: "diff", Changes: true}}
 	}
-	return []engine.Source{{Name: "memory", Text: "nothing is remembered"}}
+	return []engine.Source{{Name: "memory", Memory: true}}
 }
 
 // Candidates implements engine.Session: the goal, in every iteration again, as long as

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// mostTold bounds the account of what was tried: iterations, and characters of each.
+const mostTold, mostToldEach = 12, 300
+
+// question makes the account of what was tried at a step that is handed over or given up,
+// and stages the question whether it goes on. It is asked once: the step is not worked on
+// before it is answered.
+func (c *cycle) question(ctx context.Context, s *plan.Settlement) error {
+	account, err := c.accountOf(ctx, s.Step)
+	if err != nil {
+		return err
+	}
+	why := firstLine(cmp.Or(s.Detail, s.Reason.Sentence()))
+	if s.Report {
+		c.said.Note("what was tried, the newest last: %s", account)
+	}
+	if s.Step.State != loop.StepEscalated {
+		return nil // It is paused: whoever resumes it wants it tried again.
+	}
+	now := c.Now().UTC()
+	a := loop.Approval{
+		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: s.Step.ID, Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
+		Tree: cmp.Or(c.current().Tree, c.run.BaseTree),
+		Action: loop.Action{
+			Kind: loop.ActionQuestion, Why: fmt.Sprintf("%s. Shall it go on? A yes begins its budget anew, and the note is told to the agent.\nWhat was tried, the newest last:\n%s", strings.TrimSuffix(why, "."), account),
+		},
+	}
+	if !s.Report {
+		a.Action.Why = fmt.Sprintf("%s. A yes lets it go on, and the note is the answer that the agent is told.", strings.TrimSuffix(why, "."))
+	}
+	a.Hash = a.BindingHash()
+	s.Step.WaitsFor, c.run.Approval = a.ID, a.ID
+	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, a) })
+	return nil
+}
+
+// accountOf says what the iterations of a step came to, in all of its runs.
+func (c *cycle) accountOf(ctx context.Context, step loop.Step) (string, error) {
+	var its []loop.Iteration
+	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
+		its, err = r.NewestIterations(ctx, c.run.LoopID, mostTold)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	its = slices.DeleteFunc(its, func(it loop.Iteration) bool { return it.RunID == c.run.ID }) // This run knows its own better.
+	slices.Reverse(its)
+	its = slices.DeleteFunc(append(its, c.its...), func(it loop.Iteration) bool { return it.StepID != step.ID || it.Verdict == loop.VerdictIntended })
+	its = its[max(0, len(its)-mostTold):]
+	lines := make([]string, len(its))
+	for i, it := range its {
+		said := strings.Join(strings.Fields(cmp.Or(it.Feedback, it.Reason.Sentence())), " ")
+		if len(said) > mostToldEach {
+			said = strings.ToValidUTF8(said[:mostToldEach], "") + "…"
+		}
+		lines[i] = fmt.Sprintf("- %s: %s; %s", it.Verdict, strings.Join(printables([]string{said}), ""), changedText(it.Changed))
+	}
+	return strings.Join(lines, "\n"), nil
+}
