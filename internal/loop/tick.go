@@ -29,6 +29,7 @@ const (
 	TickMissed = "missed"         // nobody was there to fire it, and catch_up: skip
 	TickPaused = "paused"         // a switch was set
 	TickHeld   = "held"           // a hold keeps the loop from acting
+	TickRests  = "not_running"    // its goal waits for a human, or was given up
 )
 
 // Tick is an entry of the ledger of planned times: one of them, or several in a row of

@@ -313,15 +313,21 @@ func (t *Trigger) lock(ctx context.Context, tx *store.Tx, list []due) (l locked,
 // decide gives the events and the planned times of one loop their verdicts, and fires its
 // runs, which it returns.
 func (t *Trigger) decide(ctx context.Context, tx *store.Tx, d due, locked locked) (runs []loop.Run, err error) {
-	stopped := d.Paused || d.sw != "" || locked.switches[d.WorkspaceID] != ""
-	if !stopped && d.def.Spec != "" {
-		if stopped, err = goalRests(ctx, tx, d.ID); err != nil {
+	stopped := "" // why, as the ledger has it
+	if d.Paused || d.sw != "" || locked.switches[d.WorkspaceID] != "" {
+		stopped = loop.TickPaused
+	} else if d.def.Spec != "" {
+		rests, err := goalRests(ctx, tx, d.ID)
+		if err != nil {
 			return nil, err
+		}
+		if rests {
+			stopped = loop.TickRests
 		}
 	}
 	var run loop.Run
 	if d.events {
-		if run, err = t.decideEvents(ctx, tx, d, stopped); err != nil {
+		if run, err = t.decideEvents(ctx, tx, d, stopped != ""); err != nil {
 			return nil, err
 		}
 	}
@@ -406,9 +412,9 @@ func sourcesOf(list []loop.FiringEvent) string {
 }
 
 // decideTimes gives the planned times of one loop their verdicts, and fires its runs. It
-// returns the last run, or the zero Run if it fired none. Waiting are its runs that nobody
+// returns the last run, or the zero Run if it fired none. Stopped is why it may not fire; empty: it may. Waiting are its runs that nobody
 // has claimed yet.
-func (t *Trigger) decideTimes(ctx context.Context, tx *store.Tx, d due, stopped bool, waiting []loop.Run) (run loop.Run, err error) {
+func (t *Trigger) decideTimes(ctx context.Context, tx *store.Tx, d due, stopped string, waiting []loop.Run) (run loop.Run, err error) {
 	reg := d.Registered
 	ticks, next, err := schedule.Ticks(d.def, d.Created, schedule.Firing{Planned: reg.Planned, Due: reg.Due}, tx.Now())
 	if err != nil {
@@ -424,8 +430,8 @@ func (t *Trigger) decideTimes(ctx context.Context, tx *store.Tx, d due, stopped 
 		switch {
 		case k.Verdict == loop.TickSkipped:
 			continue
-		case stopped:
-			k.Verdict, k.Reason = loop.TickSkipped, loop.TickPaused
+		case stopped != "":
+			k.Verdict, k.Reason = loop.TickSkipped, stopped
 			continue
 		case k.Verdict == loop.TickRan && len(waiting) > 0 && (d.def.CatchUp != loop.CatchUpAll || len(waiting) >= schedule.MaxCatchUp):
 			k.Verdict, k.RunID = loop.TickCoalesced, waiting[len(waiting)-1].ID
