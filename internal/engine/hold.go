@@ -63,7 +63,7 @@ func (a *agentSide) tryAgain(ctx context.Context, t assignment, try int, res tur
 	if res.Ended == proc.Canceled && ctx.Err() != nil {
 		return false // The run was stopped, which says nothing about the agent.
 	}
-	failed := a.failureOf(res)
+	failed := a.failureOf(t, res)
 	if failed == nil || res.cut != nil || ctx.Err() != nil {
 		a.settleHolds(res, plan.RetryDecision{})
 		return false
@@ -73,7 +73,7 @@ func (a *agentSide) tryAgain(ctx context.Context, t assignment, try int, res tur
 		attempt += int(a.limits)
 	}
 	r := plan.Retry(failed.Class, attempt, failed.Reset, a.Now(), a.retrySeed(try))
-	if p := a.def.ErrorPolicy; p != nil {
+	if p := t.def.ErrorPolicy; p != nil {
 		r = plan.RetryBy(*p, failed.Class, attempt, failed.Reset, a.Now(), a.retrySeed(try))
 	}
 	wait := r.At.Sub(a.Now())
@@ -90,9 +90,10 @@ func (a *agentSide) tryAgain(ctx context.Context, t assignment, try int, res tur
 }
 
 // failureOf is why a turn failed; nil: it did not. With an error policy it is also that
-// the program ended badly, or in time-out, and left no report.
-func (a *agentSide) failureOf(res turnResult) *loop.Failure {
-	if res.Failure != nil || a.def.ErrorPolicy == nil || res.Ended == proc.Exited && (res.Exit == 0 || res.Claims) {
+// the program ended badly, or in time-out, and left no report. A reviewer has none: it leaves
+// its gate undecided.
+func (a *agentSide) failureOf(t assignment, res turnResult) *loop.Failure {
+	if res.Failure != nil || t.def.ErrorPolicy == nil || res.Ended == proc.Exited && (res.Exit == 0 || res.Claims) {
 		return res.Failure
 	}
 	if text, _, err := a.tree.readReport(res.Message); text != "" || err != nil {

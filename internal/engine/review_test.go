@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -172,6 +173,16 @@ func TestAReviewThatDecidesNothingLeavesTheResultToAHuman(t *testing.T) {
 				return works(ctx, r)
 			}
 		}, "@critic did not review: the agent failed after 1ms: ", 0},
+		"an agent that ends badly, where an error policy holds": {loop.Gate{}, func(p *meteredRig, target *engine.Target) {
+			target.Definition.ErrorPolicy = &loop.ErrorPolicy{}
+			works := p.agent
+			p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
+				if r.Purpose == loop.PurposeReview {
+					return agent.Result{Ended: proc.Exited, Exit: 3, Took: time.Millisecond}, nil
+				}
+				return works(ctx, r)
+			}
+		}, "@critic did not review: the agent ended with exit status 3", 0},
 		"an account that may not call": {loop.Gate{}, func(p *meteredRig, target *engine.Target) {
 			target.Definition.BaseURL = p.url + "/" // Another account.
 			p.agent = p.limits(p.agent)
