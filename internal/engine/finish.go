@@ -149,22 +149,26 @@ func (c *cycle) judgeOpen(end ending) {
 			continue
 		}
 		it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictFail, end.reason, end.detail, c.endOf(&it)
+		it.Usage = c.unsettledUsage()
 		c.its[i] = it
 		if s := c.stepOf(&it); s.State == loop.StepClaimed {
-			s.Tokens += c.unsettledTokens()
+			s.Tokens += it.Usage.ChargedTokens()
+			if c.def.Life != nil && !c.taken { // Of a run that was taken over it is counted already.
+				s.Attempts++
+			}
 			c.steps[s.Key] = s
 		}
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) })
 	}
 }
 
-// unsettledTokens are those of the run that no iteration before the last one used.
-func (h *heldRun) unsettledTokens() int64 {
-	tokens := h.run.Usage.ChargedTokens()
+// unsettledUsage is what the run used and no iteration before the last one did.
+func (h *heldRun) unsettledUsage() loop.Usage {
+	var before loop.Usage
 	for _, it := range h.its[:len(h.its)-1] {
-		tokens -= it.Usage.ChargedTokens()
+		before = before.Add(it.Usage)
 	}
-	return max(0, tokens)
+	return h.run.Usage.Since(before)
 }
 
 // closingChanges lets the protocol write its account of the run, whatever the outcome.
