@@ -27,6 +27,12 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
+// sqliteTables makes what the migrations make of an empty SQLite database, at once. A test
+// writes it.
+//
+//go:embed sqlite.sql
+var sqliteTables string
+
 // SchemaVersion is the newest version of the tables that this binary knows.
 const SchemaVersion = 21
 
@@ -236,8 +242,38 @@ func (s *Store) version(ctx context.Context) (v int64, err error) {
 	return 0, fmt.Errorf("open the %s: %w", s.sql.name, err)
 }
 
+const countTables = `SELECT count(*) FROM sqlite_schema`
+
+// makeTables makes the tables of the newest version in a SQLite database that has no table,
+// and reports whether it did.
+func (s *Store) makeTables(ctx context.Context) (made bool, err error) {
+	err = retryWhileBusy(ctx, s.commitCounter(ctx), func() error {
+		tx, err := s.w.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // After a commit this does nothing.
+		tables := 0
+		if err := tx.QueryRowContext(ctx, countTables).Scan(&tables); err != nil || tables > 0 {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, sqliteTables); err != nil {
+			return err
+		}
+		made = true
+		return tx.Commit()
+	})
+	return made && err == nil, s.explain("make the tables of the", err)
+}
+
+// migrate brings the tables up to the newest version.
 func (s *Store) migrate(ctx context.Context) error {
 	defer s.announceWait(ctx)()
+	if s.pool == nil {
+		if made, err := s.makeTables(ctx); made || err != nil {
+			return err
+		}
+	}
 	kind, folder := goose.DialectSQLite3, "migrations/sqlite"
 	if s.pool != nil {
 		kind, folder = goose.DialectPostgres, "migrations/postgres"

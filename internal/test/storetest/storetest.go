@@ -1,6 +1,6 @@
 // Package storetest gives tests databases that have the tables of a store and no
-// rows. The migrations run once for each test process and database; every test
-// gets a copy, which takes a tenth of the time.
+// rows. They are made once for each test process and database; every test gets a
+// copy, which takes a fraction of the time.
 //
 // Tests of the migrations themselves use empty databases instead. Only tests
 // import this package.
