@@ -39,6 +39,8 @@ type cluster struct {
 	server *os.Process
 	exited chan error // has the server's end
 
+	byFiles string // makes CREATE DATABASE copy files; set when the server is ready
+
 	mu   sync.Mutex
 	conn *pgx.Conn // to maintenance; made at the first use
 }
@@ -123,7 +125,15 @@ func (c *cluster) launchServer(ctx context.Context, p programs, who *account, se
 		}
 		return cmd, nil
 	}
-	return c.startServer(ctx)
+	if err := c.startServer(ctx); err != nil {
+		return err
+	}
+	// That is half the work of writing all pages into the log as well, which has been the
+	// default since version 15. Earlier ones know no other way, and no word for it.
+	if major, _, _ := strings.Cut(c.conn.PgConn().ParameterStatus("server_version"), "."); major >= "15" {
+		c.byFiles = " STRATEGY FILE_COPY"
+	}
+	return nil
 }
 
 // startServer starts the server and returns when it answers.

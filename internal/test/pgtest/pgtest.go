@@ -98,7 +98,7 @@ func Copy(tb testing.TB, fill func(ctx context.Context, url string) error) strin
 func (c *cluster) newDatabase(tb testing.TB, template string) string {
 	tb.Helper()
 	name := "t" + strconv.FormatInt(process.names.Add(1), 10)
-	if err := c.execAdmin(tb.Context(), "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
+	if err := c.execAdmin(tb.Context(), "CREATE DATABASE "+name+c.byFiles+" TEMPLATE "+template); err != nil {
 		tb.Fatalf("create database %s: %v", name, err)
 	}
 	tb.Cleanup(func() {
