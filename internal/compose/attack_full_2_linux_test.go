@@ -96,7 +96,7 @@ func TestAttack088InFullTheSwitchEndsWhateverRuns(t *testing.T) {
 // eventually waits until something holds.
 func eventually(t *testing.T, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(limit); !holds(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(limit); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within %v: %s", limit, what)
 		}

@@ -125,14 +125,14 @@ func (s *fixture) startUntilSlow(lease time.Duration, verb string) *suspended {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = cmd.Process.Kill() })
-	for range 6000 {
+	for range 1200 {
 		for _, pid := range descendants(s.t, cmd.Process.Pid) {
 			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // It may have ended.
 			if string(line) == "sleep\x00"+slowly+"\x00" {
 				return &suspended{s, cmd, proc.IdentityOf(cmd.Process.Pid), lease}
 			}
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond)
 	}
 	s.t.Fatalf("no program of the run sleeps for %s", slowly)
 	return nil

@@ -274,7 +274,7 @@ func TestAKillOnOneNodeEndsTheRunsOfAnother(t *testing.T) {
 				if i := slices.IndexFunc(tree, sleeps); i >= 0 {
 					agent = tree[i]
 				}
-				time.Sleep(5 * time.Millisecond)
+				time.Sleep(50 * time.Millisecond)
 			}
 			n.withParts(n.b, func(d *compose.Parts) error {
 				v, err := d.Verbs(t.Context(), n.b.root)

@@ -171,6 +171,7 @@ func TestTheSeatOfAKilledRunIsFreeWhenItsLeaseIsOver(t *testing.T) {
 			second := there.run(apart(there.signs("b", false)), engine.Firing{})
 			for second.Reason == loop.FailureHeld {
 				there.wantHeldBack(second, loop.FailureHeld, "for a#1 on node attic since 20")
+				time.Sleep(100 * time.Millisecond) // Each try is a run.
 				second = there.run(apart(there.signs("b", false)), engine.Firing{})
 			}
 			there.wantProposed(second)
