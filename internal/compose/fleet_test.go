@@ -186,7 +186,7 @@ func (f fleet) checkLoop(t *testing.T, svc *api.Workspace, name string) {
 // Every loop of cron starts at the same minute: in a home that is new, on a machine
 // that is busy, all runs end as they would alone.
 func TestLoopsThatStartAtOnceEndAsEachWouldAlone(t *testing.T) {
-	loops, rounds := sample.Size(8, 30), sample.Size(1, 10)
+	loops, rounds := sample.Size(len(members), 30), sample.Size(1, 10)
 	for name, c := range map[string]struct {
 		database     func(t *testing.T) string
 		repositories [2]int // in turns

@@ -119,7 +119,7 @@ func sweep(t *testing.T, kinds ...kind) {
 					if name == "postgres" {
 						k.sample = (k.sample + 1) / 2
 						if len(k.always) > 0 {
-							k.sample--
+							k.sample = max(0, k.sample-1)
 						}
 					}
 					t.Run(k.name, func(t *testing.T) {

@@ -238,7 +238,7 @@ func TestEarlyWakesStartNoAgentAndReserveNothing(t *testing.T) {
 		}
 		target := p.calls("w", nil)
 		target.Protocol = boardLike{}
-		for range sample.Size(100, 1000) {
+		for range sample.Size(20, 1000) {
 			run := p.run(target, engine.Firing{})
 			if run.Outcome != loop.OutcomeQuiet || !run.Usage.Zero() {
 				t.Fatalf("run %d = %s %s %+v, want quiet", run.N, run.Outcome, run.Reason, run.Usage)

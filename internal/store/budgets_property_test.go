@@ -63,7 +63,7 @@ func (l *ledger) fits(e *entry, want loop.Amount, now time.Time) bool {
 }
 
 func TestNoSequenceOfRunsOverrunsABudget(t *testing.T) {
-	sample.Checks(t, 30)
+	sample.Checks(t, 15)
 	onBothAt(t, func(t *testing.T, s *store.Store, clock *hand) {
 		round := 0
 		rapid.Check(t, func(rt *rapid.T) {

@@ -22,7 +22,7 @@ func TestAConnectionThatWasGivenBackIsUsedNoMore(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			for range sample.Size(50, 150) {
+			for range sample.Size(20, 150) {
 				err := s.Update(t.Context(), func(tx *store.Tx) error {
 					ended, cancel := context.WithCancel(t.Context())
 					cancel()
