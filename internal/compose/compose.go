@@ -84,7 +84,8 @@ type Parts struct {
 
 	registry *node.Registry // of a composition that may write; else nil
 	environ  []string
-	home     string // pawl's own folder
+	critic   loop.Reviewer // who reviews where a gate names nobody
+	home     string        // pawl's own folder
 	newID    func(prefix string) string
 	hint     func(ctx context.Context, tx *store.Tx, runs []loop.Run) error // tells other nodes of queued runs; nil without a daemon
 }
@@ -96,7 +97,7 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 		now = clock.System{}.Now
 	}
 	d := &Parts{
-		home: o.Settings.Home, environ: o.Environ,
+		home: o.Settings.Home, environ: o.Environ, critic: loop.Reviewer{Agent: o.Settings.ReviewerAgent, Model: o.Settings.ReviewerModel},
 		lookup: lookup.Deps{
 			Now: now, HolderState: node.HolderState, Drivers: drivers(),
 			Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
@@ -148,7 +149,7 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 			}
 			return gh.PullRequestStates(ctx, repo, addresses)
 		},
-		Critic: loop.Reviewer{Agent: o.Settings.ReviewerAgent, Model: o.Settings.ReviewerModel},
+		Critic: d.critic,
 		Self:   node.Self(d.lookup.Node.ID), HolderState: node.HolderState, EndHolder: node.EndHolder, Guard: &d.guard, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log,
 	})
 	return d, nil

@@ -27,11 +27,14 @@ import (
 type Service struct {
 	ws      *lookup.Workspace
 	environ []string
+	critic  loop.Reviewer // who reviews where a gate names nobody; zero: nobody does
 	plain   proc.Plain
 }
 
 // New makes the service.
-func New(ws *lookup.Workspace, environ []string) *Service { return &Service{ws: ws, environ: environ} }
+func New(ws *lookup.Workspace, environ []string, critic loop.Reviewer) *Service {
+	return &Service{ws: ws, environ: environ, critic: critic}
+}
 
 // find reads a spec of this workspace. The error is a *loop.Fault if there is none.
 func (s *Service) find(ctx context.Context, id string) (row store.Spec, spec loopspec.Spec, err error) {
@@ -89,6 +92,12 @@ func (s *Service) machine(ctx context.Context) loopspec.Machine {
 		},
 		IsCommand: invariant.LooksLikeCommand,
 		Model: func(handle string) string {
+			if handle == "" {
+				if s.critic.Model != "" {
+					return s.critic.Model
+				}
+				handle = s.critic.Agent
+			}
 			actor, err := s.ws.Actor(ctx, loop.Definition{Agent: handle})
 			if err != nil || handle == "" {
 				return ""

@@ -39,7 +39,7 @@ func newRig(r *verbtest.Rig) rig {
 	if err != nil {
 		r.T.Fatal(err)
 	}
-	return rig{r, specs.New(r.Workspace, os.Environ())}
+	return rig{r, specs.New(r.Workspace, os.Environ(), loop.Reviewer{})}
 }
 
 // contract is a spec whose gate wants two in src/a.txt.
