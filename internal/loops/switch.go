@@ -308,7 +308,7 @@ func (s *Service) recordPause(ctx context.Context, by loop.Actor, sw Switched) (
 		for _, e := range list {
 			// The switch for all loops is one of its own: clearing it must not start
 			// loops that were paused one by one.
-			if e.Row.LastN == 0 && e.File != "" || sw.Loop != All && e.Row.Paused && sw.Was {
+			if onlyFile(e) || sw.Loop != All && e.Row.Paused && sw.Was {
 				continue
 			}
 			id := e.LoopID()
@@ -349,7 +349,7 @@ func (s *Service) recordResume(ctx context.Context, by loop.Actor, sw Switched) 
 			}
 		}
 		for _, e := range list {
-			if e.Row.LastN == 0 {
+			if onlyFile(e) {
 				continue
 			}
 			if err := tx.Pause(ctx, e.LoopID(), false); err != nil {
@@ -362,6 +362,9 @@ func (s *Service) recordResume(ctx context.Context, by loop.Actor, sw Switched) 
 		return nil
 	})
 }
+
+// onlyFile reports whether the store has nothing of a loop but what its file says: it never ran.
+func onlyFile(e catalog.Entry) bool { return e.Row.LastN == 0 && e.File != "" }
 
 // entriesOf lists the loops of that name, whatever their protocol, or all loops,
 // without their definitions.

@@ -133,6 +133,9 @@ func metRule(t loop.Tried, a Attempt, rules []loop.GiveUpRule) *givenUp {
 			for _, name := range slices.Sorted(maps.Keys(t.Tests)) {
 				if times := t.Tests[name]; times >= r.Times {
 					g = givenUp{r, loop.ReasonSameTest, fmt.Sprintf("%s failed %d times in a row: %s", name, times, a.Words)}
+					if len(a.Tests) == 0 { // Without names of tests it is the gate.
+						g.reason = loop.ReasonGiveUp
+					}
 					break
 				}
 			}

@@ -100,7 +100,7 @@ func TestEachRuleGivesUpExactlyWhereItSaysSo(t *testing.T) {
 			0, "", "",
 		},
 		"where no tests are named, the same gate": {
-			loop.RepeatTest, []plan.Attempt{fails("verify", "t1"), fails("verify", "t2"), fails("verify", "t3")}, 3, loop.ReasonSameTest, "verify failed 3 times",
+			loop.RepeatTest, []plan.Attempt{fails("verify", "t1"), fails("verify", "t2"), fails("verify", "t3")}, 3, loop.ReasonGiveUp, "verify failed 3 times",
 		},
 		"two trees in turn": {
 			loop.RepeatTree,

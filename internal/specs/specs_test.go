@@ -477,3 +477,13 @@ func TestAnEditMakesWhatWasAskedVoidAndGoesOn(t *testing.T) {
 	_, err := r.Approvals.Approve(t.Context(), asked, loop.Answer{By: "Ann"})
 	verbtest.WantFault(t, err, loop.ExitHeld, "is not open", "the spec has revision 2", "")
 }
+
+func TestADraftThatWasStoppedGoesOnWithAStep(t *testing.T) {
+	r := newRig(verbtest.New(t))
+	id := r.create(nil).Spec.ID
+	must[loops.Switched](t)(r.Loops.Pause(t.Context(), verbtest.Ann, id, ""))
+	r.step(id, fails)
+	if v := r.get(id); v.Status != loopspec.StatusRunning || len(v.Iterations) != 1 {
+		t.Errorf("%s after %d iterations", v.Status, len(v.Iterations))
+	}
+}
