@@ -28,7 +28,7 @@ func Verbs() []Info {
 		PlanRun.Info, StartRun.Info, RerunRun.Info, FireRun.Info, RecoverRuns.Info, StopRun.Info,
 		ListLoops.Info, ShowLoop.Info, PlanLoop.Info, PlanLoops.Info, RegisterLoops.Info, RegisterWorkspace.Info, PauseLoops.Info, ResumeLoops.Info, KillLoops.Info, ForgetLoop.Info,
 		PauseEverywhere.Info, ResumeEverywhere.Info,
-		CreateSpec.Info, ListSpecs.Info, GetSpec.Info, EditSpec.Info, FlagSpec.Info, SpawnSpec.Info, DeleteSpec.Info, ExportSpec.Info, StepSpec.Info, StopSpec.Info,
+		TryGate.Info, CreateSpec.Info, ListSpecs.Info, GetSpec.Info, EditSpec.Info, FlagSpec.Info, SpawnSpec.Info, DeleteSpec.Info, ExportSpec.Info, StepSpec.Info, StopSpec.Info,
 		ListApprovals.Info, ShowApproval.Info, Approve.Info, Reject.Info, ShowLanding.Info, Land.Info,
 		ListSnapshots.Info, DiffSnapshot.Info, RestoreSnapshot.Info, PruneSnapshots.Info, ListGone.Info,
 		ShowBudgets.Info, SetBudget.Info, ShowRunLog.Info, RewriteRunLog.Info,
@@ -259,6 +259,17 @@ var (
 		return c.Store.Everywhere.Resume(ctx, c.By)
 	})
 )
+
+// GateRef names a reviewer of a loop.
+type GateRef struct {
+	Loop string `json:"loop"`
+	Gate string `json:"gate,omitempty"` // empty: the first reviewer
+}
+
+// TryGate shows a canary to a reviewer.
+var TryGate = write("gates.try", "show a canary to a reviewer of a loop, which must not let it pass", func(ctx context.Context, ws *Workspace, c Call, r GateRef) (runs.Tried, error) {
+	return ws.Runs.TryReviewer(ctx, c.By, r.Loop, r.Gate, func(e loop.Event) { c.Say(Progress{Event: &e}) })
+})
 
 // SpecRef names a LoopSpec by its id.
 type SpecRef struct {

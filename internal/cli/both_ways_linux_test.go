@@ -134,6 +134,8 @@ agent,list
 agent,show,@maker,--json
 agent,show,@nobody
 budget,show,--agent,maker
+gate,try,tidy
+gate,try,nobody
 spec,list
 spec,create,--file,bad.json
 spec,create,--template,skeleton,--agent,maker,--goal,be_good,--dry-run

@@ -28,6 +28,7 @@ type Definition struct {
 	Flaky          string      `json:"flaky,omitempty"`      // "2 of 3": so many tries of a gate must pass; empty: one try
 	Spec           string      `json:"spec,omitempty"`       // the LoopSpec that it was made from, JSON; empty: it was made from something else
 	Gates          []Gate      `json:"gates,omitempty"`      // beside Verify and Guard, which are the short form of two of them
+	Canary         bool        `json:"canary,omitempty"`     // what the agent does is a trial of the gates, which no model made
 	Rubric         []string    `json:"rubric,omitempty"`     // criteria of all reviewers; empty: each has the check of its gate
 	LoopType       Determinism `json:"loop_type,omitempty"`  // empty: all gates together decide
 	Denies         []Denial    `json:"denies,omitempty"`     // nobody is asked about these
