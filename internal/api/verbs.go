@@ -28,7 +28,7 @@ func Verbs() []Info {
 		PlanRun.Info, StartRun.Info, RerunRun.Info, FireRun.Info, RecoverRuns.Info, StopRun.Info,
 		ListLoops.Info, ShowLoop.Info, PlanLoop.Info, PlanLoops.Info, RegisterLoops.Info, RegisterWorkspace.Info, PauseLoops.Info, ResumeLoops.Info, KillLoops.Info, ForgetLoop.Info,
 		PauseEverywhere.Info, ResumeEverywhere.Info,
-		TryGate.Info, CreateSpec.Info, ListSpecs.Info, GetSpec.Info, EditSpec.Info, FlagSpec.Info, SpawnSpec.Info, DeleteSpec.Info, ExportSpec.Info, StepSpec.Info, StopSpec.Info,
+		TryGate.Info, CreateSpec.Info, GenerateSpec.Info, ListSpecs.Info, GetSpec.Info, EditSpec.Info, FlagSpec.Info, SpawnSpec.Info, DeleteSpec.Info, ExportSpec.Info, StepSpec.Info, StopSpec.Info,
 		ListApprovals.Info, ShowApproval.Info, Approve.Info, Reject.Info, ShowLanding.Info, Land.Info,
 		ListSnapshots.Info, DiffSnapshot.Info, RestoreSnapshot.Info, PruneSnapshots.Info, ListGone.Info,
 		ShowBudgets.Info, SetBudget.Info, ShowRunLog.Info, RewriteRunLog.Info,
@@ -291,6 +291,9 @@ type SpecDocument struct {
 var (
 	CreateSpec = write("specs.create", "create a LoopSpec from a document or a template", func(ctx context.Context, ws *Workspace, c Call, r specs.CreateRequest) (specs.View, error) {
 		return ws.Specs.Create(ctx, c.By, r)
+	})
+	GenerateSpec = write("specs.generate", "make a LoopSpec for a task, try its gates, and say where each part of it is from", func(ctx context.Context, ws *Workspace, c Call, r specs.GenerateRequest) (specs.Generated, error) {
+		return ws.Specs.Generate(ctx, c.By, r, func(e loop.Event) { c.Say(Progress{Event: &e}) })
 	})
 	ListSpecs = read("specs.list", "list the LoopSpecs of the workspace, the newest change first", func(ctx context.Context, ws *Workspace, _ Call, q specs.Query) ([]specs.Row, error) {
 		return ws.Specs.List(ctx, q)

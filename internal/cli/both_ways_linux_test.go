@@ -139,6 +139,9 @@ gate,try,nobody
 spec,list
 spec,create,--file,bad.json
 spec,create,--template,skeleton,--agent,maker,--goal,be_good,--dry-run
+spec,generate,--task,be_good
+spec,generate,--task,keep_the_tests_green,--test,true,--json
+spec,generate,--task,be_good,--by,@nobody
 spec,import,--file,spec.json
 spec,import,--file,spec.json,--json
 spec,list

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -33,7 +34,7 @@ Its id is the name of its loop: pawl run, show, why, trace, pause and approvals 
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		newSpecCreateCommand(a), newSpecImportCommand(a), newSpecListCommand(a), newSpecGetCommand(a), newSpecStepCommand(a), newSpecStopCommand(a), newSpecEditCommand(a),
+		newSpecCreateCommand(a), newSpecGenerateCommand(a), newSpecImportCommand(a), newSpecListCommand(a), newSpecGetCommand(a), newSpecStepCommand(a), newSpecStopCommand(a), newSpecEditCommand(a),
 		newSpecFlagCommand(a), newSpecSpawnCommand(a), newSpecExportCommand(a), newSpecDeleteCommand(a),
 	)
 	return cmd
@@ -75,15 +76,20 @@ The templates:
 	f.StringVar(&file, "file", "", "`file` with the JSON of a LoopSpec; - is standard input")
 	f.StringVar(&r.Template, "template", "", "`name` of a template")
 	f.StringVar(&r.Goal, "goal", "", "the end `state` that is wanted")
-	f.StringVar(&r.Agent, "agent", "", "who works on it: an `agent` of the roster or a driver")
-	f.StringArrayVar(&r.Paths, "path", nil, "a `path` that may be changed, like /src (repeat it); without it where the sources are")
-	f.StringVar(&r.Test, "test", "", "the `command` that runs the tests; without it what the repository names")
-	f.StringVar(&r.TypeCheck, "typecheck", "", "the `command` that checks types, likewise")
-	f.StringVar(&r.Lint, "lint", "", "the `command` of the linter, likewise")
-	f.StringVar(&r.Coverage, "coverage", "", "the `command` that prints the covered share in percent, alone on its last line")
-	f.StringVar(&r.Source, "source", "", "the `command` that prints what a monitor looks at")
+	addFillFlags(f, &r.Fill)
 	f.BoolVar(&r.DryRun, "dry-run", false, "check it and print the document; create nothing")
 	return cmd
+}
+
+// addFillFlags adds what a template is filled with.
+func addFillFlags(f *pflag.FlagSet, fill *specs.Fill) {
+	f.StringVar(&fill.Agent, "agent", "", "who works on it: an `agent` of the roster or a driver")
+	f.StringArrayVar(&fill.Paths, "path", nil, "a `path` that may be changed, like /src (repeat it); without it where the sources are")
+	f.StringVar(&fill.Test, "test", "", "the `command` that runs the tests; without it what the repository names")
+	f.StringVar(&fill.TypeCheck, "typecheck", "", "the `command` that checks types, likewise")
+	f.StringVar(&fill.Lint, "lint", "", "the `command` of the linter, likewise")
+	f.StringVar(&fill.Coverage, "coverage", "", "the `command` that prints the covered share in percent, alone on its last line")
+	f.StringVar(&fill.Source, "source", "", "the `command` that prints what a monitor looks at")
 }
 
 func newSpecImportCommand(a *app) *cobra.Command {

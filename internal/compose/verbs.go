@@ -65,7 +65,7 @@ func (d *Parts) open(ctx context.Context, dir string, register bool) (*api.Works
 	v.Audit = audit.New(ws, d.engine.Held)
 	v.Memories = memories.New(ws, d.engine.Hide)
 	v.Runs = runs.New(ws, runs.Deps{Engine: d.engine, Environ: d.environ, Home: d.home, EndHolder: node.EndHolder, Hint: d.hint, Plain: proc.Plain{}})
-	v.Specs = specs.New(ws, d.environ, d.critic)
+	v.Specs = specs.New(ws, specs.Deps{Environ: d.environ, Critic: d.critic, Engine: d.engine})
 	v.Approvals = approvals.New(ws, d.engine, v.Runs, d.newID)
 	v.Loops = loops.New(ws, loops.Deps{Engine: d.engine, Environ: d.environ, Budgets: v.Budgets.OfLoop, WaitHalted: v.Runs.WaitHalted})
 	return v, ws, nil

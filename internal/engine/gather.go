@@ -44,7 +44,11 @@ func (wt *workTree) gatherWork(ctx context.Context, turn turnResult, sensed []Ob
 		return w, err
 	}
 	it := wt.current()
-	it.Report, w.report, w.malformed = wt.readReport(turn.Message)
+	if turn.answers {
+		it.Words = wt.answerOf(turn)
+	} else {
+		it.Report, w.report, w.malformed = wt.readReport(turn.Message)
+	}
 	changes, problems, err := wt.copy.Changes(ctx)
 	if err != nil {
 		return w, err
@@ -78,7 +82,7 @@ func (wt *workTree) gatherWork(ctx context.Context, turn turnResult, sensed []Ob
 	if w.report.Summary != "" {
 		it.Acted += "; it says: " + w.report.Summary
 	}
-	if wt.def.Tier == loop.TierReport && it.Report == "" && w.malformed == nil {
+	if wt.def.Tier == loop.TierReport && it.Report == "" && w.malformed == nil && !turn.answers {
 		it.Words = wt.wordsOf(turn, sensed)
 		w.report.Summary = it.Words
 	}
@@ -124,6 +128,12 @@ func (wt *workTree) wordsOf(turn turnResult, sensed []Observation) string {
 		text += "\n" + loop.SensedMark + " " + lastOf(sensedText(sensed))
 	}
 	return text
+}
+
+// answerOf is what the agent said to a question.
+func (wt *workTree) answerOf(turn turnResult) string {
+	said := wt.said.Hide(strings.TrimSpace(turn.Message))
+	return strings.ToValidUTF8(said[:min(len(said), mostAnswer)], "")
 }
 
 // lastOf is the end of a text that is too long to be kept.

@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	beforeReview = fault.New("engine.review.before")
-	afterReview  = fault.New("engine.review.after")
+	beforeAnswer = fault.New("engine.review.before")
+	afterAnswer  = fault.New("engine.review.after")
 )
 
 // critics are the agents that gates of a run ask what they think of the work.
@@ -31,9 +31,34 @@ type critics struct {
 	unfunded error                        // why the run could not pay for any turn
 }
 
-// mostReview is how much is kept of the beginning of what a program prints that has no
-// driver of its own: its answer, in bytes.
-const mostReview = 32 << 10
+// mostAnswer is how much is kept of an answer, and of the beginning of what a program prints
+// that has no driver of its own, in bytes.
+const mostAnswer = 32 << 10
+
+// answer lets the agent take a turn in an empty tree, of which nothing but what it says is
+// kept.
+func (a *agentSide) answer(ctx context.Context, t assignment) (res turnResult, err error) {
+	if t.copy, err = t.env.EmptyCopy(ctx); err != nil {
+		return res, err
+	}
+	defer func() {
+		if err := t.copy.Remove(context.WithoutCancel(ctx)); err != nil {
+			a.said.Note("the tree of the turn stays until the run ends: %s", err)
+		}
+	}()
+	t.begins = mostAnswer
+	a.said.Emit(loop.EventPrompt, t.prompt)
+	if err := beforeAnswer.Hit(ctx); err != nil {
+		return res, err
+	}
+	if res, err = a.carryOut(ctx, t); err != nil {
+		return res, err
+	}
+	if res.answers = true; a.login.actor.Profile.AnyProvider { // What it says is what its program prints.
+		res.Message = cmp.Or(res.Message, res.printed)
+	}
+	return res, afterAnswer.Hit(ctx)
+}
 
 // ask puts a question to an agent that did not do the work, which takes a turn for it in
 // an empty tree. It is gate.ErrNobody if nobody can answer. Only an agent whose model the
@@ -46,20 +71,9 @@ func (c *critics) ask(ctx context.Context, q gate.Question) (gate.Answer, error)
 	if err != nil {
 		return gate.Answer{}, c.nobody(err)
 	}
-	if t.copy, err = t.env.EmptyCopy(ctx); err != nil {
-		return gate.Answer{}, err
-	}
-	defer func() { c.removeCopy(context.WithoutCancel(ctx), t.copy) }()
 	handle := a.login.actor.Handle
 	c.said.Note("asking @%s for a review", handle)
-	c.said.Emit(loop.EventPrompt, t.prompt)
-	if err := beforeReview.Hit(ctx); err != nil {
-		return gate.Answer{}, err
-	}
-	res, err := a.carryOut(ctx, t)
-	if err == nil {
-		err = afterReview.Hit(ctx)
-	}
+	res, err := a.answer(ctx, t)
 	switch {
 	case ctx.Err() != nil: // The run was stopped, which says nothing about the reviewer.
 		return gate.Answer{}, errors.Join(err, context.Cause(ctx))
@@ -71,9 +85,6 @@ func (c *critics) ask(ctx context.Context, q gate.Question) (gate.Answer, error)
 		return gate.Answer{}, &gate.NobodyError{Why: fmt.Sprintf("@%s did not review: %s", handle, res.words())}
 	}
 	answer := gate.Answer{Text: res.Message, Usage: res.Usage}
-	if a.login.actor.Profile.AnyProvider { // What it says is what its program prints.
-		answer.Text = cmp.Or(answer.Text, res.printed)
-	}
 	for _, m := range res.Models {
 		if m.Model == "" || res.Usage.Source != loop.UsageMetered {
 			answer.Models = nil
@@ -123,7 +134,7 @@ func (c *critics) prepare(ctx context.Context, q gate.Question) (*agentSide, ass
 	}
 	env := c.runEnv()
 	env.Definition, env.Agent, env.Tools = d, l.actor.CommandLines(), &runenv.Tools{}
-	return a, assignment{purpose: q.Purpose, prompt: q.Prompt, def: d, env: env, limit: q.Timeout, begins: mostReview}, nil
+	return a, assignment{purpose: q.Purpose, prompt: q.Prompt, def: d, env: env, limit: q.Timeout}, nil
 }
 
 // definitionFor is the definition with which a reviewer acts: it has its own model, and
@@ -177,11 +188,4 @@ func (c *critics) nobody(err error) error {
 		return &gate.NobodyError{Why: "nobody reviews: " + err.Error()}
 	}
 	return err
-}
-
-// removeCopy removes the tree of a review; what stays goes with the run's other files.
-func (c *critics) removeCopy(ctx context.Context, k *runenv.Copy) {
-	if err := k.Remove(ctx); err != nil {
-		c.said.Note("the tree of the review stays until the run ends: %s", err)
-	}
 }

@@ -70,7 +70,7 @@ type Iteration struct {
 	Candidate  string        `json:"candidate,omitempty"` // commit of Tree on the run's base, on no branch
 	Changed    []string      `json:"changed,omitempty"`   // paths
 	Report     string        `json:"report,omitempty"`    // the agent's report as it wrote it, JSON
-	Words      string        `json:"words,omitempty"`     // without a report at L1: the agent's last words, and what was sensed
+	Words      string        `json:"words,omitempty"`     // the answer to a question; or without a report at L1 the agent's last words, and what was sensed
 	Usage      Usage         `json:"usage,omitzero"`
 	Agent      time.Duration `json:"agent"`
 	Started    time.Time     `json:"started,omitzero"`
@@ -167,9 +167,10 @@ type Considered struct {
 
 // Purposes of turns.
 const (
-	PurposeAct    = "act"    // works on a step
-	PurposeReply  = "reply"  // answers
-	PurposeReview = "review" // judges what another agent did
+	PurposeAct      = "act"      // works on a step
+	PurposeReply    = "reply"    // answers
+	PurposeReview   = "review"   // judges what another agent did
+	PurposeGenerate = "generate" // writes a document that its run is for
 )
 
 // Turn is one invocation of an agent, with a purpose.

@@ -1,6 +1,12 @@
 package loopspec
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/readiness"
+)
 
 // Reasons why what a model has generated is not used.
 const (
@@ -20,11 +26,43 @@ func Generated(reply string, task Task, m Machine) (s Spec, reason string, findi
 	s = doc.Spec.WithDefaults()
 	s.ID, s.ParentID, s.ChildIDs, s.CreatedAt, s.UpdatedAt = "", "", nil, 0, 0
 	s.AgentID = task.AgentID
-	findings = doc.Locate(Validate(s, m))
+	findings = doc.Locate(append(Validate(s, m), unnamed(s, m)...))
 	if Refused(findings) {
 		return fillSkeleton(task).WithDefaults(), SchemaFailed, findings
 	}
 	return s, "", findings
+}
+
+// unnamed refuses the commands of a spec that a model has made up.
+func unnamed(s Spec, m Machine) (findings []Finding) {
+	if m.Named == nil {
+		return nil
+	}
+	for path, line := range s.Commands() {
+		if !m.Named(line) {
+			findings = append(findings, Finding{Path: path, Message: messageOf("no memory and no file has %s; say it, if it is right", readiness.Quote(line))})
+		}
+	}
+	return findings
+}
+
+// Commands returns the commands that a spec starts, each with the path of its field, in no
+// order.
+func (s Spec) Commands() map[string]string {
+	all := map[string]string{}
+	for i, g := range s.Gates {
+		if g.Kind == loop.GateCommand {
+			all[fmt.Sprintf("gates[%d].check", i)] = GateText(g.Check)
+		}
+	}
+	rules, _ := s.Rules()
+	if rules.StateSource.Command != "" {
+		all["stateSource"] = rules.StateSource.Command
+	}
+	if e := rules.Trigger.Event; e.Kind == loop.OnCommand {
+		all["trigger.on"] = e.What
+	}
+	return all
 }
 
 // withoutFence removes one code fence around a whole text.

@@ -70,13 +70,14 @@ func FromTemplate(id string, t Task) (Spec, error) {
 }
 
 func (t Template) make(task Task) (Spec, error) {
-	commands := []struct{ what, line string }{
-		{needTest, task.Test}, {needCoverage, task.Coverage}, {needLint, task.Lint}, {needTypeCheck, task.TypeCheck}, {"source command", task.Source},
+	commands := []struct{ what, line, flag string }{
+		{needTest, task.Test, "test"}, {needCoverage, task.Coverage, "coverage"}, {needLint, task.Lint, "lint"}, {needTypeCheck, task.TypeCheck, "typecheck"},
+		{"source command", task.Source, "source"},
 	}
 	for _, c := range commands {
 		if slices.Contains(t.Needs, c.what) && isBlank(c.line) {
 			return Spec{}, &loop.Fault{
-				Exit: loop.ExitUsage, What: "the template " + t.ID + " needs a " + c.what, Why: "none is known for this project", Fix: "say it, or use the template " + Skeleton,
+				Exit: loop.ExitUsage, What: "the template " + t.ID + " needs a " + c.what, Why: "no memory and no file has one", Fix: "say it with --" + c.flag + " COMMAND, or use the template " + Skeleton,
 			}
 		}
 	}
@@ -117,7 +118,7 @@ func fillTests(t Task) Spec {
 		AgentID: t.AgentID, Goal: orText(t.Goal, "The project's tests pass."), LoopType: loop.Deterministic, Trigger: Trigger{Type: TriggerManual},
 		StateSource: "test output", GiveUp: sameTest, Role: RoleWorker,
 		Gates:      []loop.Gate{commandGate("tests_pass", t.Test)},
-		Guardrails: []string{editsLimited(t.Paths), "no force-push", "no deploy"},
+		Guardrails: []string{EditsLimited(t.Paths), "no force-push", "no deploy"},
 		HumanGate:  openPullRequest,
 	}
 	if !isBlank(t.TypeCheck) {
@@ -160,13 +161,16 @@ func fillTypes(t Task) Spec {
 	return fillDebt(t, "The type checker finds fewer errors: the types are right, and nothing is switched off.", "type_errors", t.TypeCheck, 2)
 }
 
+// countFindings is how a line begins that counts what another command prints.
+const countFindings = "found=$("
+
 // fillDebt makes a spec that is done when a command that prints one line for each
 // finding prints fewer of them than on the base, or none. An exit status above most means that
 // the command did not work, so that its lines do not count.
 func fillDebt(t Task, goal, name, command string, most int) Spec {
 	s := fillTests(t)
 	s.Goal = orText(t.Goal, goal)
-	count := fmt.Sprintf(`found=$(%s 2>&1); [ $? -le %d ] || { printf '%%s\n' "$found"; exit 1; }; printf '%%s' "$found" | grep -c . || true`,
+	count := fmt.Sprintf(countFindings+`%s 2>&1); [ $? -le %d ] || { printf '%%s\n' "$found"; exit 1; }; printf '%%s' "$found" | grep -c . || true`,
 		strings.TrimSpace(command), most)
 	s.Gates = append(s.Gates[:1:1], commandGate(name, count), loop.Gate{
 		Name: "fewer_" + name, Kind: loop.GateInvariant,
@@ -180,7 +184,8 @@ func commandGate(name, command string) loop.Gate {
 	return loop.Gate{Name: name, Kind: loop.GateCommand, Check: "`" + strings.TrimSpace(command) + "`"}
 }
 
-func editsLimited(paths []string) string {
+// EditsLimited is the guardrail that allows changes of these paths; of none: /src and /tests.
+func EditsLimited(paths []string) string {
 	if len(paths) == 0 {
 		paths = []string{"/src", "/tests"}
 	}

@@ -18,6 +18,7 @@ type Machine struct {
 	Compile    func(check string) (problem string, offset int) // what is wrong with an invariant, and at which byte of its expression; empty: nothing
 	IsCommand  func(check string) bool                         // an invariant of another program is a command line; only Adopt asks
 	Model      func(agent string) string                       // that an agent asks, or the configured critic for an empty name; empty: it is not known
+	Named      func(command string) bool                       // a memory or a file has the command, or a person said it; only Generated asks
 }
 
 // Validate returns everything that is wrong with a spec whose absent fields have their

@@ -18,7 +18,7 @@ import (
 // only goal is that a command passes is not run if it passes already: then the
 // view has no id.
 func (s *Service) Start(ctx context.Context, p Prepared) (View, error) {
-	if p.Target.Loop.Protocol == loop.ProtocolSpec && p.Target.Definition.Spec == "" && p.Firing.Trigger == triggerManual && p.Firing.Request == "" {
+	if p.Target.Loop.Protocol == loop.ProtocolSpec && p.Target.Definition.Verify != "" && p.Target.Definition.Spec == "" && p.Firing.Trigger == triggerManual && p.Firing.Request == "" {
 		passes, err := s.gatesPass(ctx, &p)
 		if err != nil {
 			return View{}, err

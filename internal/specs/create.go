@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loopspec"
-	"github.com/pawl-run/pawl/internal/probe"
 	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/store"
@@ -74,11 +73,11 @@ func (s *Service) Create(ctx context.Context, by loop.Actor, r CreateRequest) (V
 // was changed in it.
 func (s *Service) draft(ctx context.Context, r CreateRequest) (spec loopspec.Spec, doc *loopspec.Document, notes []loopspec.Finding, err error) {
 	if r.Document == "" {
-		task, err := s.task(r.Fill)
+		t, err := s.fill(r.Fill, nil)
 		if err != nil {
 			return spec, nil, nil, err
 		}
-		spec, err = loopspec.FromTemplate(r.Template, task)
+		spec, err = loopspec.FromTemplate(r.Template, t.Task)
 		return spec, nil, nil, err
 	}
 	read, findings := loopspec.Decode([]byte(r.Document))
@@ -114,43 +113,6 @@ func refusal(r CreateRequest, doc *loopspec.Document, findings []loopspec.Findin
 
 func onlyNotes(findings []loopspec.Finding) []loopspec.Finding {
 	return slices.DeleteFunc(slices.Clone(findings), func(f loopspec.Finding) bool { return !f.Note })
-}
-
-// task is what a template is filled with: what was said, and what the repository says of
-// itself.
-func (s *Service) task(f Fill) (loopspec.Task, error) {
-	t := loopspec.Task{Goal: f.Goal, AgentID: f.Agent, Paths: f.Paths, Test: f.Test, TypeCheck: f.TypeCheck, Lint: f.Lint, Coverage: f.Coverage, Source: f.Source}
-	files, done, err := s.root()
-	if err != nil {
-		return t, err
-	}
-	defer done()
-	repo := probe.Repository(files)
-	proposed := repo.Proposal()
-	if t.Test == "" {
-		t.Test = proposed.Verify.Line
-	}
-	var types, lints []string
-	for _, stack := range repo.Stacks {
-		if stack.Typecheck != nil {
-			types = append(types, stack.Typecheck.Line)
-		}
-		if stack.Lint != nil {
-			lints = append(lints, stack.Lint.Line)
-		}
-	}
-	if t.TypeCheck == "" {
-		t.TypeCheck = strings.Join(types, " && ")
-	}
-	if t.Lint == "" {
-		t.Lint = strings.Join(lints, " && ")
-	}
-	if len(t.Paths) == 0 {
-		for _, glob := range proposed.Scope {
-			t.Paths = append(t.Paths, "/"+strings.TrimSuffix(glob, "/**"))
-		}
-	}
-	return t, nil
 }
 
 // validate finds what is wrong with a spec in itself, and on this machine: its agent is not

@@ -1,8 +1,9 @@
-// Package specs carries out the verbs for LoopSpecs: makes, reads, changes, exports and
-// removes them, and says whether one may be stepped.
+// Package specs carries out the verbs for LoopSpecs: generates, makes, reads, changes,
+// exports and removes them, and says whether one may be stepped.
 //
 // A spec is stored together with the loop that runs it, whose name is its id. The package
-// starts no run, and judges a spec only by the rules of package loopspec.
+// judges a spec only by the rules of package loopspec, and starts no run but the one in which
+// an agent writes a document.
 package specs
 
 import (
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/invariant"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -25,16 +27,21 @@ import (
 
 // Service carries out the verbs for the specs of one workspace.
 type Service struct {
-	ws      *lookup.Workspace
-	environ []string
-	critic  loop.Reviewer // who reviews where a gate names nobody; zero: nobody does
-	plain   proc.Plain
+	Deps
+
+	ws    *lookup.Workspace
+	plain proc.Plain
+}
+
+// Deps are what a Service needs besides its workspace.
+type Deps struct {
+	Environ []string
+	Critic  loop.Reviewer  // who reviews where a gate names nobody; zero: nobody does
+	Engine  *engine.Engine // nil: nothing is generated
 }
 
 // New makes the service.
-func New(ws *lookup.Workspace, environ []string, critic loop.Reviewer) *Service {
-	return &Service{ws: ws, environ: environ, critic: critic}
-}
+func New(ws *lookup.Workspace, d Deps) *Service { return &Service{Deps: d, ws: ws} }
 
 // find reads a spec of this workspace. The error is a *loop.Fault if there is none.
 func (s *Service) find(ctx context.Context, id string) (row store.Spec, spec loopspec.Spec, err error) {
@@ -93,10 +100,10 @@ func (s *Service) machine(ctx context.Context) loopspec.Machine {
 		IsCommand: invariant.LooksLikeCommand,
 		Model: func(handle string) string {
 			if handle == "" {
-				if s.critic.Model != "" {
-					return s.critic.Model
+				if s.Critic.Model != "" {
+					return s.Critic.Model
 				}
-				handle = s.critic.Agent
+				handle = s.Critic.Agent
 			}
 			actor, err := s.ws.Actor(ctx, loop.Definition{Agent: handle})
 			if err != nil || handle == "" {
@@ -118,7 +125,7 @@ func (s *Service) isExecutable(ctx context.Context, word string) bool {
 		info, err := os.Stat(name)
 		return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 	}
-	path := proc.LookupVariable(s.environ, "PATH")
+	path := proc.LookupVariable(s.Environ, "PATH")
 	if _, err := proc.SearchPath(word, path); err == nil {
 		return true
 	}

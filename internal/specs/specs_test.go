@@ -33,13 +33,20 @@ type rig struct {
 
 func newRig(r *verbtest.Rig) rig {
 	r.T.Helper()
+	made := rig{r, specs.New(r.Workspace, specs.Deps{Environ: os.Environ(), Engine: r.Engine})}
+	made.saveAgent("doer", "true")
+	return made
+}
+
+// saveAgent adds an agent to the roster that is a line for the shell.
+func (r rig) saveAgent(handle, command string) {
+	r.T.Helper()
 	err := r.Store.Update(r.T.Context(), func(tx *store.Tx) error {
-		return tx.SaveAgent(r.T.Context(), loop.Agent{ID: "ag_1", Handle: "doer", Driver: "command", Command: "true"})
+		return tx.SaveAgent(r.T.Context(), loop.Agent{ID: "ag_" + handle, Handle: handle, Driver: "command", Command: command})
 	})
 	if err != nil {
 		r.T.Fatal(err)
 	}
-	return rig{r, specs.New(r.Workspace, os.Environ(), loop.Reviewer{})}
 }
 
 // contract is a spec whose gate wants two in src/a.txt.

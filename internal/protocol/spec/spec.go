@@ -29,6 +29,9 @@ const GoalKey = "goal"
 // Open implements engine.Protocol. There is nothing to read but rows, and the file that a
 // spec may name as what it senses.
 func (Protocol) Open(ctx context.Context, v engine.View) (engine.Session, error) {
+	if v.Definition.Name == GenerateLoop && v.Definition.Verify == "" {
+		return &generating{v: v}, nil
+	}
 	if v.Definition.Spec == "" {
 		return &untilSession{v}, nil
 	}
