@@ -71,13 +71,16 @@ func FromTemplate(id string, t Task) (Spec, error) {
 
 func (t Template) make(task Task) (Spec, error) {
 	commands := []struct{ what, line, flag string }{
-		{needTest, task.Test, "test"}, {needCoverage, task.Coverage, "coverage"}, {needLint, task.Lint, "lint"}, {needTypeCheck, task.TypeCheck, "typecheck"},
+		{needTest, task.Test, "test"},
+		{needCoverage, task.Coverage, "coverage"},
+		{needLint, task.Lint, "lint"},
+		{needTypeCheck, task.TypeCheck, "typecheck"},
 		{"source command", task.Source, "source"},
 	}
 	for _, c := range commands {
 		if slices.Contains(t.Needs, c.what) && isBlank(c.line) {
 			return Spec{}, &loop.Fault{
-				Exit: loop.ExitUsage, What: "the template " + t.ID + " needs a " + c.what, Why: "no memory and no file has one", Fix: "say it with --" + c.flag + " COMMAND, or use the template " + Skeleton,
+				Exit: loop.ExitUsage, What: "the template " + t.ID + " needs a " + c.what, Why: "none is known for this project", Fix: "say it with --" + c.flag + " COMMAND, or use the template " + Skeleton,
 			}
 		}
 	}

@@ -111,7 +111,7 @@ func TestWhatGenerateRefusesCreatesNothing(t *testing.T) {
 		words string
 	}{
 		"no task":                     {specs.GenerateRequest{}, loop.ExitUsage, "--task"},
-		"a command that nobody knows": {specs.GenerateRequest{Task: "keep the tests green"}, loop.ExitUsage, "no memory and no file has one"},
+		"a command that nobody knows": {specs.GenerateRequest{Task: "keep the tests green"}, loop.ExitUsage, "say it with --test COMMAND"},
 		"a coverage command":          {specs.GenerateRequest{Task: "raise the coverage", Fill: specs.Fill{Test: "true"}}, loop.ExitUsage, "--coverage COMMAND"},
 		"an unknown template":         {specs.GenerateRequest{Task: "x", Template: "keep-green"}, loop.ExitNotFound, "keep-tests-green"},
 		"an agent and a template":     {specs.GenerateRequest{Task: "x", Template: "skeleton", By: "@doer"}, loop.ExitUsage, "leave out"},

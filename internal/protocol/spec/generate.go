@@ -61,7 +61,7 @@ func (s *generating) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 	return []plan.Candidate{c}
 }
 
-var errNoTask = errors.New("its runs are those of pawl spec generate --by AGENT: ask that again")
+var errNoTask = errors.New("it writes a spec for a task, and this run has none: generate the spec again")
 
 // Begin implements engine.Session.
 func (s *generating) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
