@@ -107,8 +107,8 @@ func (a *agentSide) takeTurns(ctx context.Context, step loop.Step, brief Brief, 
 	if err := a.tree.make(ctx); err != nil {
 		return turnResult{}, err
 	}
-	if brief.Question != "" {
-		return a.answer(ctx, assignment{purpose: loop.PurposeGenerate, prompt: brief.Question, def: a.def, env: a.runEnv(), limit: a.def.MaxStepTimeout})
+	if brief.Prompt != "" {
+		return a.answer(ctx, assignment{purpose: loop.PurposeGenerate, prompt: brief.Prompt, def: a.def, env: a.runEnv(), limit: a.def.MaxStepTimeout})
 	}
 	if err := a.readSession(ctx); err != nil {
 		return turnResult{}, err
@@ -311,7 +311,7 @@ type turnResult struct {
 	agent.Result
 	cut       *ending    // why the agent was stopped before its turn was over: it had nothing left to spend
 	unmetered bool       // no endpoint counted its calls: an agent that was cut was killed in the midst of what it did
-	answers   bool       // it was asked a question, and only what it says counts
+	answers   bool       // only what it says counts
 	printed   string     // the end of what its program printed, and what the assignment keeps of its beginning
 	hold      *loop.Hold // what keeps the loop or its account from acting after it; nil: nothing
 }

@@ -130,7 +130,7 @@ func (wt *workTree) wordsOf(turn turnResult, sensed []Observation) string {
 	return text
 }
 
-// answerOf is what the agent said to a question.
+// answerOf is what the agent said in a turn of which nothing else counts.
 func (wt *workTree) answerOf(turn turnResult) string {
 	said := wt.said.Hide(strings.TrimSpace(turn.Message))
 	return strings.ToValidUTF8(said[:min(len(said), mostAnswer)], "")

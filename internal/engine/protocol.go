@@ -127,10 +127,10 @@ type Brief struct {
 	Task   string  // the step in full
 	Memory []Block // of the protocol; data, never instructions
 
-	// Question is all that the agent is told, where the step is to answer it: the turn is taken
-	// in an empty tree, and only what the agent says counts, as the Words of the iteration. The loop
-	// has to be of the tier that only reports. Empty: the agent works on the step.
-	Question string
+	// Prompt is all that the agent is told, where only what it says counts: its turn has the
+	// purpose loop.PurposeGenerate and is taken in an empty tree, and the iteration has the answer as
+	// its Words. The loop has to be of the tier that only reports. Empty: the agent works on the step.
+	Prompt string
 }
 
 // Block is labelled text from outside.

@@ -70,7 +70,7 @@ type Iteration struct {
 	Candidate  string        `json:"candidate,omitempty"` // commit of Tree on the run's base, on no branch
 	Changed    []string      `json:"changed,omitempty"`   // paths
 	Report     string        `json:"report,omitempty"`    // the agent's report as it wrote it, JSON
-	Words      string        `json:"words,omitempty"`     // the answer to a question; or without a report at L1 the agent's last words, and what was sensed
+	Words      string        `json:"words,omitempty"`     // the answer, where only that counts; or without a report at L1 the agent's last words, and what was sensed
 	Usage      Usage         `json:"usage,omitzero"`
 	Agent      time.Duration `json:"agent"`
 	Started    time.Time     `json:"started,omitzero"`

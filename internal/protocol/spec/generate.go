@@ -68,7 +68,7 @@ func (s *generating) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) 
 	if s.g == nil {
 		return nil, engine.Brief{}, errNoTask
 	}
-	return nil, engine.Brief{Goal: s.v.Definition.Goal, Task: ch.Step.Title, Question: s.g.Prompt}, nil
+	return nil, engine.Brief{Goal: s.v.Definition.Goal, Task: ch.Step.Title, Prompt: s.g.Prompt}, nil
 }
 
 // Record implements engine.Session.

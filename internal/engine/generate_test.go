@@ -18,24 +18,24 @@ import (
 	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
-// questionLike is a protocol whose step is a question.
-type questionLike struct{ question string }
+// asksLike is a protocol that tells its agent only a prompt.
+type asksLike struct{ prompt string }
 
-func (p questionLike) Open(_ context.Context, v engine.View) (engine.Session, error) {
-	return &questionSession{boardSession{boardLike{nil, []string{"the question"}}, v}, p.question}, nil
+func (p asksLike) Open(_ context.Context, v engine.View) (engine.Session, error) {
+	return &asksSession{boardSession{boardLike{nil, []string{"the answer is wanted"}}, v}, p.prompt}, nil
 }
 
-type questionSession struct {
+type asksSession struct {
 	boardSession
-	question string
+	prompt string
 }
 
-func (s *questionSession) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
-	return nil, engine.Brief{Goal: "it is known", Task: ch.Step.Title, Question: s.question}, nil
+func (s *asksSession) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
+	return nil, engine.Brief{Goal: "it is known", Task: ch.Step.Title, Prompt: s.prompt}, nil
 }
 
-// question is a loop whose agent answers with one call of the model.
-func (p *meteredRig) question(answer string) engine.Target {
+// prompted is a loop whose agent answers with one call of the model.
+func (p *meteredRig) prompted(answer string) engine.Target {
 	p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
 		if status, text := ask(ctx, p.t, r, 100); status != http.StatusOK {
 			return ended(&loop.Failure{Class: loop.FailureAuth, Status: status, Text: text})
@@ -45,13 +45,13 @@ func (p *meteredRig) question(answer string) engine.Target {
 		return res, err
 	}
 	target := p.calls("asks", func(d *loop.Definition) { d.Tier, d.Scope, d.MaxIterations = loop.TierReport, nil, 1 })
-	target.Protocol = questionLike{"Which one?\n"}
+	target.Protocol = asksLike{"Which one?\n"}
 	return target
 }
 
-func TestAQuestionIsATurnInAnEmptyTreeThatIsChargedAndShown(t *testing.T) {
+func TestATurnOfWhichOnlyTheAnswerCountsIsInAnEmptyTreeChargedAndShown(t *testing.T) {
 	onBothMetered(t, spoken, func(t *testing.T, p *meteredRig) {
-		target := p.question(` {"outcome": "failed", "summary": "this is the answer, and no report", "key": "sk-false-0123456789"} `)
+		target := p.prompted(` {"outcome": "failed", "summary": "this is the answer, and no report", "key": "sk-false-0123456789"} `)
 		works := p.agent
 		var asked agent.Request
 		p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
@@ -86,9 +86,9 @@ func TestAQuestionIsATurnInAnEmptyTreeThatIsChargedAndShown(t *testing.T) {
 	})
 }
 
-func TestAQuestionThatNobodyAnswersDoesNotPass(t *testing.T) {
+func TestATurnWithoutAnAnswerDoesNotPass(t *testing.T) {
 	p := newMeteredRig(t, databases["sqlite"](t), spoken)
-	target := p.question("yes")
+	target := p.prompted("yes")
 	p.agent = func(context.Context, agent.Request) (agent.Result, error) {
 		return ended(&loop.Failure{Class: loop.FailureRequest, Text: "I do not want to"})
 	}
