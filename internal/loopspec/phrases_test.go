@@ -119,14 +119,6 @@ func TestARetryWaitsAndEachLaterOneTwiceAsLong(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAnErrorPolicySetsTheStatus(t *testing.T) {
-	for end, want := range map[loop.ErrorEnd]Status{loop.PauseAndLog: StatusPaused, loop.HandOver: StatusWaitingHuman, loop.GiveUpAtOnce: StatusGaveUp} {
-		if got, refused := StatusRunning.Next(OnError(end)); got != want || refused != "" {
-			t.Errorf("%s: %s %s, want %s", end, got, refused, want)
-		}
-	}
-}
-
 func TestEachPhraseOfHumanGate(t *testing.T) {
 	accept, keep := HumanGate{Gate: loop.HumanGateAccept}, HumanGate{Gate: loop.HumanGateKeep}
 	for text, want := range map[string]HumanGate{

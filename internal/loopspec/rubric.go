@@ -27,15 +27,6 @@ func SeedRubric(gates []loop.Gate, id string, now time.Time) Rubric {
 	return r
 }
 
-// CriteriaFor returns what a gate's reviewer judges by: the rubric or, if it is empty,
-// the gate's own check.
-func (r Rubric) CriteriaFor(g loop.Gate) []string {
-	if len(r.Criteria) == 0 {
-		return []string{g.Check}
-	}
-	return slices.Clone(r.Criteria)
-}
-
 // flagMark begins a criterion that a human has flagged.
 const flagMark = "Human-flagged miss: "
 

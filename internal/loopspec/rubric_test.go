@@ -25,12 +25,8 @@ func TestARubricIsTheChecksOfReviewerGates(t *testing.T) {
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := r.CriteriaFor(gates[1]); !slices.Equal(got, want.Criteria) {
-		t.Errorf("criteria %q, want those of the rubric", got)
-	}
-	empty := SeedRubric(gates[:1], "rb_0000002", noon)
-	if got := empty.CriteriaFor(gates[1]); !slices.Equal(got, []string{" It is short. "}) || empty.Criteria == nil {
-		t.Errorf("criteria %q, want the check of the gate", got)
+	if empty := SeedRubric(gates[:1], "rb_0000002", noon); empty.Criteria == nil || len(empty.Criteria) > 0 {
+		t.Errorf("criteria %q, want none", empty.Criteria)
 	}
 }
 

@@ -1,7 +1,5 @@
 package loopspec
 
-import "github.com/pawl-run/pawl/internal/loop"
-
 // Status is where a spec is in its life.
 type Status string
 
@@ -18,13 +16,10 @@ const (
 // Statuses are all of them.
 var Statuses = []Status{StatusDraft, StatusRunning, StatusPaused, StatusWaitingHuman, StatusDone, StatusGaveUp}
 
-// IsDue reports whether a trigger may fire a spec of this status.
-func (s Status) IsDue() bool { return s == StatusDraft || s == StatusRunning }
-
 // Event is what moves a spec from a status to another.
 type Event string
 
-// The events. Those of an iteration are what AfterIteration and OnError return.
+// The events.
 const (
 	EventStep    Event = "step"     // somebody or a trigger asks for a step
 	EventPass    Event = "pass"     // the gates passed
@@ -104,44 +99,4 @@ func (s Status) Next(e Event) (to Status, refused string) {
 		}
 	}
 	return s, refusals[s]
-}
-
-// AfterIteration returns the event of an iteration with a verdict. A pass or a pending
-// verdict goes to a human, whatever else is true; then the give-up rule counts, and
-// then the budget.
-func AfterIteration(v loop.Verdict, giveUpMet bool, then loop.Consequence, budgetExceeded bool) Event {
-	switch {
-	case v == loop.VerdictPass:
-		return EventPass
-	case v == loop.VerdictPending:
-		return EventPending
-	case giveUpMet && then == loop.ThenPause:
-		return EventPause
-	case giveUpMet:
-		return EventGiveUp
-	case budgetExceeded:
-		return EventBudget
-	}
-	return EventFail
-}
-
-// OnError is what the end of an error policy does to the status.
-func OnError(e loop.ErrorEnd) Event {
-	switch e {
-	case loop.HandOver:
-		return EventHandOff
-	case loop.GiveUpAtOnce:
-		return EventAbandon
-	case loop.PauseAndLog:
-	}
-	return EventError
-}
-
-// OnApproval is the event of an approval. A spec that a trigger fires goes on, unless the
-// human closes it.
-func (t TriggerType) OnApproval(closes bool) Event {
-	if !closes && (t == TriggerSchedule || t == TriggerEvent) {
-		return EventAccept
-	}
-	return EventApprove
 }
