@@ -241,7 +241,29 @@ func (s *Service) whyStale(ctx context.Context, v View) (string, error) {
 // effectiveDefinition is the definition as the run that asked would have it now.
 func (s *Service) effectiveDefinition(ctx context.Context, v View) (loop.Definition, error) {
 	def, _, err := s.ws.Definition(ctx, v.Loop)
+	if err == nil {
+		err = s.keepRubric(ctx, v, &def)
+	}
 	return v.RunRow.Overrides.Apply(def).WithDefaults(), err
+}
+
+// keepRubric gives a definition the rubric that the question was asked with: what was
+// flagged since then is for later reviews, and is not about the result.
+func (s *Service) keepRubric(ctx context.Context, v View, def *loop.Definition) error {
+	if def.Spec == "" {
+		return nil
+	}
+	err := s.ws.View(ctx, func(r *store.Reader) error {
+		asked, err := r.Definition(ctx, v.Row.Definition)
+		if err == nil {
+			def.Rubric = asked.Rubric
+		}
+		return err
+	})
+	if lookup.Absent(err) {
+		return nil
+	}
+	return err
 }
 
 // checkOpen refuses an approval that cannot be answered any more, and says who was

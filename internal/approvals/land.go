@@ -47,6 +47,9 @@ func (s *Service) Approve(ctx context.Context, ref string, by loop.Answer) (runs
 			return s.startAgain(ctx, plan, v)
 		}
 	}
+	if err := s.keepRubric(ctx, v, &plan.Target.Definition); err != nil {
+		return runs.View{}, err
+	}
 	plan.Firing = engine.Yes(v.ID, by)
 	plan.Firing.Overrides = v.RunRow.Overrides
 	return s.runs.Start(ctx, plan)

@@ -494,3 +494,19 @@ func TestADraftThatWasStoppedGoesOnWithAStep(t *testing.T) {
 		t.Errorf("%s after %d iterations", v.Status, len(v.Iterations))
 	}
 }
+
+func TestAFlagDoesNotTakeTheQuestionAwayThatWaits(t *testing.T) {
+	r := newRig(verbtest.New(t))
+	id := r.create(func(s *loopspec.Spec) {
+		s.Gates = append(s.Gates, loop.Gate{Name: "critic", Kind: loop.GateReviewer, Check: "It is short."})
+	}).Spec.ID
+	r.step(id, says)
+	v := must[specs.View](t)(r.Flag(t.Context(), verbtest.Ann, id, "it is long"))
+	if v.Status != loopspec.StatusWaitingHuman || len(v.Rubric.Criteria) != 2 {
+		t.Fatalf("flagged, it is %s with %+v", v.Status, v.Rubric)
+	}
+	must[runs.View](t)(r.Approvals.Approve(t.Context(), id, loop.Answer{By: "Ann"}))
+	if v := r.get(id); v.Status != loopspec.StatusDone {
+		t.Errorf("approved, it is %s", v.Status)
+	}
+}
