@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-
-	"github.com/pawl-run/pawl/internal/loop"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 func checkFinding(t *testing.T, f Finding) {

@@ -96,6 +96,7 @@ func (r rig) get(id string) specs.View {
 
 // must fails the test at an error.
 func must[T any](t *testing.T) func(T, error) T {
+	t.Helper()
 	return func(v T, err error) T {
 		t.Helper()
 		if err != nil {
@@ -350,15 +351,18 @@ func TestATemplateThatIsFilledHasARealGate(t *testing.T) {
 	}{
 		"keep-tests-green": {map[string]string{"src/a.txt": "one\n"}, specs.Fill{Test: "grep -q two src/a.txt"}, "echo three >src/a.txt", "echo two >src/a.txt"},
 		"coverage-ratchet": {
-			map[string]string{"src/cov.txt": "total\n50.5\n"}, specs.Fill{Test: "test -f src/cov.txt", Coverage: "cat src/cov.txt"},
+			map[string]string{"src/cov.txt": "total\n50.5\n"},
+			specs.Fill{Test: "test -f src/cov.txt", Coverage: "cat src/cov.txt"},
 			"printf 'total\\n50.5\\n#' >src/x.txt", "printf 'total\\n50.6\\n' >src/cov.txt",
 		},
 		"lint-debt": {
-			map[string]string{"src/found.txt": "a\nb\nc\n"}, specs.Fill{Test: "test -d src", Lint: "cat src/found.txt"},
+			map[string]string{"src/found.txt": "a\nb\nc\n"},
+			specs.Fill{Test: "test -d src", Lint: "cat src/found.txt"},
 			"printf 'x\\ny\\nz\\n' >src/found.txt", "printf 'x\\ny\\n' >src/found.txt",
 		},
 		"type-check-debt": {
-			map[string]string{"src/found.txt": "a\nb\n"}, specs.Fill{Test: "test -d src", TypeCheck: "cat src/found.txt"},
+			map[string]string{"src/found.txt": "a\nb\n"},
+			specs.Fill{Test: "test -d src", TypeCheck: "cat src/found.txt"},
 			"printf 'a\\nb\\nc\\n' >src/found.txt", "printf 'a\\n' >src/found.txt",
 		},
 	} {

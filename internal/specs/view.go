@@ -117,7 +117,7 @@ func (s *Service) List(ctx context.Context, q Query) ([]Row, error) {
 	list := make([]Row, len(rows))
 	for i, row := range rows {
 		list[i] = Row{
-			ID: row.ID, Goal: row.Goal, Agent: row.Agent, Status: statusOf(row), Iterations: int(row.Step.Attempts), TokensUsed: row.Step.Tokens, Runs: row.Runs,
+			ID: row.ID, Goal: row.Goal, Agent: row.Agent, Status: statusOf(row), Iterations: row.Step.Attempts, TokensUsed: row.Step.Tokens, Runs: row.Runs,
 			Approval: approvalOf(row), ParentID: row.Parent, CreatedAt: row.Created, UpdatedAt: later(row.Updated, row.Step.Updated),
 		}
 	}

@@ -44,7 +44,7 @@ func (s *Env) MeteredUsage() (loop.Usage, []loop.ModelUsage) {
 	}
 	now := accountTotals(s.need.Account).since(s.before)
 	// The account of the run may have estimates of other turns, which no meter saw.
-	if len(now.models) > 0 && !slices.ContainsFunc(now.models, func(m loop.ModelUsage) bool { return m.Usage.Source != loop.UsageMetered }) {
+	if len(now.models) > 0 && !slices.ContainsFunc(now.models, func(m loop.ModelUsage) bool { return m.Source != loop.UsageMetered }) {
 		now.usage.Source = loop.UsageMetered
 	}
 	return now.usage, now.models

@@ -93,8 +93,10 @@ func (s *session) Sources() []engine.Source {
 		return []engine.Source{{Name: source.Path, Text: s.file}}
 	case loopspec.SenseDiff:
 		return []engine.Source{{Name: "diff", Changes: true}}
+	case loopspec.SenseMemory:
+		return []engine.Source{{Name: "memory", Memory: true}}
 	}
-	return []engine.Source{{Name: "memory", Memory: true}}
+	return nil
 }
 
 // Candidates implements engine.Session: the goal, in every iteration again, as long as
