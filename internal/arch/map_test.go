@@ -14,7 +14,7 @@ var groups = []struct {
 	packages       []string
 }{
 	{"Words and rules", "What may follow what? What does a decision depend on? Everything here is a pure function.", []string{
-		"loop", "plan", "policy", "judging", "invariant", "schedule", "readiness", "loopspec", "report", "price", "pattern", "shell", "unprintable",
+		"loop", "plan", "policy", "judging", "invariant", "schedule", "readiness", "loopspec", "bootlink", "bootstate", "draft07", "report", "price", "pattern", "shell", "unprintable",
 	}},
 	{"Definitions", "Which formats are read, with which keys? What does a machine or a repository offer?", []string{
 		"definition", "catalog", "config", "guidance", "probe", "probe/toolchain",
@@ -38,7 +38,7 @@ var groups = []struct {
 		"shape", "lookup", "runs", "loops", "approvals", "audit", "budgets", "memories", "nodes", "notices", "roster", "setup", "specs", "demo", "compose", "daemon", "cli", "output", "api", "mcp", "client", "web", "tui", "cmd/pawl",
 	}},
 	{"Ground", "What does everything stand on: files that last, locks, the clock, secrets that stay hidden?", []string{
-		"clock", "fault", "lazyregexp", "dirglob", "durable", "waiting", "flock", "safeopen", "redact",
+		"clock", "fault", "lazyregexp", "dirglob", "durable", "waiting", "flock", "safeopen", "redact", "jsontree",
 	}},
 	{"Proof", "How do we know? Nothing of the program imports these.", []string{
 		"arch", "bench", "test/agente2e", "test/mutants", "test/mutants/mutant", "test/fakemodel", "test/modelcalls", "test/pgtest", "test/sample", "test/sampled", "test/storetest", "test/gittest", "test/verbtest", "test/agenttest", "test/hostile",

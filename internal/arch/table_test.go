@@ -62,6 +62,7 @@ var table = []row{
 	{level: 0, name: "price", what: "prices as dated data", may: []string{"lazyregexp"}, pure: true},
 	{level: 0, name: "pattern", what: "the catalogue of loop patterns", pure: true},
 	{level: 0, name: "webhook", what: "deliveries signed, and verified, as Standard Webhooks asks"},
+	{level: 0, name: "jsontree", what: "JSON read strictly into a tree that knows its places", pure: true},
 	{level: 0, name: "shape", what: "what results have in common when they print as JSON", pure: true},
 
 	{level: 0, name: "test/sample", what: "how much of what a test can try it does try", tests: true},
@@ -77,6 +78,15 @@ var table = []row{
 	{
 		level: 1, name: "loopspec", what: "LoopSpec: its document, its phrases and what they mean, its life", may: []string{"policy", "readiness", "schedule"},
 		pure: true,
+	},
+	{level: 1, name: "draft07", what: "JSON validated against schemas of the draft 07: every fault, at its place", pure: true},
+	{
+		level: 1, name: "bootlink", what: "what a workspace links to by the boot protocol: AGENT_LINK.md, versions, stop lines",
+		may: []string{"readiness"}, pure: true,
+	},
+	{
+		level: 1, name: "bootstate", what: "the memory of the boot protocol: state, tasks and changelog, recovered, planned and merged",
+		may: []string{"draft07", "readiness"}, pure: true,
 	},
 	{level: 1, name: "store", what: "rows, both databases", sql: "it is the store"},
 	{
