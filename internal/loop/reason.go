@@ -92,102 +92,201 @@ const (
 	ReasonLockOverdue Reason = "lock_overdue" // a run that has waited or deferred too often is due
 )
 
+// Reasons of the boot protocol: each row of its tables of failures has one.
+const (
+	ReasonLinkMissing    Reason = "link_missing"    // AGENT_LINK.md
+	ReasonLinkMalformed  Reason = "link_malformed"  //
+	ReasonLinkNoBoot     Reason = "link_no_boot"    // no repository or no reference
+	ReasonLinkNoVersion  Reason = "link_no_version" //
+	ReasonLinkOlder      Reason = "link_older"      // the older form, which has no version
+	ReasonBootAway       Reason = "boot_away"       // the repository or the reference is not to be had
+	ReasonBootIncomplete Reason = "boot_incomplete" // VERSION.json, the rules or a schema is missing
+	ReasonBootMalformed  Reason = "boot_malformed"  // VERSION.json or the stop lines cannot be read
+	ReasonBootSchema     Reason = "boot_schema"     // a schema is not one of the draft 07
+
+	ReasonVersionEqual    Reason = "version_equal"
+	ReasonVersionPatch    Reason = "version_patch"    // only the patch differs
+	ReasonVersionBehind   Reason = "version_behind"   // a lower minor is expected: compatible, with a warning
+	ReasonVersionAhead    Reason = "version_ahead"    // a higher minor is expected
+	ReasonVersionMajor    Reason = "version_major"    //
+	ReasonVersionUnlisted Reason = "version_unlisted" // not in compatibleWorkspaces
+
+	ReasonStateFirstRun   Reason = "state_first_run"  // from the template
+	ReasonStateLost       Reason = "state_lost"       // missing, and a commit had it
+	ReasonStateCommit     Reason = "state_commit"     // invalid JSON, restored from a commit
+	ReasonStateStash      Reason = "state_stash"      // … from a stash
+	ReasonStateChangelog  Reason = "state_changelog"  // … rebuilt from the changelog
+	ReasonStateTemplate   Reason = "state_template"   // … from the template, the last resort
+	ReasonStateDefault    Reason = "state_default"    // a required field was missing
+	ReasonStateManual     Reason = "state_manual"     // a wrong type or value, which a person has to mend
+	ReasonStateOlder      Reason = "state_older"      // of 0.9, or with other field names
+	ReasonTodoTemplate    Reason = "todo_template"    // it was missing
+	ReasonTodoMinimal     Reason = "todo_minimal"     // invalid JSON
+	ReasonTodoPriority    Reason = "todo_priority"    // a task had none
+	ReasonTodoStatus      Reason = "todo_status"      // wip or complete
+	ReasonTodoStructural  Reason = "todo_structural"  // any other fault of the schema
+	ReasonTodoOlder       Reason = "todo_older"       // other field names
+	ReasonTodoDuplicate   Reason = "todo_duplicate"   // two tasks with one id
+	ReasonTodoOrphan      Reason = "todo_orphan"      // a dependency on a task that is not there
+	ReasonTodoCycle       Reason = "todo_cycle"       // tasks that depend on each other
+	ReasonChangelogNew    Reason = "changelog_new"    // it was missing
+	ReasonChangelogUnread Reason = "changelog_unread" // it could not be read
+
+	ReasonPlanRequest      Reason = "plan_request"       // what the user asks for
+	ReasonPlanIntent       Reason = "plan_intent"        // what the last session left to do
+	ReasonPlanUnfinished   Reason = "plan_unfinished"    // what an earlier session has begun
+	ReasonPlanPriority     Reason = "plan_priority"      // the highest priority
+	ReasonPlanNothing      Reason = "plan_nothing"       // nothing to do: the user is asked
+	ReasonConflictRequest  Reason = "conflict_request"   // the request names a task that is blocked or done
+	ReasonConflictIntent   Reason = "conflict_intent"    // the next intent cannot be worked on, and a critical task can
+	ReasonConflictProgress Reason = "conflict_progress"  // two tasks are in progress
+	ReasonStopLine         Reason = "stop_line"          // a critical one
+	ReasonStopLineWarning  Reason = "stop_line_warning"  //
+	ReasonMergeInvalid     Reason = "boot_merge_invalid" // two states that do not fit together
+)
+
 // FixMark precedes, in a detail, the command line that is the fix.
 const FixMark = "; fetch them in the checkout: "
 
 // sentences explains each reason to people.
 var sentences = map[Reason]string{
-	ReasonChosen:          "chosen",
-	ReasonOutranked:       "another one comes first",
-	ReasonStepDone:        "it is done",
-	ReasonStepWaiting:     "it waits for an answer",
-	ReasonStepEscalated:   "it was handed to a person",
-	ReasonStepBackoff:     "it failed or was blocked, and is tried again later",
-	ReasonStepClaimed:     "another run works on it",
-	ReasonNotEligible:     "it cannot be worked on now",
-	ReasonSensedNothing:   "there is nothing to do",
-	ReasonUnchanged:       "it needed no change, and nothing has changed since",
-	ReasonPullRequest:     "it waits for its pull request",
-	ReasonRejected:        "its proposal was rejected, and nothing has changed since",
-	ReasonMerged:          "its pull request was merged, and the base does not have it yet",
-	ReasonTriedThisRun:    "this run has dealt with it",
-	ReasonNoCandidates:    "there is nothing to work on",
-	ReasonAllDropped:      "nothing can be worked on now",
-	ReasonMaxItems:        "the limit of items is reached",
-	ReasonMaxIterations:   "the limit of iterations is reached",
-	ReasonWallClock:       "the time of the run is over",
-	ReasonBudgetTokens:    "the tokens of the run are used up",
-	ReasonBudget:          "the budget is used up",
-	ReasonCoolOff:         "the agent failed several times in a row",
-	ReasonAgentBusy:       "the agent has as many runs at once as it may",
-	ReasonAccountBusy:     "the account has as many runs at once as it may",
-	ReasonLifeBudget:      "the budget of its whole life is used up",
-	ReasonGiveUp:          "the same gate failed too often",
-	ReasonSameTest:        "the same test failed too often",
-	ReasonOscillates:      "it goes back and forth between trees that fail",
-	ReasonNoFindings:      "nothing new was found for too long",
-	ReasonGatesPass:       "all gates pass",
-	ReasonNoGate:          "there is no gate",
-	ReasonUndecided:       "the gates did not decide",
-	ReasonGateFailed:      "a gate failed",
-	ReasonGuardFailed:     "the guard failed",
-	ReasonGateStart:       "a gate cannot start",
-	ReasonNoChanges:       "nothing changed",
-	ReasonReportedOnly:    "what it found is written down",
-	ReasonReplied:         "answered",
-	ReasonAgentQuiet:      "the agent found nothing to do",
-	ReasonAgentBlocked:    "the agent is blocked",
-	ReasonAgentFailed:     "the agent gave up",
-	ReasonAgentEscalated:  "the agent asks for a person",
-	ReasonAgentExit:       "the agent's program failed",
-	ReasonAgentTimeout:    "the agent took too long",
-	ReasonLimit:           "a program met a limit",
-	ReasonDisk:            "the run takes up too much of the disk",
-	ReasonAgentMissing:    "the agent is not installed",
-	ReasonReportMalformed: "the report cannot be read",
-	ReasonSenseFailed:     "the sense command failed",
-	ReasonSetupFailed:     "the set-up failed",
-	ReasonUnfilled:        "files of the base are not in this clone",
-	ReasonScope:           "it changed what the definition does not allow",
-	ReasonApproval:        "a person is asked",
-	ReasonKillSwitch:      "the kill switch is set",
-	ReasonStopped:         "it was stopped",
-	ReasonCanceled:        "pawl was asked to end",
-	ReasonHolderDied:      "its process died",
-	ReasonNodeLost:        "its node does not answer",
-	ReasonTakenOver:       "another process took it over",
-	ReasonStoodStill:      "pawl stood still for longer than its lease lasts",
-	ReasonStoreAway:       "the store did not answer",
-	ReasonMemory:          "the loop's memory cannot be used",
-	ReasonInternal:        "an error of pawl or of the machine",
-	ReasonEffectFailed:    "it could not be carried out",
-	ReasonApproved:        "a person said yes",
-	ReasonLanding:         "it cannot land now",
-	ReasonConflict:        "it conflicts with newer commits",
-	ReasonGitConfig:       "the git configuration changed",
-	ReasonSecret:          "the change holds a secret",
-	ReasonNoChange:        "nothing had to change",
-	ReasonLockFree:        "nothing is in the way",
-	ReasonLockNone:        "it may change nothing, so it takes no lock",
-	ReasonLockHigher:      "a run of the same or a higher priority is at work",
-	ReasonLockHeld:        "a run that may touch the same is at work",
-	ReasonLockDue:         "a run of higher priority is due",
-	ReasonLockOverdue:     "a run that has deferred or waited long enough goes first",
-	FailureRateLimit:      "the account may not call the model now",
-	FailureQuota:          "the account is used up",
-	FailureAuth:           "the key or login is missing or refused",
-	FailureOverflow:       "the conversation is too long for the model",
-	FailureRefusal:        "the model declined",
-	FailureMaxTokens:      "an answer of the model was cut short",
-	FailureServer:         "the model's provider failed",
-	FailureCrash:          "the agent's program crashed",
-	FailureHang:           "the agent's program hung",
-	FailureMalformed:      "the agent's output cannot be read",
-	FailureKilled:         "something killed the agent's program",
-	FailureTurns:          "the agent used up its steps",
-	FailureHeld:           "another run has the login",
-	FailureRequest:        "the provider refused the request",
-	FailureDenied:         "a request asked for what the definition does not allow",
+	ReasonChosen:           "chosen",
+	ReasonOutranked:        "another one comes first",
+	ReasonStepDone:         "it is done",
+	ReasonStepWaiting:      "it waits for an answer",
+	ReasonStepEscalated:    "it was handed to a person",
+	ReasonStepBackoff:      "it failed or was blocked, and is tried again later",
+	ReasonStepClaimed:      "another run works on it",
+	ReasonNotEligible:      "it cannot be worked on now",
+	ReasonSensedNothing:    "there is nothing to do",
+	ReasonUnchanged:        "it needed no change, and nothing has changed since",
+	ReasonPullRequest:      "it waits for its pull request",
+	ReasonRejected:         "its proposal was rejected, and nothing has changed since",
+	ReasonMerged:           "its pull request was merged, and the base does not have it yet",
+	ReasonTriedThisRun:     "this run has dealt with it",
+	ReasonNoCandidates:     "there is nothing to work on",
+	ReasonAllDropped:       "nothing can be worked on now",
+	ReasonMaxItems:         "the limit of items is reached",
+	ReasonMaxIterations:    "the limit of iterations is reached",
+	ReasonWallClock:        "the time of the run is over",
+	ReasonBudgetTokens:     "the tokens of the run are used up",
+	ReasonBudget:           "the budget is used up",
+	ReasonCoolOff:          "the agent failed several times in a row",
+	ReasonAgentBusy:        "the agent has as many runs at once as it may",
+	ReasonAccountBusy:      "the account has as many runs at once as it may",
+	ReasonLifeBudget:       "the budget of its whole life is used up",
+	ReasonGiveUp:           "the same gate failed too often",
+	ReasonSameTest:         "the same test failed too often",
+	ReasonOscillates:       "it goes back and forth between trees that fail",
+	ReasonNoFindings:       "nothing new was found for too long",
+	ReasonGatesPass:        "all gates pass",
+	ReasonNoGate:           "there is no gate",
+	ReasonUndecided:        "the gates did not decide",
+	ReasonGateFailed:       "a gate failed",
+	ReasonGuardFailed:      "the guard failed",
+	ReasonGateStart:        "a gate cannot start",
+	ReasonNoChanges:        "nothing changed",
+	ReasonReportedOnly:     "what it found is written down",
+	ReasonReplied:          "answered",
+	ReasonAgentQuiet:       "the agent found nothing to do",
+	ReasonAgentBlocked:     "the agent is blocked",
+	ReasonAgentFailed:      "the agent gave up",
+	ReasonAgentEscalated:   "the agent asks for a person",
+	ReasonAgentExit:        "the agent's program failed",
+	ReasonAgentTimeout:     "the agent took too long",
+	ReasonLimit:            "a program met a limit",
+	ReasonDisk:             "the run takes up too much of the disk",
+	ReasonAgentMissing:     "the agent is not installed",
+	ReasonReportMalformed:  "the report cannot be read",
+	ReasonSenseFailed:      "the sense command failed",
+	ReasonSetupFailed:      "the set-up failed",
+	ReasonUnfilled:         "files of the base are not in this clone",
+	ReasonScope:            "it changed what the definition does not allow",
+	ReasonApproval:         "a person is asked",
+	ReasonKillSwitch:       "the kill switch is set",
+	ReasonStopped:          "it was stopped",
+	ReasonCanceled:         "pawl was asked to end",
+	ReasonHolderDied:       "its process died",
+	ReasonNodeLost:         "its node does not answer",
+	ReasonTakenOver:        "another process took it over",
+	ReasonStoodStill:       "pawl stood still for longer than its lease lasts",
+	ReasonStoreAway:        "the store did not answer",
+	ReasonMemory:           "the loop's memory cannot be used",
+	ReasonInternal:         "an error of pawl or of the machine",
+	ReasonEffectFailed:     "it could not be carried out",
+	ReasonApproved:         "a person said yes",
+	ReasonLanding:          "it cannot land now",
+	ReasonConflict:         "it conflicts with newer commits",
+	ReasonGitConfig:        "the git configuration changed",
+	ReasonSecret:           "the change holds a secret",
+	ReasonNoChange:         "nothing had to change",
+	ReasonLockFree:         "nothing is in the way",
+	ReasonLockNone:         "it may change nothing, so it takes no lock",
+	ReasonLockHigher:       "a run of the same or a higher priority is at work",
+	ReasonLockHeld:         "a run that may touch the same is at work",
+	ReasonLockDue:          "a run of higher priority is due",
+	ReasonLockOverdue:      "a run that has deferred or waited long enough goes first",
+	ReasonLinkMissing:      "there is no AGENT_LINK.md",
+	ReasonLinkMalformed:    "AGENT_LINK.md cannot be read",
+	ReasonLinkNoBoot:       "AGENT_LINK.md names no boot repository or reference",
+	ReasonLinkNoVersion:    "AGENT_LINK.md names no boot version",
+	ReasonLinkOlder:        "AGENT_LINK.md has the older form",
+	ReasonBootAway:         "the boot repository cannot be reached",
+	ReasonBootIncomplete:   "the boot repository is incomplete",
+	ReasonBootMalformed:    "a file of the boot repository cannot be read",
+	ReasonBootSchema:       "a schema of the boot repository is invalid",
+	ReasonVersionEqual:     "the boot version is the expected one",
+	ReasonVersionPatch:     "the boot version differs in its patch only",
+	ReasonVersionBehind:    "the boot version is newer than expected, and compatible",
+	ReasonVersionAhead:     "the workspace expects a newer boot version",
+	ReasonVersionMajor:     "the boot version has another major number",
+	ReasonVersionUnlisted:  "the boot repository does not list the expected version as compatible",
+	ReasonStateFirstRun:    "the first run begins with a new state",
+	ReasonStateLost:        "the state was lost",
+	ReasonStateCommit:      "the state was restored from a commit",
+	ReasonStateStash:       "the state was restored from a stash",
+	ReasonStateChangelog:   "the state was rebuilt from the changelog",
+	ReasonStateTemplate:    "a new state was begun, because the old one could not be restored",
+	ReasonStateDefault:     "a field was missing in the state, and its default was added",
+	ReasonStateManual:      "the state has a value that a person has to mend",
+	ReasonStateOlder:       "the state has the form of an older version",
+	ReasonTodoTemplate:     "the tasks were begun anew",
+	ReasonTodoMinimal:      "the tasks could not be read, and those that still can were kept",
+	ReasonTodoPriority:     "a task had no priority, and has the medium one now",
+	ReasonTodoStatus:       "a task had a status of other programs, and has the one that is meant now",
+	ReasonTodoStructural:   "the tasks did not fit their schema, and those that do were kept",
+	ReasonTodoOlder:        "the tasks have the form of an older version",
+	ReasonTodoDuplicate:    "two tasks have the same id",
+	ReasonTodoOrphan:       "a task depends on one that does not exist",
+	ReasonTodoCycle:        "tasks depend on each other in a circle",
+	ReasonChangelogNew:     "the changelog was missing, and was begun",
+	ReasonChangelogUnread:  "the changelog could not be read, and was begun anew",
+	ReasonPlanRequest:      "it was asked for",
+	ReasonPlanIntent:       "the last session left it as the next",
+	ReasonPlanUnfinished:   "an earlier session has begun it",
+	ReasonPlanPriority:     "it has the highest priority",
+	ReasonPlanNothing:      "there is nothing to do",
+	ReasonConflictRequest:  "what is asked for is blocked or done",
+	ReasonConflictIntent:   "what comes next cannot be worked on, and a critical task can",
+	ReasonConflictProgress: "two tasks are in progress",
+	ReasonStopLine:         "a stop line was crossed",
+	ReasonStopLineWarning:  "a stop line is near",
+	ReasonMergeInvalid:     "the states of two sessions do not fit together",
+	FailureRateLimit:       "the account may not call the model now",
+	FailureQuota:           "the account is used up",
+	FailureAuth:            "the key or login is missing or refused",
+	FailureOverflow:        "the conversation is too long for the model",
+	FailureRefusal:         "the model declined",
+	FailureMaxTokens:       "an answer of the model was cut short",
+	FailureServer:          "the model's provider failed",
+	FailureCrash:           "the agent's program crashed",
+	FailureHang:            "the agent's program hung",
+	FailureMalformed:       "the agent's output cannot be read",
+	FailureKilled:          "something killed the agent's program",
+	FailureTurns:           "the agent used up its steps",
+	FailureHeld:            "another run has the login",
+	FailureRequest:         "the provider refused the request",
+	FailureDenied:          "a request asked for what the definition does not allow",
 }
 
 // Sentence returns the reason in words; empty for an unknown one.
