@@ -1,0 +1,87 @@
+package bootstate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/jsontree"
+)
+
+// Merge unites the memories of two sessions that began from the same one. The state is
+// the one that was updated last, tasks are united by id, each as it was updated last, and
+// the changelog has the entries of both. Which memory is given first does not matter.
+//
+// The result has findings if it is not valid, such as a circle of dependencies that
+// neither of the two has; then it must not be used.
+func (x Schemas) Merge(a, b Memory) (Memory, []Finding) {
+	if comesFirst(b, a) {
+		a, b = b, a
+	}
+	m := Memory{State: a.State.Clone(), Tasks: mergeTodo(a.Tasks, b.Tasks), Changelog: MergeChangelogs(a.Changelog, b.Changelog)}
+	_, wrong := x.ReadState(m.State.Encode())
+	_, alsoWrong := x.ReadTodo(m.Tasks.Encode())
+	return m, append(wrong, alsoWrong...)
+}
+
+// comesFirst reports whether a memory wins where two differ. Memories of the same time
+// are ordered by their content, so that both sides choose the same.
+func comesFirst(a, b Memory) bool {
+	if order := a.State.LastUpdated().Compare(b.State.LastUpdated()); order != 0 {
+		return order > 0
+	}
+	for _, texts := range [][2]string{
+		{string(a.State.Encode()), string(b.State.Encode())}, {string(a.Tasks.Encode()), string(b.Tasks.Encode())}, {a.Changelog, b.Changelog},
+	} {
+		if order := strings.Compare(texts[0], texts[1]); order != 0 {
+			return order > 0
+		}
+	}
+	return false
+}
+
+// mergeTodo returns the first tasks with the newer form of each, and with those that only
+// the second one has: each comes after the one that it follows there.
+func mergeTodo(first, second Todo) Todo {
+	merged := first.Clone()
+	list := merged.tree.Get(fieldTasks)
+	after := -1
+	for _, other := range second.items() {
+		id := other.GetText(fieldID)
+		i := slices.IndexFunc(list.Items, func(v *jsontree.Value) bool { return v.GetText(fieldID) == id })
+		if i < 0 {
+			after++
+			list.Items = slices.Insert(list.Items, after, other.Clone())
+			continue
+		}
+		after = i
+		if isNewer(other, list.Items[i]) {
+			list.Items[i] = other.Clone()
+		}
+	}
+	if theirs := second.tree.Get(fieldMetadata); theirs != nil {
+		if merged.tree.Get(fieldMetadata) == nil {
+			merged.tree.SetInOrder(fieldMetadata, jsontree.NewObject(), todoOrder)
+		}
+		ours := merged.tree.Get(fieldMetadata)
+		for _, m := range theirs.Members {
+			if ours.Get(m.Name) == nil {
+				ours.Set(m.Name, m.Value.Clone())
+			}
+		}
+	}
+	return merged
+}
+
+// isNewer reports whether a task was updated after another form of it. Where the times
+// are equal or missing, a task that is further on wins.
+func isNewer(a, b *jsontree.Value) bool {
+	x, y := readTask(a), readTask(b)
+	if order := x.UpdatedAt.Compare(y.UpdatedAt); order != 0 {
+		return order > 0
+	}
+	progress := []Status{StatusPending, StatusInProgress, StatusBlocked, StatusDone}
+	if order := slices.Index(progress, x.Status) - slices.Index(progress, y.Status); order != 0 {
+		return order > 0
+	}
+	return jsontree.Compare(a, b) > 0
+}
