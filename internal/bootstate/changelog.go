@@ -45,7 +45,7 @@ func AddToChangelog(text string, now time.Time, entries []string) string {
 	}
 	var bullets []string
 	for _, entry := range entries {
-		if entry = strings.TrimPrefix(oneLine(entry), "- "); entry != "" {
+		if entry = bareEntry(entry); entry != "" {
 			bullets = append(bullets, "- "+entry+newline)
 		}
 	}
@@ -110,19 +110,38 @@ func dayHeaders(lines []string) []dayHeader {
 	return days
 }
 
-// entriesOf returns the bullets of each day of a changelog, and the days in their order.
+// bareEntry is an entry on one line, without its bullets.
+func bareEntry(text string) string {
+	text = oneLine(text) + " "
+	for strings.HasPrefix(text, "- ") {
+		text = text[len("- "):]
+	}
+	return strings.TrimSpace(text)
+}
+
+// entriesOf returns the entries of each day of a changelog, each on one line with what is
+// indented below it, and the days in their order.
 func entriesOf(text string) (days []string, entries map[string][]string) {
 	entries = map[string][]string{}
-	day := ""
+	day, inEntry := "", false
 	for l := range strings.Lines(text) {
-		if strings.HasPrefix(l, "# ") || strings.HasPrefix(l, "## ") {
+		switch {
+		case strings.HasPrefix(l, "# ") || strings.HasPrefix(l, "## "):
+			inEntry = false
 			if day = dayOf(l); day != "" && !slices.Contains(days, day) {
 				days = append(days, day)
 			}
-			continue
-		}
-		if entry, is := strings.CutPrefix(strings.TrimRight(l, " \t\r\n"), "- "); is && day != "" {
-			entries[day] = append(entries[day], entry)
+		case day == "":
+		case strings.HasPrefix(l, "- "):
+			entry := bareEntry(l)
+			if inEntry = entry != ""; inEntry {
+				entries[day] = append(entries[day], entry)
+			}
+		case inEntry && strings.TrimLeft(l, " \t") != l && strings.TrimSpace(l) != "":
+			last := len(entries[day]) - 1
+			entries[day][last] = bareEntry(entries[day][last] + " " + l)
+		default:
+			inEntry = false
 		}
 	}
 	return days, entries

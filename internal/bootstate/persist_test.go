@@ -48,8 +48,8 @@ func TestAChangelogGrowsUnderTheHeaderOfTheDay(t *testing.T) {
 
 func TestTwoChangelogsAreUnited(t *testing.T) {
 	a := "# C\n\nprose\n\n## 2026-01-30\n\n- both\n- ours\n"
-	b := "# C\n\n## 2026-01-30\n\n- both\n- both\n- theirs\n\n## 2026-01-31\n\n- later\n"
-	want := "# C\n\nprose\n\n## 2026-01-30\n\n- both\n- ours\n- both\n- theirs\n\n## 2026-01-31\n\n- later\n"
+	b := "# C\n\n## 2026-01-30\n\n- both\n- both\n- theirs\n  - and\x07 this\n\n## 2026-01-31\n\n- later\n"
+	want := "# C\n\nprose\n\n## 2026-01-30\n\n- both\n- ours\n- both\n- theirs - and\ufffd this\n\n## 2026-01-31\n\n- later\n"
 	if diff := cmp.Diff(want, MergeChangelogs(a, b)); diff != "" {
 		t.Error(diff)
 	}
