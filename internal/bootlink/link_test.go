@@ -120,7 +120,7 @@ func TestEachFaultOfALinkIsAtItsPlaceWithItsReason(t *testing.T) {
 		"a path too few":                   {boot("\n| State | `agent/STATE.json` |\n| Tasks | `agent/TODO.json` |\n"), loop.ReasonLinkMalformed, "6:3: Changelog is missing in the table; add the row: | Changelog | `CHANGELOG.md` |"},
 		"a directory that leads out":       {boot("\n| `../x/` | out |\n"), loop.ReasonLinkMalformed, "5:4: the directory '../x/' leads out of the workspace; write a path without .."},
 		"the whole workspace":              {boot("\n| `./` | all |\n"), loop.ReasonLinkMalformed, "5:4: the directory './' is not the path of a file or directory below the workspace"},
-		"a word for a version":           {strings.ReplaceAll(boot(""), "1.2.3", "latest"), loop.ReasonLinkMalformed, "3:19: Boot Version: 'latest' is not a version; write three numbers, like 1.0.0"},
+		"a word for a version":             {strings.ReplaceAll(boot(""), "1.2.3", "latest"), loop.ReasonLinkMalformed, "3:19: Boot Version: 'latest' is not a version; write three numbers, like 1.0.0"},
 		"a repository that is an option":   {strings.ReplaceAll(boot(""), "a/b", "--upload-pack=x"), loop.ReasonLinkMalformed, "1:22: Boot Repository: '--upload-pack=x' is not a repository; write owner/repo, a URL or a path, in backticks"},
 		"a reference that is an option":    {strings.ReplaceAll(boot(""), "v1", "-x"), loop.ReasonLinkMalformed, "2:21: Boot Reference: '-x' is not a branch, a tag or a commit"},
 		"a reference that is a range":      {strings.ReplaceAll(boot(""), "v1", "a..b"), loop.ReasonLinkMalformed, "2:21: Boot Reference: 'a..b' is not a branch, a tag or a commit"},
