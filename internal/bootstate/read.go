@@ -93,7 +93,7 @@ func (x Schemas) ReadTodo(src []byte) (Todo, []Finding) {
 }
 
 func syntaxFinding(reason loop.Reason, p *jsontree.Problem) Finding {
-	return Finding{reason, p.Pointer, printable(p.Message), p.Line, p.Column}
+	return Finding{reason, printable(p.Path.Pointer()), printable(p.Message), p.Line, p.Column}
 }
 
 func findingsOf(reason loop.Reason, wrong []draft07.Finding) []Finding {

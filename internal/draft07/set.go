@@ -117,7 +117,7 @@ func (c *compiler) report(l located, at int, format string, args ...any) {
 func (c *compiler) addFile(name string, src []byte) {
 	root, problem := jsontree.Parse(src, bounds)
 	if problem != nil {
-		c.problems = append(c.problems, Problem{name, problem.Pointer, problem.Message, problem.Line, problem.Column})
+		c.problems = append(c.problems, Problem{name, problem.Path.Pointer(), problem.Message, problem.Line, problem.Column})
 		return
 	}
 	c.lines[name] = jsontree.NewLines(src)

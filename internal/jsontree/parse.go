@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,13 +16,29 @@ type Bounds struct {
 	Bytes int
 	Depth int // of objects and lists in each other
 
-	NUL bool // texts may contain NUL, which databases do not store
+	NUL   bool // texts may contain NUL, which databases do not store
+	Twice bool // a name may be in an object twice: the caller looks
+	Large bool // numbers need not fit a double: the caller looks
+}
+
+// Path is how a value is reached: a name of an object is a string, an index of a list
+// an int.
+type Path []any
+
+// Pointer is the path as a JSON pointer.
+func (p Path) Pointer() string {
+	pointer := ""
+	for _, step := range p {
+		pointer = Join(pointer, fmt.Sprint(step))
+	}
+	return pointer
 }
 
 // Problem is why a text is not JSON that every program reads the same.
 type Problem struct {
-	Pointer string // of the value that is meant; empty: the document
+	Path    Path // of the value that is meant; empty: the document
 	Message string
+	At      int // the byte
 	Line    int // from 1
 	Column  int // characters from 1
 }
@@ -30,22 +47,35 @@ type Problem struct {
 func (p *Problem) Error() string { return fmt.Sprintf("%d:%d: %s", p.Line, p.Column, p.Message) }
 
 // Parse reads a text. A byte-order mark at its start is not counted as part of it.
-// The tree is nil if there is a problem.
+// The tree is nil if there is a problem; of several, the first is returned.
 func Parse(src []byte, bounds Bounds) (*Value, *Problem) {
-	src = trimMark(src)
-	message, at := syntaxProblem(src, bounds.Bytes)
-	pointer := ""
-	if message == "" {
-		p := parser{Decoder: json.NewDecoder(bytes.NewReader(src)), src: src, bounds: bounds}
-		p.UseNumber()
-		v := p.value("")
-		if p.message == "" {
-			return v, nil
-		}
-		message, at, pointer = p.message, p.at, p.pointer
+	v, problems := parse(src, bounds, 1)
+	if len(problems) > 0 {
+		return nil, &problems[0]
 	}
-	line, column := NewLines(src).Place(at)
-	return nil, &Problem{Pointer: pointer, Message: message, Line: line, Column: column}
+	return v, nil
+}
+
+// mostProblems bounds what one text is told.
+const mostProblems = 1000
+
+// ParseAll is Parse for readers that say everything which is wrong at once. There is a
+// tree beside problems, unless the last one is the end of reading.
+func ParseAll(src []byte, bounds Bounds) (*Value, []Problem) { return parse(src, bounds, mostProblems) }
+
+func parse(src []byte, bounds Bounds, most int) (*Value, []Problem) {
+	src = trimMark(src)
+	p := parser{Decoder: json.NewDecoder(bytes.NewReader(src)), src: src, bounds: bounds, most: most}
+	if message, at := syntaxProblem(src, bounds.Bytes); message != "" {
+		p.report(at, "%s", message)
+	} else {
+		p.UseNumber()
+		v := p.value()
+		if !p.broken {
+			return v, p.problems
+		}
+	}
+	return nil, p.problems
 }
 
 func trimMark(src []byte) []byte { return bytes.TrimPrefix(src, []byte("\ufeff")) }
@@ -63,7 +93,7 @@ func syntaxProblem(src []byte, most int) (message string, at int) {
 			}
 			at += size
 		}
-		return "not UTF-8", at
+		return "not UTF-8: write the document in UTF-8", at
 	}
 	var raw json.RawMessage
 	err := json.Unmarshal(src, &raw)
@@ -76,20 +106,26 @@ func syntaxProblem(src []byte, most int) (message string, at int) {
 	return "", 0
 }
 
-// parser makes the tree of a text that is JSON, until the first problem.
+// parser makes the tree of a text that is JSON.
 type parser struct {
 	*json.Decoder
-	src    []byte
-	bounds Bounds
-	depth  int
-
-	message, pointer string
-	at               int
+	src      []byte
+	bounds   Bounds
+	path     Path // of the value that is read
+	depth    int
+	broken   bool // nothing more is read
+	most     int
+	problems []Problem
 }
 
-func (p *parser) fail(at int, pointer, format string, args ...any) {
-	if p.message == "" {
-		p.message, p.at, p.pointer = fmt.Sprintf(format, args...), at, pointer
+func (p *parser) report(at int, format string, args ...any) {
+	if p.broken {
+		return
+	}
+	problem := Problem{Path: slices.Clone(p.path), Message: fmt.Sprintf(format, args...), At: at}
+	problem.Line, problem.Column = Place(p.src, at)
+	if p.problems = append(p.problems, problem); len(p.problems) == p.most {
+		p.broken = true
 	}
 }
 
@@ -100,25 +136,25 @@ func (p *parser) next() (json.Token, int) {
 		at++
 	}
 	token, err := p.Token()
-	if err != nil {
-		p.fail(at, "", "not JSON: %s", err.Error())
+	if err != nil { // The whole text was read as JSON before.
+		return nil, at
 	}
 	return token, at
 }
 
-func (p *parser) value(pointer string) *Value {
+func (p *parser) value() *Value {
 	token, at := p.next()
 	v := &Value{At: at}
 	switch t := token.(type) {
 	case json.Delim:
-		p.nested(v, t, pointer)
+		p.nested(v, t)
 	case string:
 		v.Kind, v.Text = Text, t
-		p.checkText(t, at, pointer)
+		p.checkText(t, at)
 	case json.Number:
 		v.Kind, v.Text = Number, t.String()
-		if _, err := t.Float64(); err != nil {
-			p.fail(at, pointer, "the number is too large for most programs")
+		if _, err := t.Float64(); err != nil && !p.bounds.Large {
+			p.report(at, "the number is too large for most programs")
 		}
 	case bool:
 		v.Kind, v.Text = Bool, strconv.FormatBool(t)
@@ -128,10 +164,19 @@ func (p *parser) value(pointer string) *Value {
 	return v
 }
 
-func (p *parser) nested(v *Value, open json.Delim, pointer string) {
+// below reads a value that is reached by one more step.
+func (p *parser) below(step any) *Value {
+	p.path = append(p.path, step)
+	v := p.value()
+	p.path = p.path[:len(p.path)-1]
+	return v
+}
+
+func (p *parser) nested(v *Value, open json.Delim) {
 	p.depth++
 	if p.depth > p.bounds.Depth {
-		p.fail(v.At, pointer, "nested more than %d deep", p.bounds.Depth)
+		p.report(v.At, "nested more than %d deep", p.bounds.Depth)
+		p.broken = true
 		return
 	}
 	v.Kind = Object
@@ -139,22 +184,23 @@ func (p *parser) nested(v *Value, open json.Delim, pointer string) {
 		v.Kind = List
 	}
 	names := map[string]bool{}
-	for p.message == "" && p.More() {
+	for !p.broken && p.More() {
 		if open == '[' {
-			v.Items = append(v.Items, p.value(pointer+"/"+strconv.Itoa(len(v.Items))))
+			v.Items = append(v.Items, p.below(len(v.Items)))
 			continue
 		}
 		token, at := p.next()
 		name, _ := token.(string)
-		below := Join(pointer, name)
-		if names[name] {
-			p.fail(at, below, "the name %q is in the object twice", name)
+		p.path = append(p.path, name)
+		if names[name] && !p.bounds.Twice {
+			p.report(at, "the name %q is in the object twice", name)
 		}
 		names[name] = true
-		p.checkText(name, at, below)
-		v.Members = append(v.Members, Member{Name: name, At: at, Value: p.value(below)})
+		p.checkText(name, at)
+		p.path = p.path[:len(p.path)-1]
+		v.Members = append(v.Members, Member{Name: name, At: at, Value: p.below(name)})
 	}
-	if p.message == "" {
+	if !p.broken {
 		p.next()
 		p.depth--
 	}
@@ -162,12 +208,12 @@ func (p *parser) nested(v *Value, open json.Delim, pointer string) {
 
 // checkText refuses half of a pair of surrogates, which programs replace in their own
 // ways, and NUL.
-func (p *parser) checkText(text string, at int, pointer string) {
+func (p *parser) checkText(text string, at int) {
 	written := strings.ToLower(string(p.src[at:p.InputOffset()]))
 	if strings.Contains(text, "\ufffd") && !strings.Contains(written, "\ufffd") && !strings.Contains(written, `\ufffd`) {
-		p.fail(at, pointer, `half of a character: \ud800 to \udfff come in pairs`)
+		p.report(at, `half of a character: \ud800 to \udfff come in pairs`)
 	}
 	if !p.bounds.NUL && strings.Contains(text, "\x00") {
-		p.fail(at, pointer, `contains a NUL: remove \u0000`)
+		p.report(at, `contains a NUL: remove \u0000`)
 	}
 }

@@ -19,7 +19,7 @@ func TestWhatIsNotStrictJSONIsRefusedAtItsPlace(t *testing.T) {
 		"a comma too many":            {`[1,]`, "1:4: not JSON: invalid character ']' looking for beginning of value"},
 		"a name twice":                {"{\"a\": 1,\n \"b\": {\"c\": 1, \"c\": 2}}", `2:16: the name "c" is in the object twice`},
 		"a name twice by an escape":   {`{"a": 1, "\u0061": 2}`, `1:10: the name "a" is in the object twice`},
-		"bytes that are not UTF-8":    {"{\"é\": \"\xff\"}", "1:8: not UTF-8"},
+		"bytes that are not UTF-8":    {"{\"é\": \"\xff\"}", "1:8: not UTF-8: write the document in UTF-8"},
 		"too deep":                    {strings.Repeat("[", 21) + strings.Repeat("]", 21), "1:21: nested more than 20 deep"},
 		"too many bytes":              {`"` + strings.Repeat("x", 1<<20) + `"`, "1:1: 1048578 bytes are more than the 1048576 that are read"},
 		"half of a character":         {`["\ud83d"]`, `1:2: half of a character: \ud800 to \udfff come in pairs`},
@@ -37,6 +37,28 @@ func TestWhatIsNotStrictJSONIsRefusedAtItsPlace(t *testing.T) {
 				t.Errorf("problem = %q, want %q", problem, c.want)
 			}
 		})
+	}
+}
+
+func TestAReaderMayBeToldAllProblemsAtOnce(t *testing.T) {
+	src := []byte(`{"a/b": ["\udc00", 1e999], "a/b": 2, "c": "\u0000"}`)
+	v, problems := ParseAll(src, Bounds{Bytes: 100, Depth: 2})
+	var got []string
+	for _, p := range problems {
+		got = append(got, p.Path.Pointer()+" "+p.Error())
+	}
+	want := []string{
+		`/a~1b/0 1:10: half of a character: \ud800 to \udfff come in pairs`, `/a~1b/1 1:20: the number is too large for most programs`,
+		`/a~1b 1:28: the name "a/b" is in the object twice`, `/c 1:43: contains a NUL: remove \u0000`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" || v == nil || len(v.Members) != 3 {
+		t.Error(diff)
+	}
+	if _, problems := ParseAll(src, Bounds{Bytes: 100, Depth: 2, NUL: true, Twice: true}); len(problems) != 2 {
+		t.Errorf("with what is allowed there are %v", problems)
+	}
+	if v, problems := ParseAll(src, Bounds{Bytes: 100, Depth: 1}); v != nil || len(problems) != 1 || problems[0].Path.Pointer() != "/a~1b" {
+		t.Errorf("too deep: %v %v", v, problems)
 	}
 }
 

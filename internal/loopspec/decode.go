@@ -2,10 +2,10 @@ package loopspec
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
+	"github.com/pawl-run/pawl/internal/jsontree"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
@@ -20,23 +20,23 @@ const (
 type Document struct {
 	Spec   Spec
 	source []byte
-	places map[string]value // by path
+	places map[string]*jsontree.Value // by path
 }
 
 // Decode reads the JSON of a spec. It reads what it can and returns everything that is
 // wrong, in the order of the document; the spec must not be used if there is a finding.
 // Whether what is written makes sense is said by Validate.
 func Decode(data []byte) (Document, []Finding) {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	r := &reader{doc: Document{source: data, places: map[string]value{}}}
-	if problem, at := syntaxProblem(data); problem != "" {
-		r.report(at, "", "%s", problem)
+	r := &reader{doc: Document{source: bytes.TrimPrefix(data, []byte("\ufeff")), places: map[string]*jsontree.Value{}}}
+	if len(data) > MaxBytes {
+		r.report(0, "", "%d bytes are more than the %d that a spec may have", len(data), MaxBytes)
 		return r.doc, r.findings
 	}
-	p := treeParser{json.NewDecoder(bytes.NewReader(data)), data, r, 0}
-	p.UseNumber()
-	root := p.parse("")
-	if p.depth > maxDepth {
+	root, problems := jsontree.ParseAll(data, jsontree.Bounds{Bytes: MaxBytes, Depth: maxDepth, Twice: true, Large: true})
+	for _, p := range problems {
+		r.report(p.At, pathText(p.Path), "%s", p.Message)
+	}
+	if root == nil {
 		return r.doc, r.findings
 	}
 	r.readSpec(root)
@@ -51,29 +51,29 @@ type reader struct {
 
 func (r *reader) report(at int, path, format string, args ...any) {
 	f := Finding{Path: readiness.Printable(path), Message: messageOf(format, args...)}
-	f.Line, f.Column = placeOf(r.doc.source, at)
+	f.Line, f.Column = jsontree.Place(r.doc.source, at)
 	r.findings = append(r.findings, f)
 }
 
 // field is a field of an object: its name, and what reads its value.
 type field struct {
 	name string
-	read func(v value, path string)
+	read func(v *jsontree.Value, path string)
 }
 
-func (r *reader) readSpec(root value) {
+func (r *reader) readSpec(root *jsontree.Value) {
 	s := &r.doc.Spec
 	r.readObject(root, "", []field{
 		{"id", r.text(&s.ID)},
 		{"agentId", r.text(&s.AgentID)},
 		{"goal", r.text(&s.Goal)},
 		{"loopType", r.text((*string)(&s.LoopType))},
-		{"trigger", func(v value, path string) {
+		{"trigger", func(v *jsontree.Value, path string) {
 			r.readObject(v, path, []field{{"type", r.text((*string)(&s.Trigger.Type))}, {"on", r.text(&s.Trigger.On)}})
 		}},
 		{"stateSource", r.text(&s.StateSource)},
-		{"gates", r.list(func(v value, path string) { s.Gates = append(s.Gates, r.readGate(v, path)) })},
-		{"budget", func(v value, path string) {
+		{"gates", r.list(func(v *jsontree.Value, path string) { s.Gates = append(s.Gates, r.readGate(v, path)) })},
+		{"budget", func(v *jsontree.Value, path string) {
 			r.readObject(v, path, []field{
 				{"maxIterations", r.positive(&s.Budget.MaxIterations)},
 				{"maxTokens", r.positive(&s.Budget.MaxTokens)},
@@ -96,13 +96,13 @@ func (r *reader) readSpec(root value) {
 	})
 }
 
-func (r *reader) readGate(v value, path string) loop.Gate {
+func (r *reader) readGate(v *jsontree.Value, path string) loop.Gate {
 	var g loop.Gate
 	r.readObject(v, path, []field{
 		{"name", r.text(&g.Name)},
 		{"kind", r.text((*string)(&g.Kind))},
 		{"check", r.text(&g.Check)},
-		{"reviewer", func(v value, path string) {
+		{"reviewer", func(v *jsontree.Value, path string) {
 			r.readObject(v, path, []field{{"agent", r.text(&g.Reviewer.Agent)}, {"model", r.text(&g.Reviewer.Model)}})
 		}},
 	})
@@ -110,8 +110,8 @@ func (r *reader) readGate(v value, path string) loop.Gate {
 }
 
 // readObject reads the fields of an object, each at most once, and reports the others.
-func (r *reader) readObject(v value, path string, fields []field) {
-	if !r.is(v, path, kindObject) {
+func (r *reader) readObject(v *jsontree.Value, path string, fields []field) {
+	if !r.is(v, path, jsontree.Object) {
 		return
 	}
 	names := make([]string, len(fields))
@@ -120,63 +120,63 @@ func (r *reader) readObject(v value, path string, fields []field) {
 		names[i], byName[f.name] = f.name, f
 	}
 	seen := map[string]bool{}
-	for _, m := range v.members {
-		below := joinPath(path, m.name)
-		f, known := byName[m.name]
+	for _, m := range v.Members {
+		below := joinPath(path, m.Name)
+		f, known := byName[m.Name]
 		switch {
 		case !known:
-			r.report(m.at, below, "unknown field; %s", readiness.Suggest(m.name, names))
-		case seen[m.name]:
-			r.report(m.at, below, "written twice; remove one")
+			r.report(m.At, below, "unknown field; %s", readiness.Suggest(m.Name, names))
+		case seen[m.Name]:
+			r.report(m.At, below, "written twice; remove one")
 		default:
-			f.read(m.value, below)
+			f.read(m.Value, below)
 		}
-		seen[m.name] = true
+		seen[m.Name] = true
 	}
 }
 
 // is notes the place of a value, and reports one of another kind.
-func (r *reader) is(v value, path, kind string) bool {
+func (r *reader) is(v *jsontree.Value, path string, kind jsontree.Kind) bool {
 	r.doc.places[path] = v
-	if v.kind == kind {
+	if v.Kind == kind {
 		return true
 	}
 	fix := ""
 	switch {
-	case v.kind == kindNull && path != "":
+	case v.Kind == jsontree.Null && path != "":
 		fix = "; remove the field if it has no value"
-	case v.kind == kindNumber && kind == kindText:
+	case v.Kind == jsontree.Number && kind == jsontree.Text:
 		fix = "; write it in quotes"
-	case v.kind == kindText && kind == kindNumber:
+	case v.Kind == jsontree.Text && kind == jsontree.Number:
 		fix = "; write it without quotes"
-	case v.kind == kindText && kind == kindList:
-		fix = "; write [" + strconv.Quote(readiness.Printable(shortened(v.text))) + "]"
+	case v.Kind == jsontree.Text && kind == jsontree.List:
+		fix = "; write [" + strconv.Quote(readiness.Printable(shortened(v.Text))) + "]"
 	}
-	r.report(v.at, path, "expected %s, found %s%s", kind, v.kind, fix)
+	r.report(v.At, path, "expected %s, found %s%s", kind, v.Kind, fix)
 	return false
 }
 
-func (r *reader) text(to *string) func(value, string) {
-	return func(v value, path string) {
-		if r.is(v, path, kindText) {
-			*to = v.text
+func (r *reader) text(to *string) func(*jsontree.Value, string) {
+	return func(v *jsontree.Value, path string) {
+		if r.is(v, path, jsontree.Text) {
+			*to = v.Text
 		}
 	}
 }
 
-func (r *reader) list(each func(value, string)) func(value, string) {
-	return func(v value, path string) {
-		if !r.is(v, path, kindList) {
+func (r *reader) list(each func(*jsontree.Value, string)) func(*jsontree.Value, string) {
+	return func(v *jsontree.Value, path string) {
+		if !r.is(v, path, jsontree.List) {
 			return
 		}
-		for i, item := range v.items {
+		for i, item := range v.Items {
 			each(item, fmt.Sprintf("%s[%d]", path, i))
 		}
 	}
 }
 
-func (r *reader) texts(to *[]string) func(value, string) {
-	return r.list(func(v value, path string) {
+func (r *reader) texts(to *[]string) func(*jsontree.Value, string) {
+	return r.list(func(v *jsontree.Value, path string) {
 		var text string
 		r.text(&text)(v, path)
 		*to = append(*to, text)
@@ -184,16 +184,16 @@ func (r *reader) texts(to *[]string) func(value, string) {
 }
 
 // positive reads a number of a budget.
-func (r *reader) positive(to *int64) func(value, string) { return r.number(to, 1) }
+func (r *reader) positive(to *int64) func(*jsontree.Value, string) { return r.number(to, 1) }
 
-func (r *reader) number(to *int64, least int64) func(value, string) {
-	return func(v value, path string) {
-		if !r.is(v, path, kindNumber) {
+func (r *reader) number(to *int64, least int64) func(*jsontree.Value, string) {
+	return func(v *jsontree.Value, path string) {
+		if !r.is(v, path, jsontree.Number) {
 			return
 		}
-		n, ok := wholeNumber(v.text)
+		n, ok := wholeNumber(v.Text)
 		if !ok || n < least {
-			r.report(v.at, path, "%s is not a whole number of at least %d", readiness.Quote(v.text), least)
+			r.report(v.At, path, "%s is not a whole number of at least %d", readiness.Quote(v.Text), least)
 			return
 		}
 		*to = n

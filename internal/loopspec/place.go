@@ -1,19 +1,13 @@
 package loopspec
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-)
 
-// placeOf returns the line and the column of a byte of a text.
-func placeOf(src []byte, at int) (line, column int) {
-	before := src[:min(at, len(src))]
-	start := bytes.LastIndexByte(before, '\n') + 1
-	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
-}
+	"github.com/pawl-run/pawl/internal/jsontree"
+)
 
 // Locate sets the line and the column of findings about the document's spec, and sorts
 // them by it. A field that is missing is reported where what it belongs to begins.
@@ -25,11 +19,14 @@ func (d Document) Locate(findings []Finding) []Finding {
 			path = path[:max(0, strings.LastIndexAny(path, ".["))]
 			v, found = d.places[path]
 		}
-		at := v.at
-		if path == f.Path && v.kind == kindText {
-			at = sourceOffset(d.source, v.at, f.Offset)
+		at := 0
+		if found {
+			at = v.At
 		}
-		findings[i].Line, findings[i].Column = placeOf(d.source, at)
+		if found && path == f.Path && v.Kind == jsontree.Text {
+			at = sourceOffset(d.source, v.At, f.Offset)
+		}
+		findings[i].Line, findings[i].Column = jsontree.Place(d.source, at)
 	}
 	return inOrder(findings)
 }
