@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/protocol/spec"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/waiting"
 )
@@ -58,6 +60,11 @@ func (s *Service) Again(ctx context.Context, ref, hint string) (StartRequest, er
 		return StartRequest{}, err
 	}
 	name, _, _ := strings.Cut(s.ws.RunName(ctx, run), "#")
+	if run.LoopID == catalog.LoopID(s.ws.ID, loop.ProtocolSpec, spec.GenerateLoop) {
+		again := loop.PawlCommand("spec generate").WithFlag("task", run.Request).WithFlag("by", run.Agent)
+		f := &loop.Fault{Exit: loop.ExitRefused, What: fmt.Sprintf("rerun %s#%d", name, run.N), Why: "it wrote a spec for a task"}
+		return StartRequest{}, f.WithAdvice(loop.Advise("{1} asks for another", again))
+	}
 	if len(its) == 0 || run.BaseCommit == "" {
 		f := &loop.Fault{Exit: loop.ExitRefused, What: fmt.Sprintf("rerun %s#%d", name, run.N), Why: "it worked on no step, so that there is nothing to do again"}
 		return StartRequest{}, f.WithAdvice(loop.Advise("run the loop: {1}", loop.PawlCommand("run", name)))

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loopspec"
 	"github.com/pawl-run/pawl/internal/protocol/spec"
+	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/waiting"
 )
@@ -110,7 +111,7 @@ func (s *Service) Generate(ctx context.Context, by loop.Actor, r GenerateRequest
 		other = "template " + g.Template
 	}
 	g.Sources = t.sourcesOf(g.Spec, agentFrom, other)
-	if g.Tried, err = s.tryGates(ctx, g.Spec); err != nil || !r.Create {
+	if g.Tried, err = s.tryGates(ctx, g.Spec, g.Sources); err != nil || !r.Create {
 		return g, err
 	}
 	g.ID, err = s.insert(ctx, by, g.Spec, false)
@@ -259,7 +260,7 @@ func leavesOf(s loopspec.Spec) map[string]string {
 
 // tryGates runs the gates of a spec on the base, as its next run would. It is not a run, and
 // keeps nothing. One that could not do its work at all is a *loop.Fault.
-func (s *Service) tryGates(ctx context.Context, of loopspec.Spec) ([]Try, error) {
+func (s *Service) tryGates(ctx context.Context, of loopspec.Spec, sources map[string]string) ([]Try, error) {
 	tries := []Try{}
 	if !slices.ContainsFunc(of.Gates, func(g loop.Gate) bool { return g.Kind != loop.GateReviewer }) {
 		return tries, nil
@@ -278,8 +279,10 @@ func (s *Service) tryGates(ctx context.Context, of loopspec.Spec) ([]Try, error)
 	for _, res := range results {
 		res.Evidence = s.Engine.Hide(res.Evidence)
 		if why, fix := gate.Obstacle(res, d); why != "" {
+			at := slices.IndexFunc(of.Gates, func(g loop.Gate) bool { return g.Name == res.Name })
 			return tries, &loop.Fault{
-				Exit: loop.ExitUnreadable, What: fmt.Sprintf("the spec is refused: its gate %s cannot start on the base", res.Name), Why: lastLines(why), Fix: fix,
+				Exit: loop.ExitUnreadable, What: fmt.Sprintf("the spec is refused: its gate %s, which is from %s, cannot start on the base", res.Name, readiness.Quote(sources[fmt.Sprintf("gates[%d].check", at)])),
+				Why: lastLines(why), Fix: fix,
 			}
 		}
 		t := Try{Gate: res.Name, Kind: res.Kind, Pass: res.Pass, Exit: res.Exit}

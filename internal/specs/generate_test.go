@@ -118,7 +118,7 @@ func TestWhatGenerateRefusesCreatesNothing(t *testing.T) {
 		"an unknown agent":            {specs.GenerateRequest{Task: "x", Fill: specs.Fill{Agent: "@who"}}, loop.ExitUnreadable, "agentId"},
 		"an unknown writer":           {specs.GenerateRequest{Task: "x", By: "@who"}, loop.ExitMissing, "who"},
 		"a program that is not there": {specs.GenerateRequest{Task: "tests", Fill: specs.Fill{Test: "no-such-program -v"}}, loop.ExitUnreadable, "gates[0].check"},
-		"a gate that cannot start":    {specs.GenerateRequest{Task: "tests", Fill: specs.Fill{Test: "sh -c 'no-such-program -v'"}}, loop.ExitUnreadable, "tests_pass cannot start"},
+		"a gate that cannot start":    {specs.GenerateRequest{Task: "tests", Fill: specs.Fill{Test: "sh -c 'no-such-program -v'"}}, loop.ExitUnreadable, "its gate tests_pass, which is from 'said', cannot start"},
 	} {
 		c.req.Create = true
 		_, err := r.Generate(t.Context(), verbtest.Ann, c.req, nil)
@@ -267,6 +267,10 @@ func TestTheLoopOfGenerationsIsNotRunByItsName(t *testing.T) {
 	r.generate(specs.GenerateRequest{Task: "Say two.", By: by, Fill: specs.Fill{Agent: "@doer"}})
 	if v := r.RunLoop(runs.StartRequest{Loop: "spec-generate", Overrides: loop.Overrides{Sandbox: "none"}}); v.Outcome != loop.OutcomeQuiet || v.Reason != loop.ReasonAllDropped || len(v.Turns) > 0 {
 		t.Errorf("run = %s %s %q", v.Outcome, v.Reason, v.Detail)
+	}
+	_, err := r.Runs.Again(t.Context(), "spec-generate#1", "")
+	if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Exit != loop.ExitRefused || !strings.Contains(f.Advice().String(), "pawl spec generate --task 'Say two.' --by writer") {
+		t.Errorf("once more: %v", err)
 	}
 }
 
