@@ -32,8 +32,10 @@ type StopLine struct {
 // DefaultStopLines are those that hold where a table says nothing.
 func DefaultStopLines() []StopLine {
 	return []StopLine{
-		{Iterations, new(50.0), new(100.0)}, {Errors, new(3.0), new(5.0)},
-		{Minutes, new(30.0), new(60.0)}, {Confidence, new(0.7), new(0.5)},
+		{Iterations, new(50.0), new(100.0)},
+		{Errors, new(3.0), new(5.0)},
+		{Minutes, new(30.0), new(60.0)},
+		{Confidence, new(0.7), new(0.5)},
 	}
 }
 

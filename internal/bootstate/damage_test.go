@@ -2,6 +2,7 @@ package bootstate
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 
 // checkDamaged recovers a memory of which one file was damaged: it goes on with a valid
 // memory that has lost nothing which git or the file still has, or it stops and says why.
-func checkDamaged(t testing.TB, f Found, what string) {
+func checkDamaged(t *testing.T, f Found, what string) {
 	t.Helper()
 	m, repairs, stop := FormatSchemas().Recover(f)
 	if stop != nil {
@@ -141,4 +142,46 @@ func TestAFileWithAnyDamageIsRecoveredOrStops(t *testing.T) {
 			rt.Fatalf("%q: only %d tasks are left", content, len(m.Tasks.Tasks()))
 		}
 	})
+}
+
+// bigTodo is about as long as a file may be.
+func bigTodo(status string) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"version": "1.0.0", "tasks": [`)
+	for i := range 20_000 {
+		fmt.Fprintf(&b, `{"id": "%d", "title": "x", "status": %q, "priority": "low", "dependencies": ["%d"]},`, i, status, i+1)
+	}
+	b.WriteString(`{"id": "20000", "title": "x", "status": "pending", "priority": "low"}]}`)
+	return b.Bytes()
+}
+
+func TestAFileOfManyTasksIsReadPlannedAndMerged(t *testing.T) {
+	x := FormatSchemas()
+	big, wrong := x.ReadTodo(bigTodo("pending"))
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	d, planned := Plan(stateWith(""), big, "make 1 thing", nil, now)
+	_, begun := Begin(stateWith(""), planned, d.Task, now)
+	m, wrong := x.Merge(memoryAt(1, big), memoryAt(2, begun))
+	if len(wrong) > 0 || len(m.Tasks.Tasks()) != 20_002 {
+		t.Errorf("%d tasks, %v", len(m.Tasks.Tasks()), wrong)
+	}
+	if got := DescribeTasks(Todo{}, m.Tasks); len(got) > 1000 {
+		t.Errorf("%d bytes describe it", len(got))
+	}
+	for name, content := range map[string][]byte{
+		"wip": bigTodo("wip"), "unknown": bigTodo("asleep"), "cut": bigTodo("pending")[:1<<20], "braces": bytes.Repeat([]byte("{"), MaxBytes),
+		"nested": bytes.Repeat([]byte(`{"a":`), MaxBytes/5), "numbers": append(append([]byte("[0"), bytes.Repeat([]byte(",0"), MaxBytes/2-10)...), ']'),
+		"surrogates": append(append([]byte("[0"), bytes.Repeat([]byte(`,"\udc00"`), MaxBytes/9-10)...), ']'),
+	} {
+		f := damaged(false, content)
+		m, repairs, stop := x.Recover(f)
+		if stop != nil || len(repairs) != 1 || len(repairs[0].Note) > 2000 {
+			t.Errorf("%s: %v, %d repairs", name, stop, len(repairs))
+		}
+		if n := len(m.Tasks.Tasks()); n < 3 {
+			t.Errorf("%s: %d tasks", name, n)
+		}
+	}
 }

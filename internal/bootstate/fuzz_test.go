@@ -123,7 +123,7 @@ func FuzzChangelog(f *testing.F) {
 		if len(entries[today]) != len(before[today])+1 {
 			t.Fatalf("%q with %q is %q", first, entry, added)
 		}
-		for _, l := range strings.Split(first, "\n") {
+		for l := range strings.SplitSeq(first, "\n") {
 			if !strings.Contains(added, strings.TrimSpace(l)) {
 				t.Fatalf("%q with %q has lost %q: %q", first, entry, l, added)
 			}

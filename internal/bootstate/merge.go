@@ -44,20 +44,27 @@ func comesFirst(a, b Memory) bool {
 func mergeTodo(first, second Todo) Todo {
 	merged := first.Clone()
 	list := merged.tree.Get(fieldTasks)
-	after := -1
+	index := map[string]int{}
+	for i, v := range list.Items {
+		index[v.GetText(fieldID)] = i
+	}
+	after, added := -1, map[int][]*jsontree.Value{} // by the index that they follow
 	for _, other := range second.items() {
-		id := other.GetText(fieldID)
-		i := slices.IndexFunc(list.Items, func(v *jsontree.Value) bool { return v.GetText(fieldID) == id })
-		if i < 0 {
-			after++
-			list.Items = slices.Insert(list.Items, after, other.Clone())
+		i, there := index[other.GetText(fieldID)]
+		switch {
+		case !there:
+			added[after] = append(added[after], other.Clone())
 			continue
-		}
-		after = i
-		if isNewer(other, list.Items[i]) {
+		case isNewer(other, list.Items[i]):
 			list.Items[i] = other.Clone()
 		}
+		after = i
 	}
+	items := added[-1]
+	for i, v := range list.Items {
+		items = append(append(items, v), added[i]...)
+	}
+	list.Items = items
 	if theirs := second.tree.Get(fieldMetadata); theirs != nil {
 		if merged.tree.Get(fieldMetadata) == nil {
 			merged.tree.SetInOrder(fieldMetadata, jsontree.NewObject(), todoOrder)

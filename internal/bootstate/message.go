@@ -75,17 +75,17 @@ func orNone(text string) string {
 // did and no task is new.
 func DescribeTasks(before, after Todo) string {
 	var changes []string
+	had := map[string]Task{}
+	for _, task := range before.Tasks() {
+		had[task.ID] = task
+	}
 	for _, task := range after.Tasks() {
-		switch old, there := before.Task(task.ID); {
+		switch old, there := had[task.ID]; {
 		case !there:
 			changes = append(changes, fmt.Sprintf("%s new, %s", task.ID, task.Status))
 		case old.Status != task.Status:
 			changes = append(changes, fmt.Sprintf("%s %s → %s", task.ID, old.Status, task.Status))
 		}
 	}
-	const most = 20
-	if more := len(changes) - most; more > 0 {
-		changes = append(changes[:most], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(changes, ", ")
+	return someOf(changes)
 }

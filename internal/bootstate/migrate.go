@@ -37,10 +37,10 @@ var otherPriorities = map[string]Priority{
 
 // fieldOf returns the field that a name means; empty if it means none.
 func fieldOf(name string, order []string, others map[string]string) string {
-	if field := matchName(name, order); field != "" {
-		return field
+	if slices.Contains(order, name) {
+		return name
 	}
-	return others[strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))]
+	return cmp.Or(matchName(name, order), others[lettersOf(name)])
 }
 
 // olderState says in what way a state has the form of another version; empty if it has

@@ -13,7 +13,7 @@ import (
 )
 
 // todoOf makes tasks of lines like "T-1 pending high T-0,T-2"; each title is "Title T-1".
-func todoOf(t testing.TB, lines ...string) Todo {
+func todoOf(t *testing.T, lines ...string) Todo {
 	t.Helper()
 	todo := emptyTodo()
 	for _, l := range lines {

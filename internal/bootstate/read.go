@@ -14,8 +14,9 @@ import (
 
 // Bounds of a file.
 const (
-	MaxBytes = 10 << 20
-	maxDepth = 100
+	MaxBytes  = 10 << 20
+	maxDepth  = 100
+	maxValues = 1_000_000 // a tree takes up to 100 bytes for each
 )
 
 // Finding is one fault of a file.
@@ -65,7 +66,7 @@ func SchemaFiles() (state, tasks []byte) { return stateSchema, todoSchema }
 
 // parse reads the tree of a memory file.
 func parse(src []byte) (*jsontree.Value, *jsontree.Problem) {
-	return jsontree.Parse(src, jsontree.Bounds{Bytes: MaxBytes, Depth: maxDepth})
+	return jsontree.Parse(src, jsontree.Bounds{Bytes: MaxBytes, Depth: maxDepth, Values: maxValues})
 }
 
 // ReadState reads a STATE.json and returns everything that is wrong. The state must not

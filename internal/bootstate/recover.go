@@ -63,8 +63,8 @@ type Stop struct {
 	Findings []Finding
 }
 
-// Error is the message with the path.
-func (s *Stop) Error() string { return s.Path + ": " + s.Message }
+// String is the message with the path.
+func (s *Stop) String() string { return s.Path + ": " + s.Message }
 
 // Recover decides what a memory is and what becomes of its broken files. It returns the
 // first reason to stop, if there is one; then the memory must not be used, and nothing
@@ -138,7 +138,7 @@ func (r *recovery) recoverState() {
 	}
 	r.memory.State = State{fixed}
 	if len(added) > 0 {
-		r.repaired(loop.ReasonStateDefault, file, true, "recovered %s: added the default of %s", file.Path, printable(strings.Join(added, ", ")))
+		r.repaired(loop.ReasonStateDefault, file, true, "recovered %s: added the default of %s", file.Path, someOf(added))
 	}
 }
 
@@ -283,11 +283,11 @@ func (r *recovery) mendTasks(t Todo) []Repair {
 	path := r.Tasks.Path
 	var mended []Repair
 	if len(noPriority) > 0 {
-		note := fmt.Sprintf("recovered %s: added the priority %s to %s", path, PriorityMedium, printable(strings.Join(noPriority, ", ")))
+		note := fmt.Sprintf("recovered %s: added the priority %s to %s", path, PriorityMedium, someOf(noPriority))
 		mended = append(mended, Repair{loop.ReasonTodoPriority, path, oneLine(note), true})
 	}
 	if len(renamed) > 0 {
-		note := fmt.Sprintf("recovered %s: replaced the status of %s", path, printable(strings.Join(renamed, ", ")))
+		note := fmt.Sprintf("recovered %s: replaced the status of %s", path, someOf(renamed))
 		mended = append(mended, Repair{loop.ReasonTodoStatus, path, oneLine(note), true})
 	}
 	return mended
@@ -320,8 +320,8 @@ func (r *recovery) rebuildTasks(reason loop.Reason, metadata *jsontree.Value, re
 	from := ""
 	if r.TasksHistory != nil {
 		for v := range r.TasksHistory {
-			if committed, wrong := r.ReadTodo(v.Content); len(wrong) == 0 {
-				rebuilt, from = committed.Clone(), v.Name
+			if valid, wrong := r.ReadTodo(v.Content); len(wrong) == 0 {
+				rebuilt, from = valid, v.Name
 				break
 			}
 		}
@@ -330,12 +330,16 @@ func (r *recovery) rebuildTasks(reason loop.Reason, metadata *jsontree.Value, re
 		rebuilt.tree.Set(fieldMetadata, metadata.Clone())
 	}
 	list := rebuilt.tree.Get(fieldTasks)
+	committed := map[string]*jsontree.Value{}
+	for _, v := range list.Items {
+		committed[v.GetText(fieldID)] = v
+	}
 	var lost []string
 	taken := map[string]bool{}
 	for _, v := range readable {
 		id := v.GetText(fieldID)
 		fits := r.fitsAlone(v) && !taken[id]
-		switch old := rebuilt.item(id); {
+		switch old := committed[id]; {
 		case fits && old != nil:
 			*old = *v.Clone()
 		case fits:
@@ -352,10 +356,10 @@ func (r *recovery) rebuildTasks(reason loop.Reason, metadata *jsontree.Value, re
 	}
 	note := fmt.Sprintf("recovered %s from %s: %s", file.Path, source, why)
 	if len(lost) > 0 {
-		note += "; not kept: " + strings.Join(lost, ", ")
+		note += "; not kept: " + someOf(lost)
 	}
 	if len(cut) > 0 {
-		note += "; blocked, because a dependency is lost: " + strings.Join(cut, ", ")
+		note += "; blocked, because a dependency is lost: " + someOf(cut)
 	}
 	if wrong := r.Set.Validate(r.TasksFile, rebuilt.tree, nil); len(wrong) > 0 || len(rebuilt.referenceFaults()) > 0 {
 		// Parts of two versions, such as a circle through both.
@@ -408,9 +412,9 @@ func (t Todo) cutOrphans(now time.Time) (blocked []string) {
 			gone = append(gone, d.Text)
 			return true
 		})
-		if id := v.GetText(fieldID); len(gone) > 0 && v.GetText(fieldStatus) != string(StatusDone) {
-			t.SetStatus(id, StatusBlocked, "it depends on "+strings.Join(gone, ", ")+", which was lost", now)
-			blocked = append(blocked, id)
+		if len(gone) > 0 && v.GetText(fieldStatus) != string(StatusDone) {
+			setStatus(v, StatusBlocked, "it depends on "+someOf(gone)+", which was lost", now)
+			blocked = append(blocked, v.GetText(fieldID))
 		}
 	}
 	return blocked

@@ -8,6 +8,7 @@
 package bootstate
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -173,14 +174,26 @@ func shortened(text string, most int) string {
 	return text
 }
 
+// someOf lists names for a message: all, if they are not many.
+func someOf(names []string) string {
+	const most = 20
+	if more := len(names) - most; more > 0 {
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
 // matchName returns the name that a text means if case, dashes and underscores do not
 // count; empty if there is none.
 func matchName[T ~string](text string, names []T) T {
-	letters := func(s string) string {
-		return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
-	}
-	if i := slices.IndexFunc(names, func(n T) bool { return letters(string(n)) == letters(text) }); i >= 0 {
+	wanted := lettersOf(text)
+	if i := slices.IndexFunc(names, func(n T) bool { return lettersOf(string(n)) == wanted }); i >= 0 {
 		return names[i]
 	}
 	return ""
 }
+
+var separators = strings.NewReplacer("_", "", "-", "", " ", "")
+
+// lettersOf is a name as it is compared.
+func lettersOf(name string) string { return strings.ToLower(separators.Replace(name)) }

@@ -187,8 +187,13 @@ func (t Todo) Add(task Task, now time.Time) {
 // why the task is blocked, and is ignored for other statuses. A task that has the status
 // already is not changed.
 func (t Todo) SetStatus(id string, to Status, reason string, now time.Time) {
-	v := t.item(id)
-	if v == nil || v.GetText(fieldStatus) == string(to) && (to != StatusBlocked || v.GetText(fieldBlocked) == reason) {
+	if v := t.item(id); v != nil {
+		setStatus(v, to, reason, now)
+	}
+}
+
+func setStatus(v *jsontree.Value, to Status, reason string, now time.Time) {
+	if v.GetText(fieldStatus) == string(to) && (to != StatusBlocked || v.GetText(fieldBlocked) == reason) {
 		return
 	}
 	set := func(name string, value *jsontree.Value) { v.SetInOrder(name, value, taskOrder) }

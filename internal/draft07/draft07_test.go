@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/jsontree"
 )
 
-func parse(t testing.TB, text string) *jsontree.Value {
+func parse(t *testing.T, text string) *jsontree.Value {
 	t.Helper()
 	v, problem := jsontree.Parse([]byte(text), bounds)
 	if problem != nil {
@@ -132,7 +132,7 @@ func TestASchemaIsJudgedInBoundedTime(t *testing.T) {
 	// A document of nothing but faults is not told all of them.
 	set, _ = Compile(map[string][]byte{"s": []byte(`{"items": false}`)})
 	found := set.Validate("s", parse(t, "[0"+strings.Repeat(",0", 5000)+"]"), nil)
-	if len(found) != mostFindings+1 || found[mostFindings].Message != "and 4001 more" {
+	if len(found) != mostFindings+1 || found[mostFindings].Message != "and more" {
 		t.Errorf("%d findings, the last is %v", len(found), found[len(found)-1])
 	}
 }

@@ -42,7 +42,7 @@ func (s *Set) Validate(file string, doc *jsontree.Value, src []byte) []Finding {
 		return cmp.Or(a.at-b.at, strings.Compare(a.Pointer, b.Pointer), strings.Compare(a.Keyword+a.Name, b.Keyword+b.Name))
 	})
 	if len(found) > mostFindings {
-		found = append(found[:mostFindings], Finding{Message: fmt.Sprintf("and %d more", len(found)-mostFindings), at: found[mostFindings].at})
+		found = append(found[:mostFindings], Finding{Message: "and more", at: found[mostFindings].at})
 	}
 	if src != nil {
 		lines := jsontree.NewLines(src)
@@ -56,26 +56,34 @@ func (s *Set) Validate(file string, doc *jsontree.Value, src []byte) []Finding {
 // Has reports whether the set has a file.
 func (s *Set) Has(file string) bool { return s.files[file] != nil }
 
-// pair is a schema and what is held against it.
+// pair is a schema that a $ref names, and what is held against it.
 type pair struct{ schema, value *jsontree.Value }
 
-// checker holds one document against schemas. Each pair is judged once, which also ends
-// schemas that refer to themselves.
+// checker holds one document against schemas.
 type checker struct {
 	set  *Set
 	done map[pair][]Finding
 }
 
 func (c checker) check(schema, v *jsontree.Value, pointer string) []Finding {
-	key := pair{schema, v}
-	if found, done := c.done[key]; done {
-		return found
-	}
-	c.done[key] = nil
 	j := judgement{c, schema, v, pointer, nil}
 	j.judge()
-	c.done[key] = withoutCopies(j.found)
-	return c.done[key]
+	found := withoutCopies(j.found)
+	return found[:min(len(found), mostFindings+1)]
+}
+
+// follow holds a value against what a $ref names. Each pair is judged once: otherwise a
+// schema that refers to itself has no end, and one that refers to others twice, and they
+// to others, would take for ever.
+func (c checker) follow(to, v *jsontree.Value, pointer string) []Finding {
+	key := pair{to, v}
+	found, done := c.done[key]
+	if !done {
+		c.done[key] = nil
+		found = c.check(to, v, pointer)
+		c.done[key] = found
+	}
+	return slices.Clone(found)
 }
 
 // withoutCopies drops findings that several parts of a schema say. Otherwise a schema of
@@ -118,7 +126,7 @@ func (j *judgement) judge() {
 		return
 	}
 	if to := j.set.refs[j.schema]; to != nil {
-		j.found = slices.Clone(j.check(to, j.v, j.pointer))
+		j.found = j.follow(to, j.v, j.pointer)
 		return
 	}
 	j.keyword("type", j.judgeType)
@@ -212,7 +220,12 @@ func (j *judgement) judgeSize(what string, n int64, words string) {
 	})
 }
 
+// below holds a part of the value against a schema, until there is more to say than
+// anybody is told.
 func (j *judgement) below(schema, v *jsontree.Value, name string) {
+	if len(j.found) > mostFindings {
+		return
+	}
 	j.found = append(j.found, j.check(schema, v, jsontree.Join(j.pointer, name))...)
 }
 

@@ -13,8 +13,9 @@ import (
 
 // Bounds are what a text may have at most.
 type Bounds struct {
-	Bytes int
-	Depth int // of objects and lists in each other
+	Bytes  int
+	Depth  int // of objects and lists in each other
+	Values int // of all kinds; 0: any number
 
 	NUL   bool // texts may contain NUL, which databases do not store
 	Twice bool // a name may be in an object twice: the caller looks
@@ -43,8 +44,8 @@ type Problem struct {
 	Column  int // characters from 1
 }
 
-// Error is the problem with its place.
-func (p *Problem) Error() string { return fmt.Sprintf("%d:%d: %s", p.Line, p.Column, p.Message) }
+// String is the problem with its place.
+func (p *Problem) String() string { return fmt.Sprintf("%d:%d: %s", p.Line, p.Column, p.Message) }
 
 // Parse reads a text. A byte-order mark at its start is not counted as part of it.
 // The tree is nil if there is a problem; of several, the first is returned.
@@ -113,6 +114,7 @@ type parser struct {
 	bounds   Bounds
 	path     Path // of the value that is read
 	depth    int
+	values   int
 	broken   bool // nothing more is read
 	most     int
 	problems []Problem
@@ -145,6 +147,10 @@ func (p *parser) next() (json.Token, int) {
 func (p *parser) value() *Value {
 	token, at := p.next()
 	v := &Value{At: at}
+	if p.values++; p.values == p.bounds.Values+1 && p.bounds.Values > 0 {
+		p.report(at, "has more than %d values", p.bounds.Values)
+		p.broken = true
+	}
 	switch t := token.(type) {
 	case json.Delim:
 		p.nested(v, t)

@@ -2,6 +2,7 @@ package jsontree
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ func TestWhatIsNotStrictJSONIsRefusedAtItsPlace(t *testing.T) {
 			if problem == nil || v != nil {
 				t.Fatalf("Parse = %v, %v, want a problem", v, problem)
 			}
-			if problem.Error() != c.want {
+			if problem.String() != c.want {
 				t.Errorf("problem = %q, want %q", problem, c.want)
 			}
 		})
@@ -45,7 +46,7 @@ func TestAReaderMayBeToldAllProblemsAtOnce(t *testing.T) {
 	v, problems := ParseAll(src, Bounds{Bytes: 100, Depth: 2})
 	var got []string
 	for _, p := range problems {
-		got = append(got, p.Path.Pointer()+" "+p.Error())
+		got = append(got, p.Path.Pointer()+" "+p.String())
 	}
 	want := []string{
 		`/a~1b/0 1:10: half of a character: \ud800 to \udfff come in pairs`, `/a~1b/1 1:20: the number is too large for most programs`,
@@ -59,6 +60,15 @@ func TestAReaderMayBeToldAllProblemsAtOnce(t *testing.T) {
 	}
 	if v, problems := ParseAll(src, Bounds{Bytes: 100, Depth: 1}); v != nil || len(problems) != 1 || problems[0].Path.Pointer() != "/a~1b" {
 		t.Errorf("too deep: %v %v", v, problems)
+	}
+}
+
+func TestATreeHasSoManyValuesAtMost(t *testing.T) {
+	for most, want := range map[int]string{0: "", 5: "", 4: "1:10: has more than 4 values"} {
+		v, problem := Parse([]byte(`[1, [2], 3]`), Bounds{Bytes: 100, Depth: 9, Values: most})
+		if got := fmt.Sprint(problem); (want == "") != (problem == nil) || problem != nil && got != want || (v == nil) != (problem != nil) {
+			t.Errorf("at most %d values: %v", most, problem)
+		}
 	}
 }
 

@@ -134,7 +134,7 @@ func (v *Value) Find(pointer string) *Value {
 		return v
 	}
 	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+		step = unescape.Replace(step)
 		switch {
 		case v == nil:
 			return nil
@@ -151,7 +151,11 @@ func (v *Value) Find(pointer string) *Value {
 	return v
 }
 
+// How names are written in pointers.
+var (
+	escape   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescape = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
 // Join returns the JSON pointer of a name below another pointer.
-func Join(pointer, name string) string {
-	return pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
+func Join(pointer, name string) string { return pointer + "/" + escape.Replace(name) }
