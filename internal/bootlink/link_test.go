@@ -71,6 +71,25 @@ func TestALinkIsReadFromItsTables(t *testing.T) {
 	}
 }
 
+func TestARowIsReadAsPeopleWriteIt(t *testing.T) {
+	for name, c := range map[string]struct{ row, want string }{
+		"the first text in backticks":      {"| Boot Reference | see | `v1` | `v2` |", "v1"},
+		"the head of its table":            {"| Boot Reference | `v1` |\n|---|---|", "v1"},
+		"without backticks":                {"| Boot Reference | v1 |", "v1"},
+		"a backtick that is alone":         {"| Boot Reference | v1 | a ` b |", "v1"},
+		"without a bar at the end":         {"| Boot Reference | `v1`", "v1"},
+		"indented, with spaces at the end": {"  |Boot Reference|`v1`|  ", "v1"},
+		"a bar in backticks":               {"| Boot Reference | `v1` | `a|b` |", "v1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := parsed(t, strings.Replace(boot(""), "| Boot Reference | `v1` |", "\n"+c.row+"\n", 1))
+			if l.Reference != c.want {
+				t.Errorf("the reference is %q, want %q", l.Reference, c.want)
+			}
+		})
+	}
+}
+
 func boot(rows string) string {
 	return "| Boot Repository | `a/b` |\n| Boot Reference | `v1` |\n| Boot Version | `1.2.3` |\n" + rows
 }
@@ -114,6 +133,7 @@ func TestEachFaultOfALinkIsAtItsPlaceWithItsReason(t *testing.T) {
 		"a path that leads out":            {paths("agent/../../STATE.json"), loop.ReasonLinkMalformed, "5:12: State: 'agent/../../STATE.json' leads out of the workspace; write a path without .."},
 		"a path in git's directory":        {paths(".Git/STATE.json"), loop.ReasonLinkMalformed, "5:12: State: '.Git/STATE.json' is in git's own directory; write another path"},
 		"a path with backslashes":          {paths(`agent\STATE.json`), loop.ReasonLinkMalformed, `5:12: State: 'agent\STATE.json' has a backslash; write slashes`},
+		"a path that nobody can see":       {paths("\x07/STATE.json"), loop.ReasonLinkMalformed, "5:12: State: '\ufffd/STATE.json' has a character that cannot be printed"},
 		"a directory for a file":           {paths("agent/"), loop.ReasonLinkMalformed, "5:12: State: 'agent/' is a directory, not a file"},
 		"one path for two files":           {paths("./agent/TODO.json"), loop.ReasonLinkMalformed, "6:12: Tasks: 'agent/TODO.json' is the file of State; write another path"},
 		"the path of the link":             {paths("AGENT_LINK.md"), loop.ReasonLinkMalformed, "5:12: State: 'AGENT_LINK.md' is the link itself; write another path"},
@@ -145,6 +165,9 @@ func TestEachFaultOfALinkIsAtItsPlaceWithItsReason(t *testing.T) {
 func TestALinkThatIsRenderedIsReadAgain(t *testing.T) {
 	want := parsed(t, fullLink)
 	want.BootPath = "main/agent-boot"
+	if text := Render(want); !strings.Contains(text, "| `memory/` |  |") || !strings.Contains(Render(Link{Directories: DefaultDirectories}), "| `outputs/` | results |") {
+		t.Errorf("the directories are not explained:\n%s", text)
+	}
 	if diff := cmp.Diff(want, parsed(t, Render(want)), cmpopts.IgnoreFields(Link{}, "Rows")); diff != "" {
 		t.Error(diff)
 	}

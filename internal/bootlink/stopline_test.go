@@ -50,6 +50,18 @@ func TestAMetricWithoutARowHasItsDefault(t *testing.T) {
 	}
 }
 
+func TestARowThatIsWrittenTwiceAlikeIsOneRow(t *testing.T) {
+	for row, other := range map[string]string{"| errors | - | 9 |": "| errors | 3 | 9 |", "| errors | 3 | none |": "| errors | 3 | 9 |"} {
+		head := "| Metric | Warning | Critical |\n|---|---|---|\n" + row + "\n"
+		if _, findings, _ := ParseStopLines([]byte(head + row + "\n")); len(findings) > 0 {
+			t.Errorf("%s twice: %v", row, findings)
+		}
+		if _, findings, _ := ParseStopLines([]byte(head + other + "\n")); len(findings) != 1 {
+			t.Errorf("%s and %s: %v", row, other, findings)
+		}
+	}
+}
+
 func TestALimitThatCannotBeReadIsNotGuessed(t *testing.T) {
 	head := "| Metric | Warning | Critical |\n|---|---|---|\n"
 	for row, want := range map[string]string{

@@ -32,6 +32,9 @@ func TestEachRowOfTheTableOfVersions(t *testing.T) {
 			if !strings.Contains(got.Detail, c.expected) || !strings.Contains(got.Detail, c.found) {
 				t.Errorf("the detail %q does not name both versions", got.Detail)
 			}
+			if c.compatible == nil && !strings.Contains(got.Detail, "lists no version") {
+				t.Errorf("the detail is %q", got.Detail)
+			}
 			got.Detail = ""
 			if got != c.want || got.Reason.Sentence() == "" {
 				t.Errorf("Compare = %+v, want %+v", got, c.want)

@@ -46,6 +46,19 @@ func TestTheNewerStateWinsAndTasksAreUnited(t *testing.T) {
 	}
 }
 
+func TestNotesAboutTasksAreUnited(t *testing.T) {
+	ours, theirs := todoOf(t, "T-1 pending low"), todoOf(t, "T-1 pending low")
+	theirs.setNote("theirs")
+	m, _ := FormatSchemas().Merge(memoryAt(2, ours), memoryAt(1, theirs))
+	if m.Tasks.Note() != "theirs" {
+		t.Errorf("the note is %q", m.Tasks.Note())
+	}
+	ours.setNote("ours")
+	if m, _ := FormatSchemas().Merge(memoryAt(2, ours), memoryAt(1, theirs)); m.Tasks.Note() != "ours" {
+		t.Errorf("the note is %q", m.Tasks.Note())
+	}
+}
+
 func TestAMergeThatIsNotValidSaysSo(t *testing.T) {
 	ours := todoOf(t, "T-1 pending low T-2", "T-2 pending low")
 	theirs := todoOf(t, "T-1 pending low", "T-2 pending low T-1")

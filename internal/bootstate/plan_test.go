@@ -54,15 +54,19 @@ func TestEachLeafOfThePlanDecisions(t *testing.T) {
 	three := []string{"T-1 pending low", "T-2 pending high", "T-3 pending high"}
 	hash := RequestID("Make the till")
 	for name, c := range map[string]planCase{
-		"a user request becomes a task":                      {tasks: three, intent: "T-1", request: "Make the till", reason: loop.ReasonPlanRequest, task: hash},
-		"a user request names a task":                        {tasks: three, intent: "T-2", request: "T-1", reason: loop.ReasonPlanRequest, task: "T-1"},
-		"a user request names a task in a sentence":          {tasks: three, request: "please do T-3 first", reason: loop.ReasonPlanRequest, task: "T-3"},
-		"a user request is the title of a task":              {tasks: three, request: "title  t-1", reason: loop.ReasonPlanRequest, task: "T-1"},
-		"a user request names two tasks: one of its own":     {tasks: three, request: "T-1 and T-2", reason: loop.ReasonPlanRequest, task: RequestID("T-1 and T-2")},
-		"a word is not the name of a task":                   {tasks: []string{"fix pending low", "1 pending low"}, request: "fix 1 bug", reason: loop.ReasonPlanRequest, task: RequestID("fix 1 bug")},
-		"a number that is marked is the name of a task":      {tasks: []string{"fix pending low", "1 pending low"}, request: "go on with task 1", reason: loop.ReasonPlanRequest, task: "1"},
-		"a user request goes before work that was begun":     {tasks: []string{"T-1 in-progress high", "T-2 pending low"}, request: "T-2", reason: loop.ReasonPlanRequest, task: "T-2"},
-		"a user request waits for another task":              {tasks: []string{"T-1 pending low T-2", "T-2 pending low T-3", "T-3 pending low"}, request: "T-1", reason: loop.ReasonPlanRequest, task: "T-3"},
+		"a user request becomes a task":                  {tasks: three, intent: "T-1", request: "Make the till", reason: loop.ReasonPlanRequest, task: hash},
+		"a user request names a task":                    {tasks: three, intent: "T-2", request: "T-1", reason: loop.ReasonPlanRequest, task: "T-1"},
+		"a user request names a task in a sentence":      {tasks: three, request: "please do T-3 first", reason: loop.ReasonPlanRequest, task: "T-3"},
+		"a user request is the title of a task":          {tasks: three, request: "title  t-1", reason: loop.ReasonPlanRequest, task: "T-1"},
+		"a user request names two tasks: one of its own": {tasks: three, request: "T-1 and T-2", reason: loop.ReasonPlanRequest, task: RequestID("T-1 and T-2")},
+		"a word is not the name of a task":               {tasks: []string{"fix pending low", "1 pending low"}, request: "fix 1 bug", reason: loop.ReasonPlanRequest, task: RequestID("fix 1 bug")},
+		"a number that is marked is the name of a task":  {tasks: []string{"fix pending low", "1 pending low"}, request: "go on with task 1", reason: loop.ReasonPlanRequest, task: "1"},
+		"a user request goes before work that was begun": {tasks: []string{"T-1 in-progress high", "T-2 pending low"}, request: "T-2", reason: loop.ReasonPlanRequest, task: "T-2"},
+		"a user request waits for another task":          {tasks: []string{"T-1 pending low T-2", "T-2 pending low T-3", "T-3 pending low"}, request: "T-1", reason: loop.ReasonPlanRequest, task: "T-3"},
+		"a user request waits for tasks that share a dependency": {
+			tasks: []string{"T-1 pending low T-2,T-3", "T-2 pending low T-4", "T-3 pending low T-4", "T-4 pending low T-5", "T-5 blocked low", "T-6 pending low"}, request: "T-1",
+			reason: loop.ReasonConflictRequest, sides: []string{"T-1"},
+		},
 		"the next intent names a task":                       {tasks: three, intent: "go on with T-1", reason: loop.ReasonPlanIntent, task: "T-1"},
 		"the next intent goes on with the plan":              {tasks: three, intent: "finish it", plan: []PlanItem{{"gone", nil}, {"T-1", nil}}, reason: loop.ReasonPlanIntent, task: "T-1"},
 		"the next intent is a task of its own":               {tasks: three, intent: "Make the till", reason: loop.ReasonPlanIntent, task: hash},
@@ -126,6 +130,9 @@ func TestEachLeafOfThePlanDecisions(t *testing.T) {
 					t.Fatalf("nothing is asked: %+v", d)
 				}
 				d, after = Plan(s, todo, c.request, Answers{d.Question.Key: c.answer}, now)
+			}
+			if d.Question != nil && !strings.Contains(d.Question.Key, "-") {
+				t.Errorf("the key is %q", d.Question.Key)
 			}
 			if d.Reason != c.reason || d.Task != c.task || d.Reason.Sentence() == "" {
 				t.Fatalf("decision = %s %q %s, want %s %q", d.Reason, d.Task, d.Detail, c.reason, c.task)

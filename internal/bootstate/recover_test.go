@@ -178,7 +178,7 @@ func TestEachRowOfTheStateDecisions(t *testing.T) {
 			reasons: []loop.Reason{loop.ReasonStateChangelog}, notes: []string{"recovered agent/STATE.json from CHANGELOG.md: invalid JSON"}, aside: true,
 			check: func(t *testing.T, m Memory) {
 				fresh(t, m)
-				if entries := m.State.Metadata("rebuilt").Get("entries"); entries == nil || len(entries.Items) != 2 || entries.Items[1].Text != "next: the till" {
+				if entries := m.State.Metadata("rebuilt").Get("entries"); entries == nil || len(entries.Items) != 2 || entries.Items[1].Text != "next: the till" || m.State.Metadata("rebuilt").GetText("day") != "2026-01-30" {
 					t.Errorf("the state is\n%s", m.State.Encode())
 				}
 			},
@@ -344,6 +344,15 @@ func TestEachRowOfTheTaskDecisions(t *testing.T) {
 			found: alone(broken(`{"version": "1.0.0", "tasks": {}}`)), reasons: []loop.Reason{loop.ReasonTodoStructural}, aside: true,
 			notes: []string{"recovered agent/TODO.json from what can be read of it: it does not fit its schema: 1:31: /tasks: is object, not array"}, check: ids(),
 		},
+		"schema: structural, two faults and a task twice": {
+			found: alone(func(t *testing.T, f *Found) {
+				twice := replaced(t, goodTodo, `"id": "T-3", "title": "Three"`, `"id": "T-2", "title": ""`)
+				f.Tasks.Content = []byte(replaced(t, twice, `["T-1"]}`, `["T-1"]}, {"id": "T-2", "title": "Other", "status": "done", "priority": "low"}, 7`))
+			}),
+			reasons: []loop.Reason{loop.ReasonTodoStructural}, aside: true,
+			notes: []string{"recovered agent/TODO.json from what can be read of it: it does not fit its schema: 5:172: /tasks/3: is number, not object (and 1 more); not kept: T-2, a task without an id, T-2"},
+			check: ids("T-1 done", "T-2 pending"),
+		},
 		"schema: structural, the other tasks are kept": {
 			found: alone(swapped(`"status": "blocked"`, `"status": "asleep"`)), reasons: []loop.Reason{loop.ReasonTodoStructural}, aside: true,
 			notes: []string{`recovered agent/TODO.json from what can be read of it: it does not fit its schema: 6:47: /tasks/2/status: "asleep" is not one of "pending", "in-progress", "blocked", "done"; not kept: T-3`},
@@ -449,6 +458,20 @@ func TestBothVersionsOfAStateAndOtherNamesAreMigrated(t *testing.T) {
 				t.Errorf("the second migration: %v", notes)
 			}
 		})
+	}
+	for _, src := range []string{"{", "[]"} {
+		got, notes, findings := x.MigrateState([]byte(src), "shop", now)
+		if string(got) != src || len(notes) > 0 || len(findings) == 0 {
+			t.Errorf("%s is migrated to %s: %v %v", src, got, notes, findings)
+		}
+		if got, _, findings := x.MigrateTodo([]byte(src), now); string(got) != src || len(findings) == 0 {
+			t.Errorf("%s is migrated to %s: %v", src, got, findings)
+		}
+	}
+	for name, field := range map[string]string{"commitSha": "lastCommitSha", "last_commit": "lastCommitSha", "next-action": "nextIntent", "updatedAt": "lastUpdated", "Errors": "errors"} {
+		if got := fieldOf(name, stateOrder, otherNames); got != field {
+			t.Errorf("%s means %q, want %s", name, got, field)
+		}
 	}
 	got, notes, findings := x.MigrateTodo([]byte(`{"_instructions": 1, "todos": [
 		{"id": "a", "name": "A", "state": "in_progress", "deps": ["b"], "points": 3},

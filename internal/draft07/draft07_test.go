@@ -137,6 +137,32 @@ func TestASchemaIsJudgedInBoundedTime(t *testing.T) {
 	}
 }
 
+func TestWhatIsAtTheEdgeOfABound(t *testing.T) {
+	long := strings.Repeat("é", 41)
+	for name, c := range map[string]struct{ schema, doc, want string }{
+		"a text that is just short enough to be shown": {`{"type": "null", "const": 1}`, `"` + long[2:] + `"`, `"` + long[2:] + `" is not 1`},
+		"a text that is cut":                           {`{"const": 1}`, `"` + long + `"`, `"` + long[2:] + `…" is not 1`},
+		"a minimum that nothing reaches":               {`{"minLength": 1e300}`, `"x"`, "has 1 characters, not at least 1e300"},
+		"a maximum that nothing reaches":               {`{"maxItems": 1e300}`, `[1]`, ""},
+		"as many as may be":                            {`{"maxItems": 1, "minItems": 1}`, `[1]`, ""},
+		"a number with too many digits to compare":     {`{"minimum": 0}`, `1e-5000`, "1e-5000 is not at least 0"},
+		"one with just so many":                        {`{"minimum": 0}`, `1e-1000`, ""},
+		"a list is not an object":                      {`{"enum": [{}]}`, `[]`, "a list is not one of an object"},
+	} {
+		set, problems := Compile(map[string][]byte{"s": []byte(c.schema)})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		found, got := set.Validate("s", parse(t, c.doc), nil), ""
+		if len(found) > 0 {
+			got = found[0].Message
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestTimesAreThoseOfRFC3339(t *testing.T) {
 	for text, want := range map[string]bool{
 		"2026-01-31T10:00:00Z": true, "2026-01-31t10:00:00.123z": true, "2026-01-31T10:00:00+02:00": true, "2016-12-31T23:59:60Z": true,

@@ -209,13 +209,14 @@ func (j *judgement) judgeText() {
 
 func (j *judgement) judgeSize(what string, n int64, words string) {
 	j.keyword("min"+what, func(k *jsontree.Value) {
-		if limit, ok := wholeNumber(k.Text); ok && n < limit {
-			j.report("min"+what, "has %d %s, not at least %d", n, words, limit)
+		// A bound that does not fit a number is more than anything has.
+		if limit, ok := wholeNumber(k.Text); !ok || n < limit {
+			j.report("min"+what, "has %d %s, not at least %s", n, words, k.Text)
 		}
 	})
 	j.keyword("max"+what, func(k *jsontree.Value) {
 		if limit, ok := wholeNumber(k.Text); ok && n > limit {
-			j.report("max"+what, "has %d %s, not at most %d", n, words, limit)
+			j.report("max"+what, "has %d %s, not at most %s", n, words, k.Text)
 		}
 	})
 }
