@@ -237,3 +237,33 @@ func TestAStatusSetsWhatDependsOnIt(t *testing.T) {
 		t.Errorf("what changes nothing changes\n%s", todo.Encode())
 	}
 }
+
+func TestOnlyWorkThatWasBegunIsSetBack(t *testing.T) {
+	todo := todoOf(t, "T-1 done low", "T-2 blocked low", "T-3 in-progress low", "T-4 pending low")
+	_, after := Begin(stateWith(""), todo, "T-4", now)
+	if got := DescribeTasks(todo, after); got != "T-3 in-progress → pending, T-4 pending → in-progress" {
+		t.Errorf("tasks: %s", got)
+	}
+}
+
+func TestEachTaskThatIsPassedSaysWhy(t *testing.T) {
+	todo := todoOf(t, "T-1 done low", "T-2 blocked low", "T-3 pending low T-2", "T-4 pending low", "T-5 pending high")
+	d, _ := Plan(stateWith(""), todo, "", nil, now)
+	want := []Passed{
+		{"T-1", loop.ReasonStepDone, ""},
+		{"T-2", loop.ReasonNotEligible, "it waits"},
+		{"T-3", loop.ReasonNotEligible, "it depends on T-2, which is not done"},
+		{"T-4", loop.ReasonOutranked, "T-5 comes first"},
+	}
+	if diff := cmp.Diff(want, d.Passed); diff != "" {
+		t.Error(diff)
+	}
+	d, _ = Plan(stateWith(""), todo, "T-1", nil, now)
+	if last := d.Passed[4]; last != (Passed{"T-5", loop.ReasonStepWaiting, "a question is open"}) {
+		t.Errorf("while a question is open: %+v", last)
+	}
+	_, after := Plan(stateWith(""), todo, "T-1", Answers{d.Question.Key: AnswerReopen}, now)
+	if got := DescribeTasks(todo, after); got != "T-1 done → pending" {
+		t.Errorf("after the answer: %s", got)
+	}
+}

@@ -459,6 +459,12 @@ func TestBothVersionsOfAStateAndOtherNamesAreMigrated(t *testing.T) {
 			}
 		})
 	}
+	if got, notes, _ := x.MigrateState([]byte(goodState), "shop", now); string(got) != goodState || len(notes) > 0 {
+		t.Errorf("a valid state is changed: %v", notes)
+	}
+	if got, notes, _ := x.MigrateTodo([]byte(goodTodo), now); string(got) != goodTodo || len(notes) > 0 {
+		t.Errorf("valid tasks are changed: %v", notes)
+	}
 	for _, src := range []string{"{", "[]"} {
 		got, notes, findings := x.MigrateState([]byte(src), "shop", now)
 		if string(got) != src || len(notes) > 0 || len(findings) == 0 {
