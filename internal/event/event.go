@@ -25,8 +25,9 @@ type Feed struct {
 	Gap   time.Duration // between reads while nothing happens; 0 means 100 ms
 }
 
-// maxEntries is how many entries are read at a time.
-const maxEntries = 500
+// maxEntries is how many entries are read at a time. A reader that does not read holds as
+// many in memory.
+const maxEntries = 100
 
 // Head returns the cursor of the newest entry. Changes that are read after Head
 // and before the first Next may be reported once more, but are never missed.
