@@ -4,6 +4,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,8 +48,26 @@ func TestAShellHasATerminalOfItsOwn(t *testing.T) {
 	until("thrown away")
 	typing("cat src/a.txt; echo $((6*7)); sleep 607.5\n")
 	until("42")
-	typing("\x03")
+	// A signal that comes before the shell has made sleep the terminal's is the shell's own, and
+	// sleep goes on: a person presses the keys once more.
+	prompt := make(chan struct{})
+	var pressing sync.WaitGroup
+	pressing.Go(func() {
+		for again := time.NewTicker(2 * time.Second); ; {
+			_, _ = terminal.WriteString("\x03")
+			select {
+			case <-prompt:
+				again.Stop()
+				return
+			case <-t.Context().Done():
+				return
+			case <-again.C:
+			}
+		}
+	})
 	until("$ ") // The terminal forgets what is typed before it has passed the signal on.
+	close(prompt)
+	pressing.Wait()
 	typing("echo still $((40+4)); exit 3\n")
 	until("still 44")
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
