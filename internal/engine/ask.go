@@ -162,11 +162,7 @@ func recordAnswer(ctx context.Context, tx *store.Tx, id string, by loop.Answer) 
 		}
 	} else if a.State == loop.ApprovalRejected && !a.Changes && a.Action.Kind != loop.ActionCommand {
 		// The next run works on what was rejected, and knows why.
-		var snapshot string
-		if a.Action.Branch != "" {
-			snapshot = "refs/heads/" + a.Action.Branch
-		}
-		if err := tx.ReopenRejected(ctx, a.ID, snapshot, cmp.Or(a.Note, a.By+" rejected the result")); err != nil {
+		if err := tx.ReopenRejected(ctx, a.ID, a.Action.BranchRef(), cmp.Or(a.Note, a.By+" rejected the result")); err != nil {
 			return a, err
 		}
 	}

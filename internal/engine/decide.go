@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,9 +78,7 @@ func (c *cycle) onlyStep(key string, offered []plan.Candidate) []plan.Candidate 
 		if a := c.sensed.changes; a != nil && ok {
 			o.Step = row
 			o.Step.State, o.Drop, o.Detail = loop.StepOpen, "", "a person asked for changes"
-			if o.Step.Feedback = a.Note; a.Action.Branch != "" {
-				o.Step.Snapshot = "refs/heads/" + a.Action.Branch
-			}
+			o.Step.Feedback, o.Step.Snapshot = a.Note, cmp.Or(a.Action.BranchRef(), o.Step.Snapshot)
 			continue
 		}
 		o.Step, o.Drop, o.Detail = o.Step.AsNew(), "", "a person asked for it again"

@@ -24,6 +24,15 @@ type Action struct {
 	Flags []string `json:"flags,omitempty"` // what a human should know before saying yes
 }
 
+// BranchRef is the ref of the proposed branch, from which its step can be worked on again;
+// empty: nothing was proposed.
+func (a Action) BranchRef() string {
+	if a.Branch == "" {
+		return ""
+	}
+	return "refs/heads/" + a.Branch
+}
+
 // Kinds of actions.
 const (
 	ActionCommand     = "command"      // the runtime runs Argv

@@ -189,6 +189,9 @@ func Next(v View) loop.Advice {
 		return clear.Then("; then ", loop.Advise("{1}", *v.Again))
 	case v.Outcome == loop.OutcomeWaiting && v.Answer == loop.ApprovalOpen:
 		return loop.Advise("{1} shows what is asked; {2}, or {3}", loop.PawlCommand("approvals", id), loop.PawlCommand("approve", id), loop.PawlCommand("reject", id))
+	case (v.Outcome == loop.OutcomeGaveUp || v.Outcome == loop.OutcomeEscalated) && v.Answer == loop.ApprovalOpen:
+		return loop.Advise("{1} shows what was tried; {2} lets it go on, {3} leaves it",
+			loop.PawlCommand("approvals", id), loop.PawlCommand("approve", id).WithFlag("note", "TEXT").WithBlanks("TEXT"), loop.PawlCommand("reject", id))
 	case v.Again != nil && v.Outcome != loop.OutcomeLanded && v.Outcome != loop.OutcomeDone && v.Outcome != loop.OutcomeEscalated:
 		return loop.Advise("nothing has landed; once the cause is gone: {1}", *v.Again)
 	case v.Reason == loop.ReasonDisk:

@@ -205,14 +205,10 @@ func voidApprovals(ctx context.Context, tx *store.Tx, row store.Spec, why string
 		return err
 	}
 	for _, a := range open {
-		var snapshot string
-		if a.Action.Branch != "" {
-			snapshot = "refs/heads/" + a.Action.Branch
-		}
 		if _, err := tx.VoidApproval(ctx, a.ID, why); err != nil {
 			return err
 		}
-		if err := tx.ReopenRejected(ctx, a.ID, snapshot, why); err != nil {
+		if err := tx.ReopenRejected(ctx, a.ID, a.Action.BranchRef(), why); err != nil {
 			return err
 		}
 	}

@@ -186,11 +186,24 @@ RETURNING ` + approvalColumns
 
 // ExpireApprovals closes every open approval of the store whose time has run
 // out by the database's clock, and returns them. Each is a link in the audit
-// chain of its loop.
+// chain of its loop. A step whose result was asked about is open again, and one that waits
+// for the answer to a question is left to people.
 func (t *Tx) ExpireApprovals(ctx context.Context) ([]loop.Approval, error) {
 	list, err := t.closeApprovals(ctx, expireApprovals)
 	if err != nil {
 		return nil, fmt.Errorf("expire approvals: %w", err)
+	}
+	for _, a := range list {
+		switch a.Action.Kind {
+		case loop.ActionCommand: // A run takes its step up, and is told.
+		case loop.ActionQuestion:
+			err = t.CloseQuestion(ctx, a.ID)
+		default:
+			err = t.ReopenRejected(ctx, a.ID, a.Action.BranchRef(), "nobody answered in time whether the result is accepted")
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	return list, nil
 }

@@ -136,3 +136,42 @@ func TestAStepThatIsDoneOrHandedOverIsOpenedAgainAndAnotherIsNot(t *testing.T) {
 		}
 	})
 }
+
+func TestWhenTheTimeOfAQuestionRunsOutItsStepIsNotLeftWaiting(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l := seed(t, s, "l")
+		for kind, c := range map[string]struct {
+			before, after loop.StepState
+			waits         bool
+		}{
+			loop.ActionAccept:   {loop.StepWaiting, loop.StepOpen, false},
+			loop.ActionKeep:     {loop.StepWaiting, loop.StepOpen, false},
+			loop.ActionLand:     {loop.StepWaiting, loop.StepOpen, false},
+			loop.ActionQuestion: {loop.StepEscalated, loop.StepEscalated, false},
+			loop.ActionCommand:  {loop.StepWaiting, loop.StepWaiting, true}, // A run takes it up, and is told.
+		} {
+			step := loop.Step{ID: "st_" + kind, LoopID: l.ID, Key: kind, Kind: loop.StepWork, WaitsFor: "ap_" + kind}
+			run := fire(t, s, l, kind, alice)
+			for _, next := range []loop.StepState{loop.StepClaimed, c.before} {
+				step.State = next
+				if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.SaveStep(t.Context(), step) }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			settle(t, s, run, loop.OutcomeWaiting)
+			update(t, s, func(ctx context.Context, tx *store.Tx) error {
+				asked := loop.Approval{ID: step.WaitsFor, LoopID: l.ID, RunID: run.ID, StepID: step.ID, Action: loop.Action{Kind: kind, Branch: "pawl/l/1"}, State: loop.ApprovalOpen, Created: tx.Now(), Expires: tx.Now()}
+				if err := tx.AskApproval(ctx, asked); err != nil {
+					return err
+				}
+				_, err := tx.ExpireApprovals(ctx)
+				return err
+			})
+			steps := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Step, error) { return r.Steps(ctx, l.ID) })
+			got := steps[slices.IndexFunc(steps, func(st loop.Step) bool { return st.ID == step.ID })]
+			if got.State != c.after || (got.WaitsFor != "") != c.waits || got.State == loop.StepOpen && (got.Snapshot != "refs/heads/pawl/l/1" || got.Feedback == "") {
+				t.Errorf("%s: the step is %+v, want it %s, waiting: %v", kind, got, c.after, c.waits)
+			}
+		}
+	})
+}
