@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
-// checkDamaged recovers a memory of which one file was damaged: it goes on with a valid
-// memory that has lost nothing which git or the file still has, or it stops and says why.
+// checkDamaged recovers a memory with one damaged file. The result must be a valid memory
+// that has everything that git or the file still has, or a stop with its reason.
 func checkDamaged(t *testing.T, f Found, what string) {
 	t.Helper()
 	m, repairs, stop := FormatSchemas().Recover(f)

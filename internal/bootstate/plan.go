@@ -442,7 +442,7 @@ func Begin(s State, t Todo, id string, now time.Time) (State, Todo) {
 	return s, t
 }
 
-// stepsOf returns the list in a task's description, and its title if there is none.
+// stepsOf returns the list in a task's description, or else its title.
 func stepsOf(task Task) []string {
 	var steps []string
 	for text := range strings.Lines(task.Description) {
@@ -460,8 +460,8 @@ func stepsOf(task Task) []string {
 	return steps
 }
 
-// NextTask returns the task that a run leaves as the next intent if nobody has named
-// one: the one that Plan would take by priority. Empty: there is none.
+// NextTask returns the id of the task that Plan would choose by priority, which a run
+// leaves as the next intent if nobody has named another. Empty: no task can be worked on.
 func NextTask(t Todo) string {
 	p := &planner{todo: t}
 	p.read()

@@ -114,7 +114,7 @@ func TestEachLeafOfThePlanDecisions(t *testing.T) {
 		"conflict answered: one of them": {
 			tasks: []string{"T-1 in-progress low", "T-2 in-progress high", "T-3 pending critical"}, answer: "T-1", reason: loop.ReasonPlanUnfinished, task: "T-1",
 		},
-		"an answer that is none of those offered": {
+		"an answer that was not offered": {
 			tasks: []string{"T-1 in-progress low", "T-2 in-progress high"}, answer: "T-3", reason: loop.ReasonConflictProgress, sides: []string{"T-1", "T-2"},
 		},
 	} {

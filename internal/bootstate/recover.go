@@ -66,9 +66,8 @@ type Stop struct {
 // String is the message with the path.
 func (s *Stop) String() string { return s.Path + ": " + s.Message }
 
-// Recover decides what a memory is and what becomes of its broken files. It returns the
-// first reason to stop, if there is one; then the memory must not be used, and nothing
-// may be written.
+// Recover reads a memory and repairs what can be repaired. If it returns a reason to stop,
+// the memory must not be used, and nothing may be written.
 func (x Schemas) Recover(found Found) (Memory, []Repair, *Stop) {
 	r := &recovery{Schemas: x, Found: found}
 	r.recoverState()

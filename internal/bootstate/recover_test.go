@@ -85,7 +85,7 @@ func checkRecovery(t *testing.T, c recoveryCase) {
 		return
 	}
 	if c.stop != "" {
-		t.Fatalf("it goes on with %v, want it to stop: %s", repairs, c.stop)
+		t.Fatalf("repaired with %v, want it to stop: %s", repairs, c.stop)
 	}
 	var reasons []loop.Reason
 	var notes []string

@@ -183,8 +183,8 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// matchName returns the name that a text means if case, dashes and underscores do not
-// count; empty if there is none.
+// matchName returns the name that equals a text apart from case, dashes and underscores, or
+// an empty text.
 func matchName[T ~string](text string, names []T) T {
 	wanted := lettersOf(text)
 	if i := slices.IndexFunc(names, func(n T) bool { return lettersOf(string(n)) == wanted }); i >= 0 {

@@ -271,7 +271,7 @@ is refused. pawl run SPEC goes on until it has a result or gives up.`,
 func newSpecStopCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "stop SPEC", Short: "Pause a LoopSpec, and end its live run", Args: exactArgs(1),
-		Long: "Pause a LoopSpec, and end its live run. One that is done or gave up stays as it is. pawl spec step SPEC goes on with it.",
+		Long: "Pause a LoopSpec, and end its live run. One that is done or gave up stays as it is. pawl spec step SPEC continues it.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
 				v, err := api.StopSpec.Call(cmd.Context(), ask, api.SpecRef{Spec: args[0]})

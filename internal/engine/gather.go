@@ -130,7 +130,8 @@ func (wt *workTree) wordsOf(turn turnResult, sensed []Observation) string {
 	return text
 }
 
-// answerOf is what the agent said in a turn of which nothing else counts.
+// answerOf returns the last message of an agent that was only asked something, bounded and
+// without secrets.
 func (wt *workTree) answerOf(turn turnResult) string {
 	said := wt.said.Hide(strings.TrimSpace(turn.Message))
 	return strings.ToValidUTF8(said[:min(len(said), mostAnswer)], "")

@@ -124,7 +124,7 @@ func (a *agentSide) settleHolds(res turnResult, r plan.RetryDecision) {
 		a.limits++
 		h = loop.Hold{Subject: AccountHold(a.login.signed.Account), Errors: a.limits, Until: r.At, Reason: f.Class, Detail: holdText(*f, r)}
 	case a.reviews:
-		return // The loop goes on without it.
+		return // The loop can still run: its result waits for a human.
 	case r.Hold && a.login.unsigned == nil:
 		h.Until, h.Reason, h.Detail = r.At, f.Class, holdText(*f, r)
 	default:

@@ -35,8 +35,7 @@ type critics struct {
 // that has no driver of its own, in bytes.
 const mostAnswer = 32 << 10
 
-// answer lets the agent take a turn in an empty tree, of which nothing but what it says is
-// kept.
+// answer lets the agent take a turn in an empty tree. Only its answer is kept, and no file.
 func (a *agentSide) answer(ctx context.Context, t assignment) (res turnResult, err error) {
 	if t.copy, err = t.env.EmptyCopy(ctx); err != nil {
 		return res, err
