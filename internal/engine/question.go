@@ -15,31 +15,26 @@ import (
 // mostTold bounds the account of what was tried: iterations, and characters of each.
 const mostTold, mostToldEach = 12, 300
 
-// question makes the account of what was tried at a step that is handed over or given up,
-// and stages the question whether it goes on. It is asked once: the step is not worked on
-// before it is answered.
+// question stages the question whether a step that is handed over or given up goes on, with
+// an account of what was tried. It is asked once: the step is not worked on before it is
+// answered. A step of a loop that is paused is only accounted for.
 func (c *cycle) question(ctx context.Context, s *plan.Settlement) error {
-	account, err := c.accountOf(ctx, s.Step)
-	if err != nil {
-		return err
-	}
-	why := firstLine(cmp.Or(s.Detail, s.Reason.Sentence()))
+	why := strings.TrimSuffix(firstLine(cmp.Or(s.Detail, s.Reason.Sentence())), ".") + ". A yes lets it go on, and the note is the answer that the agent is told."
 	if s.Report {
+		account, err := c.accountOf(ctx, s.Step)
+		if err != nil {
+			return err
+		}
 		c.said.Note("what was tried, the newest last: %s", account)
+		why += " Its budget begins anew.\nWhat was tried, the newest last:\n" + account
 	}
 	if s.Step.State != loop.StepEscalated {
-		return nil // It is paused: whoever resumes it wants it tried again.
+		return nil // Whoever resumes the loop wants it tried again.
 	}
 	now := c.Now().UTC()
 	a := loop.Approval{
 		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: s.Step.ID, Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
-		Tree: cmp.Or(c.current().Tree, c.run.BaseTree),
-		Action: loop.Action{
-			Kind: loop.ActionQuestion, Why: fmt.Sprintf("%s. Shall it go on? A yes begins its budget anew, and the note is told to the agent.\nWhat was tried, the newest last:\n%s", strings.TrimSuffix(why, "."), account),
-		},
-	}
-	if !s.Report {
-		a.Action.Why = fmt.Sprintf("%s. A yes lets it go on, and the note is the answer that the agent is told.", strings.TrimSuffix(why, "."))
+		Tree: cmp.Or(c.current().Tree, c.run.BaseTree), Action: loop.Action{Kind: loop.ActionQuestion, Why: why},
 	}
 	a.Hash = a.BindingHash()
 	s.Step.WaitsFor, c.run.Approval = a.ID, a.ID
