@@ -18,6 +18,16 @@ func Holder(path string) string {
 	if unix.Stat(path, &st) != nil {
 		return ""
 	}
+	for range 3 { // A list that others change while it is read may miss an entry.
+		if holder := holderOf(st); holder != "" {
+			return holder
+		}
+	}
+	return ""
+}
+
+// holderOf looks for a file in the kernel's list of locks, once.
+func holderOf(st unix.Stat_t) string {
 	text, err := os.ReadFile("/proc/locks")
 	if err != nil {
 		return ""
