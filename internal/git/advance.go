@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,8 +31,16 @@ var (
 type Advance struct {
 	Branch string // short name
 	Onto   string // the commit at which the branch must be
-	Commit string // the commit at which it is to be, a descendant of Onto
+	Commit string // the commit at which it is to be, a descendant of Onto unless Rewrites is set
 	From   string // what a person would merge by hand, for the fix; empty means Commit
+
+	// Files of pawl's own, by path, and the blob that each may hold in the checkout instead of
+	// that of Onto. A file that Commit has as that blob may be anything else too, and stays.
+	Memory map[string]string `json:",omitempty"`
+
+	// Rewrites allows a Commit that does not descend from Onto: whoever sets it has made the
+	// commits again that the branch loses.
+	Rewrites bool `json:",omitempty"`
 
 	// Confirm is asked right before the ref moves, while no other Advance can run
 	// in this checkout; its error leaves the ref where it is. Nil confirms.
@@ -146,7 +155,7 @@ func (a Advance) check(format object.Format) error {
 	if err := CheckRef(a.ref()); err != nil {
 		return fmt.Errorf("advance %s: %w", a.Branch, err)
 	}
-	for _, id := range []string{a.Onto, a.Commit} {
+	for _, id := range slices.Concat([]string{a.Onto, a.Commit}, slices.Collect(maps.Values(a.Memory))) {
 		if err := format.Check(id); err != nil {
 			return fmt.Errorf("advance %s: %w", a.Branch, err)
 		}
@@ -170,7 +179,10 @@ func (r *Repo) CanAdvance(ctx context.Context, a Advance) error {
 // checkAdvanceable refuses an Advance that would lose commits or work. It returns the
 // checkout that has to be updated, or nil if the branch is not checked out here.
 func (r *Repo) checkAdvanceable(ctx context.Context, a Advance) (*checkoutUpdate, error) {
-	forward, err := r.Contains(ctx, a.Commit, a.Onto)
+	forward, err := a.Rewrites, error(nil)
+	if !forward {
+		forward, err = r.Contains(ctx, a.Commit, a.Onto)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (t *checkoutUpdate) updateFiles(ctx context.Context) error {
 		case one.now.Mode == object.ModeGitlink || one.old.Mode == object.ModeGitlink:
 		case one.now.ID != "":
 			write = append(write, one)
-		case t.isOnDisk(one.path, one.old):
+		case t.isReplaceable(one):
 			if err := t.withFaultPoints(ctx, one, t.removeFile); err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ func (t *checkoutUpdate) removeFile(one changedPath) error {
 
 // writeFiles reads all contents with one process, because git is slow to start.
 func (t *checkoutUpdate) writeFiles(ctx context.Context, changed []changedPath) error {
-	changed = slices.DeleteFunc(changed, func(one changedPath) bool { return !t.isOnDisk(one.path, one.old) })
+	changed = slices.DeleteFunc(changed, func(one changedPath) bool { return !t.isReplaceable(one) })
 	if len(changed) == 0 {
 		return nil
 	}
@@ -111,7 +111,7 @@ func temporaryName(one changedPath) string {
 
 // writeFile writes a file and renames it into place.
 func (t *checkoutUpdate) writeFile(one changedPath, content io.Reader) error {
-	if !t.isOnDisk(one.path, one.old) {
+	if !t.isReplaceable(one) {
 		return nil // It changed since it was looked at.
 	}
 	if err := t.root.MkdirAll(path.Dir(one.path), 0o777); err != nil {

@@ -83,6 +83,9 @@ func (t *checkoutUpdate) checkClean(ctx context.Context) error {
 		if one.old.Mode == object.ModeGitlink || one.now.Mode == object.ModeGitlink {
 			return t.refusal(fmt.Sprintf("%q is a submodule", one.path), "pawl does not move submodules")
 		}
+		if recorded, own := t.a.Memory[one.path]; own && (recorded == one.now.ID || t.isRecorded(one)) {
+			continue
+		}
 		if !t.isStaged(one) || !t.isVacant(one) {
 			dirty = append(dirty, one.path)
 		}
@@ -215,6 +218,19 @@ func (t *checkoutUpdate) isOnDisk(name string, want object.Entry) bool {
 	}
 	id, _, err := t.repo.Format.HashFile(filepath.Join(t.repo.Root, filepath.FromSlash(name)), want.Mode, info.Size())
 	return err == nil && id == want.ID
+}
+
+// isRecorded reports whether a path is one of pawl's own and its file holds what pawl wrote
+// there.
+func (t *checkoutUpdate) isRecorded(one changedPath) bool {
+	recorded, own := t.a.Memory[one.path]
+	return own && t.isOnDisk(one.path, object.Entry{Mode: object.ModeFile, ID: recorded})
+}
+
+// isReplaceable reports whether the file of a path is what this Advance may replace, and
+// not what it is to be already.
+func (t *checkoutUpdate) isReplaceable(one changedPath) bool {
+	return t.isOnDisk(one.path, one.old) || t.a.Memory[one.path] != one.now.ID && t.isRecorded(one)
 }
 
 // willBeEmpty reports whether a directory will be gone when everything that this

@@ -85,24 +85,69 @@ func (p Push) check(format object.Format) error {
 	return format.Check(p.Commit)
 }
 
+// Fetch brings the commits of a remote branch, by its full name, into the repository and
+// returns the tip. Known is a commit of the repository whose history need not be sent; it
+// may be empty. No ref is made: what is fetched is lost to git's garbage collection unless
+// the caller makes one. A branch that is missing there is loop.ErrNotFound.
+func (r *Repo) Fetch(ctx context.Context, from Remote, ref, known string) (id string, err error) {
+	if err := CheckRef(ref); err != nil {
+		return "", fmt.Errorf("fetch: %w", err)
+	}
+	const fetched = headPrefix + "fetched"
+	err = from.inScratch(ctx, r, func(dir string, there program.Git) error {
+		if known != "" {
+			if err := r.Format.Check(known); err != nil {
+				return err
+			}
+			name := filepath.Join(dir, filepath.FromSlash(headPrefix), "known")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(known+"\n"), 0o600)); err != nil {
+				return err
+			}
+		}
+		there = there.With("GIT_OBJECT_DIRECTORY=" + filepath.Join(r.CommonDir, "objects"))
+		out := &program.Bounded{Limit: program.MaxOutput}
+		err := there.Pipe(ctx, nil, out, "-c", "gc.auto=0", "-c", "maintenance.auto=false", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
+			"--recurse-submodules=no", remoteName, "+"+ref+":"+fetched)
+		if failed, ok := errors.AsType[*program.Error](err); ok && strings.Contains(failed.Stderr, "couldn't find remote ref") {
+			return fmt.Errorf("fetch %s from %s: %w", ref, SafeURL(from.URL), loop.ErrNotFound)
+		}
+		if err != nil {
+			return remoteFault(from, err, out.String())
+		}
+		tip, err := there.Output(ctx, nil, "rev-parse", "--verify", fetched)
+		id = strings.TrimSpace(string(tip))
+		return errors.Join(err, r.Format.Check(id))
+	})
+	return id, err
+}
+
 // runGit runs one command of git that contacts the remote, with the objects of r. The
 // secrets of the address are removed from errors.
-func (to Remote) runGit(ctx context.Context, r *Repo, args ...string) ([]byte, error) {
+func (to Remote) runGit(ctx context.Context, r *Repo, args ...string) (printed []byte, err error) {
+	err = to.inScratch(ctx, r, func(_ string, there program.Git) error {
+		out := &program.Bounded{Limit: program.MaxOutput}
+		if err := there.Pipe(ctx, nil, out, args...); err != nil {
+			return remoteFault(to, err, out.String())
+		}
+		printed = out.Bytes()
+		return nil
+	})
+	return printed, err
+}
+
+// inScratch calls do with a git directory that has the objects of r and the address of the
+// remote, and nothing else.
+func (to Remote) inScratch(ctx context.Context, r *Repo, do func(dir string, there program.Git) error) error {
 	transports, err := to.transports()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	dir, err := makeScratch(r.CommonDir, r.Format, to.URL)
 	if err != nil {
-		return nil, fmt.Errorf("reach %s: %w", SafeURL(to.URL), err)
+		return fmt.Errorf("reach %s: %w", SafeURL(to.URL), err)
 	}
 	defer os.RemoveAll(dir)
-	there := program.Git{Run: r.git.Run, Dir: dir, Env: to.environ(dir, transports)}
-	out := &program.Bounded{Limit: program.MaxOutput}
-	if err := there.Pipe(ctx, nil, out, args...); err != nil {
-		return nil, remoteFault(to, err, out.String())
-	}
-	return out.Bytes(), nil
+	return do(dir, program.Git{Run: r.git.Run, Dir: dir, Env: to.environ(dir, transports)})
 }
 
 // makeScratch makes a git directory with an empty configuration but for the

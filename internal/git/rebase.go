@@ -23,6 +23,8 @@ type Replay struct {
 	Onto    string // what it is to be made to
 	Message string // of the new commit; empty means that of Commit
 	When    time.Time
+	Parents []string                                       // of the new commit; nil means Onto alone
+	Settled []object.FileChange                            // paths whose outcome is decided already, whatever the two sides have
 	Hold    func(ctx context.Context, commit string) error // puts a ref on the candidate, as in object.Draft
 }
 
@@ -50,8 +52,11 @@ func (r *Repo) Rebase(ctx context.Context, p Replay) (c object.Candidate, confli
 		return object.Candidate{}, nil, err
 	}
 	m := newMerge(r, onto)
+	m.changes = slices.Clone(p.Settled)
 	for _, t := range changed {
-		m.planPath(t)
+		if !slices.ContainsFunc(p.Settled, func(c object.FileChange) bool { return c.Path == t.path }) {
+			m.planPath(t)
+		}
 	}
 	m.findCollisions()
 	defer func() { _ = os.RemoveAll(m.scratch) }()
@@ -61,7 +66,7 @@ func (r *Repo) Rebase(ctx context.Context, p Replay) (c object.Candidate, confli
 	if len(m.conflicts) > 0 {
 		return object.Candidate{}, slices.Sorted(maps.Keys(m.conflicts)), nil
 	}
-	c, err = r.Candidate(ctx, object.Draft{Base: p.Onto, Changes: m.changes, Message: p.Message, When: p.When, Hold: p.Hold})
+	c, err = r.Candidate(ctx, object.Draft{Base: p.Onto, Parents: p.Parents, Changes: m.changes, Message: p.Message, When: p.When, Hold: p.Hold})
 	return c, nil, err
 }
 

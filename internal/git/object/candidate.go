@@ -17,14 +17,17 @@ type FileChange struct {
 	Path   string // slash separated, relative to the top of the tree
 	Mode   uint32 // ModeFile, ModeExec, ModeSymlink or ModeGitlink; ignored with Delete
 	Delete bool
-	From   string // host path of the content; empty: the object ID exists already
+	From   string // host path of the content; empty: it is Content, or the object ID exists already
 	ID     string // object name; with From, what the content must hash to, or empty
+
+	Content []byte // of a regular file, instead of From and ID; nil: one of these has it
 }
 
 // Draft says what a candidate consists of.
 type Draft struct {
-	Base    string // parent commit; empty for a commit without parent
-	Tree    string // tree to start from, only without Base; empty for no files
+	Base    string   // commit to start from, and the parent; empty for a commit without parent
+	Parents []string // instead of Base; nil: Base alone
+	Tree    string   // tree to start from, only without Base; empty for no files
 	Changes []FileChange
 	Message string
 	When    time.Time // date of author and committer, to the second
@@ -75,8 +78,8 @@ func (s Store) writeCandidate(ctx context.Context, d Draft) (c Candidate, err er
 	if c.Tree, err = blobs.editTree(start, changes, p); err != nil {
 		return c, err
 	}
-	var parents []string
-	if d.Base != "" {
+	parents := d.Parents
+	if parents == nil && d.Base != "" {
 		parents = []string{d.Base}
 	}
 	c.Commit = p.addObject("commit", commitText(c.Tree, parents, d.Message, d.When))
@@ -134,7 +137,7 @@ func (b *Blobs) baseTree(d Draft) (string, error) {
 func (b *Blobs) checkContents(changes []FileChange) error {
 	var ids []string
 	for _, c := range changes {
-		if !c.Delete && c.From == "" && c.Mode != ModeGitlink {
+		if !c.Delete && c.From == "" && c.Content == nil && c.Mode != ModeGitlink {
 			ids = append(ids, c.ID)
 		}
 	}
@@ -217,7 +220,7 @@ func commitText(tree string, parents []string, message string, when time.Time) [
 }
 
 func (s Store) checkDraft(d Draft) error {
-	for _, id := range []string{d.Base, d.Tree} {
+	for _, id := range append([]string{d.Base, d.Tree}, d.Parents...) {
 		if id == "" {
 			continue
 		}
@@ -245,6 +248,12 @@ func (s Store) checkChange(c FileChange) error {
 		}
 	default:
 		return fmt.Errorf("path %q has the mode %o", c.Path, c.Mode)
+	}
+	if c.Content != nil {
+		if c.From != "" || c.ID != "" || c.Mode != ModeFile && c.Mode != ModeExec {
+			return fmt.Errorf("path %q: its content is given twice, or is not that of a regular file", c.Path)
+		}
+		return nil
 	}
 	if c.From == "" || c.ID != "" {
 		return s.Format.Check(c.ID)

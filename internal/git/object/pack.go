@@ -67,6 +67,9 @@ func (p *pack) addContents(ctx context.Context, changes []FileChange) ([]FileCha
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
+		if c.Content != nil && !c.Delete {
+			c.ID = p.addObject("blob", c.Content)
+		}
 		if c.From != "" && !c.Delete {
 			var err error
 			if c.ID, err = p.addContent(c, readTwice); err != nil {

@@ -1,0 +1,81 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/git/program"
+)
+
+// Commit is a commit as a history lists it.
+type Commit struct {
+	ID      string
+	Parents []string
+	When    time.Time // of the committer
+	Message string
+}
+
+// History lists the commits that are in the history of a revision and not in that of
+// another one, newest first, at most so many; an empty other revision is that of nothing.
+// With a path it lists only commits that changed the path, which may be a folder. Both
+// revisions are full object names, HEAD or full ref names.
+func (r *Repo) History(ctx context.Context, rev, not, path string, most int) ([]Commit, error) {
+	args := []string{"log", "-z", "--no-show-signature", "--no-notes", "--no-color", "--format=%H%x1f%P%x1f%ct%x1f%B", "-n", strconv.Itoa(most)}
+	for _, name := range []string{rev, not} {
+		if name == "" || name == "HEAD" || r.Format.Check(name) == nil {
+			continue
+		}
+		if err := CheckRef(name); err != nil {
+			return nil, fmt.Errorf("list commits: %w", err)
+		}
+	}
+	args = append(args, rev)
+	if not != "" {
+		args = append(args, "^"+not)
+	}
+	args = append(args, "--")
+	if path != "" {
+		if err := object.CheckPath(path); err != nil {
+			return nil, fmt.Errorf("list commits: %w", err)
+		}
+		args = append(args, path)
+	}
+	out, err := r.git.Output(ctx, nil, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list commits of %s: %w", rev, err)
+	}
+	var list []Commit
+	for record := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		fields := strings.SplitN(record, "\x1f", 4)
+		if len(fields) != 4 {
+			continue
+		}
+		seconds, err := strconv.ParseInt(fields[2], 10, 64)
+		if err != nil || r.Format.Check(fields[0]) != nil {
+			return nil, fmt.Errorf("list commits of %s: unexpected record %q", rev, record)
+		}
+		list = append(list, Commit{ID: fields[0], Parents: strings.Fields(fields[1]), When: time.Unix(seconds, 0).UTC(), Message: fields[3]})
+	}
+	return list, nil
+}
+
+// MergeBase returns the best common ancestor of two commits; empty: they have none.
+func (r *Repo) MergeBase(ctx context.Context, a, b string) (string, error) {
+	for _, id := range []string{a, b} {
+		if err := r.Format.Check(id); err != nil {
+			return "", fmt.Errorf("find a common ancestor: %w", err)
+		}
+	}
+	out, err := r.git.Output(ctx, nil, "merge-base", a, b)
+	if program.Status(err) == 1 {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("find a common ancestor of %s and %s: %w", a, b, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
