@@ -8,6 +8,7 @@
 package gatecheck
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,10 +45,11 @@ type Subject struct {
 	Root       string // of the checkout
 	Repo       *git.Repo
 	Definition loop.Definition
+	Commit     string // that Gates judges; empty: the tip of the base
 }
 
-// Gates runs the gates of a definition on the tip of its base, as a run would on
-// an agent's work, and returns all results; the guard runs even if verify failed.
+// Gates runs the gates of a definition on the tip of its base, or on another commit, as a
+// run would on an agent's work, and returns all results; the guard runs even if verify failed.
 // Reviewers are not asked: there is no work. Out gets what the gates print, as they
 // print it; nil discards it. A definition without gates has no results.
 //
@@ -72,7 +74,7 @@ func (t Checker) Gates(ctx context.Context, of Subject, out io.Writer) ([]loop.G
 	var results []loop.GateResult
 	outputs := map[string]string{}
 	s.Work = gate.Work{Outputs: outputs, BaseOutputs: outputs}
-	err = s.Judge(ctx, base.Commit, true, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
+	err = s.Judge(ctx, cmp.Or(of.Commit, base.Commit), true, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
 		if g.Check().Kind == loop.GateReviewer {
 			return true, nil
 		}

@@ -46,6 +46,9 @@ func (r *Repo) Changed(ctx context.Context, from, to string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", from, to, err)
 	}
+	if len(out) == 0 {
+		return nil, nil
+	}
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
 }
 

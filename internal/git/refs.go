@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/git/gitdir"
@@ -20,6 +21,7 @@ import (
 const (
 	headPrefix = "refs/heads/"
 	ownPrefix  = "refs/pawl/"
+	seenPrefix = "refs/remotes/"
 )
 
 // ErrRefMoved means that a ref did not have the expected value, and nothing
@@ -30,10 +32,11 @@ var ErrRefMoved = errors.New("ref moved")
 type Ref struct{ Name, ID string }
 
 // CheckRef refuses a name that git's check-ref-format refuses, and every name
-// that is neither a branch (refs/heads/) nor pawl's own (refs/pawl/).
+// that is neither a branch (refs/heads/), nor a note of where a remote's branch was seen
+// (refs/remotes/), nor pawl's own (refs/pawl/).
 func CheckRef(ref string) error {
-	if !strings.HasPrefix(ref, headPrefix) && !strings.HasPrefix(ref, ownPrefix) {
-		return fmt.Errorf("ref %q is neither below %s nor below %s", ref, headPrefix, ownPrefix)
+	if !slices.ContainsFunc([]string{headPrefix, seenPrefix, ownPrefix}, func(below string) bool { return strings.HasPrefix(ref, below) }) {
+		return fmt.Errorf("ref %q is not below %s, %s or %s", ref, headPrefix, seenPrefix, ownPrefix)
 	}
 	if rule := refRule(ref); rule != "" {
 		return fmt.Errorf("ref name %.200q %s", ref, rule)

@@ -94,7 +94,7 @@ func TestCheckRefAgreesWithGit(t *testing.T) {
 }
 
 func TestCheckRefRefusesForeignNames(t *testing.T) {
-	for _, ref := range []string{"", "HEAD", "main", "refs/tags/x", "refs/remotes/o/m", "refs/heads/", "refs/heads/HEAD", "refs/heads/-f", "refs/pawl", "refs/heads/a\x00b"} {
+	for _, ref := range []string{"", "HEAD", "main", "refs/tags/x", "refs/notes/x", "refs/heads/", "refs/heads/HEAD", "refs/heads/-f", "refs/pawl", "refs/heads/a\x00b"} {
 		if CheckRef(ref) == nil {
 			t.Errorf("CheckRef(%q) allowed it", ref)
 		}

@@ -1,0 +1,223 @@
+package effect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// MemoryPush sends a branch to the branch of the same name of a remote. If that holds other
+// commits, the runs' own commits are made again on top of them, or both histories are
+// merged, and the branch here follows.
+type MemoryPush struct {
+	memory
+	environ []string
+}
+
+// NewMemoryPush returns the kind for one repository. Environ is the user's environment,
+// which contains credentials.
+func NewMemoryPush(repo *git.Repo, merge MemoryMerge, sleep func(context.Context, time.Duration) error, environ []string) *MemoryPush {
+	return &MemoryPush{memory{repo, merge, sleep}, environ}
+}
+
+// pushWaits are the waits before a push that failed is tried again.
+var pushWaits = []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
+
+const (
+	mostUnions  = 20 // of one push, each because somebody else was faster
+	mostRebased = 20 // commits; a longer history is merged
+)
+
+// Apply pushes. A remote that the repository does not have is no error: then the result says
+// so.
+func (p *MemoryPush) Apply(ctx context.Context, e loop.Effect, confirm func(context.Context) error) (map[string]string, error) {
+	to, err := p.remoteOf(e)
+	if errors.Is(err, loop.ErrNotFound) {
+		return map[string]string{ResultUnpushed: "the repository has no remote " + e.Args[ArgRemote]}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	ref := BranchRef(e.Args[ArgBase])
+	for tried, united := 0, 0; ; {
+		tip, there, err := p.repo.Ref(ctx, ref)
+		if err != nil || !there {
+			return nil, errors.Join(err, fmt.Errorf("push %s: %w", ref, loop.ErrNotFound))
+		}
+		err = p.repo.Push(ctx, git.Push{To: to, Commit: tip, Ref: ref, Under: ref, Confirm: confirm})
+		if err == nil {
+			return map[string]string{ResultCommit: tip}, p.track(ctx, e, tip)
+		}
+		if errors.Is(err, git.ErrRefMoved) && united < mostUnions {
+			united++
+			if err = p.unite(ctx, e, to, tip, confirm); err == nil || errors.Is(err, git.ErrRefMoved) {
+				continue
+			}
+		}
+		if ctx.Err() != nil || !mayPass(err) {
+			return nil, err
+		}
+		if tried == len(pushWaits) {
+			return nil, fmt.Errorf("after %d tries: %w", tried+1, err)
+		}
+		if err := p.sleep(ctx, pushWaits[tried]); err != nil {
+			return nil, err
+		}
+		tried++
+	}
+}
+
+// mayPass reports whether a push that failed so may work a little later.
+func mayPass(err error) bool {
+	if _, ungated := errors.AsType[*UngatedError](err); ungated {
+		return false
+	}
+	f, ok := errors.AsType[*loop.Fault](err)
+	return !errors.Is(err, loop.ErrPaused) && !errors.Is(err, loop.ErrLeaseLost) && !errors.Is(err, errSides) && !(ok && f.Exit == loop.ExitRefused)
+}
+
+// Look asks the remote whether it has what the branch has here.
+func (p *MemoryPush) Look(ctx context.Context, e loop.Effect) (Found, error) {
+	from, err := p.remoteOf(e)
+	if errors.Is(err, loop.ErrNotFound) {
+		return Found{}, nil
+	}
+	if err != nil {
+		return Found{}, err
+	}
+	ref := BranchRef(e.Args[ArgBase])
+	tip, there, err := p.repo.Ref(ctx, ref)
+	if err != nil || !there {
+		return Found{}, err
+	}
+	at, there, err := p.repo.RemoteRef(ctx, from, ref)
+	if err != nil || !there || at != tip {
+		return Found{}, err
+	}
+	return Found{Applied: true, Result: map[string]string{ResultCommit: at}}, p.track(ctx, e, at)
+}
+
+func (p *MemoryPush) remoteOf(e loop.Effect) (git.Remote, error) {
+	address, err := p.repo.RemoteURL(e.Args[ArgRemote])
+	return git.Remote{URL: address, Environ: p.environ, Local: true}, err
+}
+
+// TrackingRef is the ref that says where a branch of a remote was seen.
+func TrackingRef(remote, branch string) string { return "refs/remotes/" + remote + "/" + branch }
+
+// track notes where the branch of the remote is, as git does after a push.
+func (p *MemoryPush) track(ctx context.Context, e loop.Effect, at string) error {
+	name := TrackingRef(e.Args[ArgRemote], e.Args[ArgBase])
+	seen, _, err := p.repo.Ref(ctx, name)
+	if err != nil || seen == at {
+		return err
+	}
+	if err = p.repo.UpdateRef(ctx, name, at, seen); errors.Is(err, git.ErrRefMoved) {
+		return nil // Somebody has fetched, and knows better.
+	}
+	return err
+}
+
+// unite makes the branch here hold what its remote has.
+func (p *MemoryPush) unite(ctx context.Context, e loop.Effect, from git.Remote, tip string, confirm func(context.Context) error) error {
+	files, err := DecodeFiles(e.Args[ArgFiles])
+	if err != nil {
+		return err
+	}
+	theirs, err := p.repo.Fetch(ctx, from, BranchRef(e.Args[ArgBase]), tip)
+	if err != nil {
+		return err
+	}
+	if err := p.track(ctx, e, theirs); err != nil {
+		return err
+	}
+	base, err := p.repo.MergeBase(ctx, tip, theirs)
+	switch {
+	case err != nil:
+		return err
+	case base == "":
+		return &loop.Fault{
+			Exit: loop.ExitError, What: fmt.Sprintf("%s here and %s at %s have no commit in common", e.Args[ArgBase], e.Args[ArgBase], e.Args[ArgRemote]),
+			Fix: "push to another branch or remote, or join the histories by hand", Err: errSides,
+		}
+	case base == theirs: // The remote has gone back to what is known here.
+		return nil
+	}
+	advance := git.Advance{Branch: e.Args[ArgBase], Onto: tip, Commit: theirs, Memory: p.blobs(files), Confirm: confirm}
+	if base != tip {
+		build, rewrites, err := p.planUnion(ctx, e, files, union{base, tip, theirs})
+		if err != nil {
+			return err
+		}
+		c, err := build(ctx)
+		if err != nil {
+			return err
+		}
+		advance.Commit, advance.Rewrites, advance.Confirm = c.Commit, rewrites, rebuilt(build, confirm)
+	}
+	if err := p.repo.Advance(ctx, advance); err != nil {
+		return fmt.Errorf("bring %s to what %s has: %w", e.Args[ArgBase], e.Args[ArgRemote], err)
+	}
+	return nil
+}
+
+// planUnion decides how two histories become one: commits of runs alone are made again on
+// theirs, and anything else is merged.
+func (p *MemoryPush) planUnion(ctx context.Context, e loop.Effect, files map[string]string, u union) (build func(context.Context) (object.Candidate, error), rewrites bool, err error) {
+	own, err := p.repo.History(ctx, u.ours, u.theirs, "", mostRebased+1)
+	if err != nil {
+		return nil, false, err
+	}
+	merged, err := p.mergeFiles(ctx, e, files, u.ours, u.theirs)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := p.checkGated(ctx, e, files, u, merged); err != nil {
+		return nil, false, err
+	}
+	rewrites = len(own) <= mostRebased && !slices.ContainsFunc(own, func(c git.Commit) bool { return len(c.Parents) != 1 || !IsOfRun(c.Message) })
+	if !rewrites {
+		return func(ctx context.Context) (object.Candidate, error) {
+			return p.replay(ctx, e, git.Replay{
+				Base: u.base, Commit: u.ours, Onto: u.theirs, Parents: []string{u.ours, u.theirs}, Settled: changesOf(merged),
+				Message: fmt.Sprintf(mergeMessage, e.Args[ArgRemote], e.Args[ArgBase]),
+			})
+		}, false, nil
+	}
+	slices.Reverse(own)
+	return func(ctx context.Context) (c object.Candidate, err error) {
+		c.Commit = u.theirs
+		for _, commit := range own {
+			merged, err := p.mergeFiles(ctx, e, files, commit.ID, c.Commit)
+			if err != nil {
+				return c, err
+			}
+			if c, err = p.replay(ctx, e, git.Replay{Base: commit.Parents[0], Commit: commit.ID, Onto: c.Commit, When: commit.When, Settled: changesOf(merged)}); err != nil {
+				return c, err
+			}
+		}
+		return c, nil
+	}, true, nil
+}
+
+// mergeMessage has the form that the boot protocol gives to messages of sessions.
+const mergeMessage = "agent: merge the sessions of %s/%s\n\n- Updated STATE: the newer one is kept\n- Updated TODO: united by id\n- Session summary: two workspaces had gone on by themselves\n"
+
+// mergeFiles unites the memories of two commits.
+func (p *MemoryPush) mergeFiles(ctx context.Context, e loop.Effect, like map[string]string, ours, theirs string) (map[string]string, error) {
+	own, err := p.readFiles(ctx, ours, like)
+	if err != nil {
+		return nil, err
+	}
+	other, err := p.readFiles(ctx, theirs, like)
+	if err != nil {
+		return nil, err
+	}
+	return p.merge(ctx, e.Args[ArgContract], own, other)
+}
