@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -17,15 +16,14 @@ import (
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
-	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
-// bootLike is a protocol shaped like the boot protocol: its memory is files on
-// a branch, it repairs them, writes its plan before it acts, and every outcome
-// is one commit with the agent's changes, and a push.
+// bootLike is a protocol shaped like the boot protocol: its memory is a file on a branch, it
+// repairs it, writes its plan before it acts, and every outcome is one commit with the
+// agent's changes, and a push.
 type bootLike struct{}
 
 const bootState = "agent/STATE.json"
@@ -34,6 +32,8 @@ type bootMemory struct {
 	Phase string `json:"phase"`
 	Plan  string `json:"plan,omitempty"`
 	Next  string `json:"next"`
+	Ask   string `json:"ask,omitempty"`
+	Last  string `json:"last,omitempty"`
 }
 
 func (bootLike) Open(ctx context.Context, v engine.View) (engine.Session, error) {
@@ -42,10 +42,20 @@ func (bootLike) Open(ctx context.Context, v engine.View) (engine.Session, error)
 	if err != nil {
 		return nil, err
 	}
+	if !file.Exists {
+		return nil, &engine.OpenError{Outcome: loop.OutcomeFailed, Reason: loop.ReasonStateLost, Detail: bootState}
+	}
+	if s.owed, err = v.History.Unpushed(ctx, "origin", 1); err != nil {
+		return nil, err
+	}
 	if s.text = file.Content; json.Unmarshal([]byte(s.text), &s.m) == nil {
 		return s, nil
 	}
-	old, err := v.History.Show(ctx, "", bootState)
+	list, err := v.History.Commits(ctx, bootState, 1)
+	if err != nil || len(list) != 1 {
+		return nil, fmt.Errorf("%v, %w", list, err)
+	}
+	old, err := v.History.Show(ctx, list[0].ID, bootState)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +71,7 @@ type bootSession struct {
 	m       bootMemory
 	text    string
 	repairs []engine.Repair
+	owed    []git.Commit
 }
 
 // edit changes the file to the memory given, and remembers that it has.
@@ -73,128 +84,142 @@ func (s *bootSession) edit(m bootMemory) loop.Change {
 
 func (s *bootSession) Recovered() []engine.Repair { return s.repairs }
 func (s *bootSession) Sources() []engine.Source   { return nil }
+
+func (s *bootSession) Owed() []loop.EffectRequest {
+	if len(s.owed) == 0 {
+		return nil
+	}
+	return []loop.EffectRequest{s.push(s.v.Run, "owed")}
+}
+
+func (s *bootSession) Question() *engine.Question {
+	if s.m.Ask == "" || s.v.Answers[s.m.Ask] != "" {
+		return nil
+	}
+	return &engine.Question{Key: s.m.Ask, Text: "Which one?\na or b", Reason: loop.ReasonConflictProgress}
+}
+
 func (s *bootSession) Candidates(engine.Sensed, time.Time) []plan.Candidate {
-	return []plan.Candidate{{Step: loop.Step{Key: s.m.Next, Title: s.m.Next, State: loop.StepOpen}, Detail: "nextIntent"}}
+	c := plan.Candidate{Step: loop.Step{Key: s.m.Next, Title: s.m.Next, State: loop.StepOpen}, Detail: "nextIntent"}
+	if s.m.Next == "nothing" {
+		c.Drop = loop.ReasonPlanNothing
+	}
+	return []plan.Candidate{c}
 }
 
 func (s *bootSession) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 	m := s.m
-	m.Phase, m.Plan = "implementing", ch.Step.Title
+	m.Phase, m.Plan = "implementing", ch.Step.Title+s.v.Answers[s.m.Ask]
 	return []loop.Change{s.edit(m)}, engine.Brief{Goal: s.v.Definition.Goal, Task: ch.Step.Title}, nil
 }
 
-func (s *bootSession) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) {
-	m := bootMemory{Phase: "idle", Next: "the next thing"}
-	if r.Iteration.Verdict != loop.VerdictPass {
-		m = bootMemory{Phase: "blocked", Next: s.m.Next}
+func (s *bootSession) Record(engine.Result) ([]loop.Change, []loop.EffectRequest) { return nil, nil }
+
+func (s *bootSession) push(run loop.Run, what string) loop.EffectRequest {
+	return loop.EffectRequest{Kind: effect.KindMemoryPush, Key: run.ID + "/" + what, Args: map[string]string{
+		effect.ArgBase: "main", effect.ArgRemote: "origin", effect.ArgFiles: effect.EncodeFiles(map[string]string{bootState: s.text}),
+		effect.ArgWhen: s.v.Now.UTC().Format(time.RFC3339),
+	}}
+}
+
+func (s *bootSession) End(sum engine.Summary) ([]loop.Change, []loop.EffectRequest) {
+	if sum.Run.Outcome == loop.OutcomeQuiet && len(s.repairs) == 0 {
+		return nil, nil
+	}
+	m := s.m
+	m.Phase, m.Plan = string(sum.Run.Outcome), ""
+	commit := loop.EffectRequest{Kind: effect.KindMemoryCommit, Key: sum.Run.ID + "/commit", Args: map[string]string{
+		effect.ArgBase: "main", effect.ArgOnto: sum.Run.BaseCommit, effect.ArgMessage: "agent: one step", effect.ArgWhen: sum.Now.UTC().Format(time.RFC3339),
+	}}
+	if sum.Run.Outcome == loop.OutcomeDone {
+		m.Next = "the next thing"
+		commit.Args[effect.ArgTree] = sum.Iterations[len(sum.Iterations)-1].Tree
+	} else {
+		commit.Args[loop.ArgAccount] = "true"
 	}
 	ch := s.edit(m)
-	key := fmt.Sprintf("%s/%d", r.Run.ID, r.Iteration.N)
-	return []loop.Change{ch}, []loop.EffectRequest{
-		{Kind: "commit", Key: key + "/commit", Args: map[string]string{
-			"base": r.Run.BaseCommit, "candidate": r.Iteration.Candidate, "state": ch.Content, "verdict": string(r.Iteration.Verdict),
-		}},
-		{Kind: "push", Key: key + "/push"},
-	}
+	commit.Args[effect.ArgFiles] = effect.EncodeFiles(map[string]string{bootState: ch.Content})
+	return []loop.Change{ch}, []loop.EffectRequest{commit, s.push(sum.Run, "push")}
 }
 
-func (s *bootSession) Close(engine.Summary) []loop.Change { return nil }
-
-// commitEffect puts candidate and memory on main as one commit.
-type commitEffect struct {
-	repo *git.Repo
-	dir  string
-	t    *testing.T
-}
-
-func (e commitEffect) commit(ctx context.Context, ef loop.Effect) (string, error) {
-	file := filepath.Join(e.dir, "state")
-	if err := os.WriteFile(file, []byte(ef.Args["state"]), 0o600); err != nil {
-		return "", err
+func (s *bootSession) Close(sum engine.Summary) []loop.Change {
+	if sum.Run.Commit == "" {
+		return nil
 	}
-	from := ef.Args["candidate"]
-	if ef.Args["verdict"] != "pass" {
-		from = ef.Args["base"]
+	// The commit may have been merged with others'.
+	file, err := s.v.Files.Read(bootState)
+	if s.text = file.Content; err != nil || json.Unmarshal([]byte(s.text), &s.m) != nil {
+		return nil
 	}
-	cand, err := e.repo.Candidate(ctx, object.Draft{
-		Base: from, When: time.Unix(1, 0), Changes: []object.FileChange{{Path: bootState, Mode: object.ModeFile, From: file}},
-	})
-	if err != nil {
-		return "", err
-	}
-	return e.repo.Commit(ctx, cand.Tree, []string{ef.Args["base"]}, "agent: one step", time.Unix(1, 0))
-}
-
-func (e commitEffect) Apply(ctx context.Context, ef loop.Effect, confirm func(context.Context) error) (map[string]string, error) {
-	id, err := e.commit(ctx, ef)
-	if err != nil {
-		return nil, err
-	}
-	if err := confirm(ctx); err != nil {
-		return nil, err
-	}
-	return map[string]string{"commit": id}, e.repo.UpdateRef(ctx, "refs/heads/main", id, ef.Args["base"])
-}
-
-func (e commitEffect) Look(ctx context.Context, ef loop.Effect) (effect.Found, error) {
-	id, err := e.commit(ctx, ef)
-	if err != nil {
-		return effect.Found{}, err
-	}
-	at, _, err := e.repo.Ref(ctx, "refs/heads/main")
-	return effect.Found{Applied: at == id, Result: map[string]string{"commit": id}}, err
-}
-
-// pushEffect pushes main to a bare repository.
-type pushEffect struct {
-	t            *testing.T
-	root, remote string
-	tries        *int
-	lies         bool // the first push arrives, and then says that it failed
-}
-
-func (e pushEffect) Apply(ctx context.Context, _ loop.Effect, confirm func(context.Context) error) (map[string]string, error) {
-	if err := confirm(ctx); err != nil {
-		return nil, err
-	}
-	*e.tries++
-	gittest.Run(e.t, e.root, "push", "-q", e.remote, "main")
-	if e.lies {
-		return nil, errors.New("connection reset by peer")
-	}
-	return nil, nil
-}
-
-func (e pushEffect) Look(context.Context, loop.Effect) (effect.Found, error) {
-	there := gittest.Run(e.t, e.root, "ls-remote", e.remote, "refs/heads/main")
-	return effect.Found{Applied: strings.HasPrefix(there, gittest.Run(e.t, e.root, "rev-parse", "main"))}, nil
+	m := s.m
+	m.Last = sum.Run.Commit
+	return []loop.Change{s.edit(m)}
 }
 
 // boot makes a rig whose checkout has the memory and whose remote is bare.
-func (r *rig) boot(lies bool) (engine.Target, *int) {
+func (r *rig) boot() engine.Target {
 	r.t.Helper()
 	gittest.WriteFile(r.t, filepath.Join(r.root, bootState), `{"phase":"idle","next":"first thing"}`)
 	gittest.Run(r.t, r.root, "add", "-A")
 	gittest.Run(r.t, r.root, "commit", "-q", "-m", "memory")
-	remote := r.t.TempDir()
-	gittest.Run(r.t, remote, "init", "-q", "--bare", "-b", "main")
-	tries := 0
+	r.remote = r.t.TempDir()
+	gittest.Run(r.t, r.remote, "init", "-q", "--bare", "-b", "main")
+	gittest.Run(r.t, r.root, "remote", "add", "origin", r.remote)
+	gittest.Run(r.t, r.root, "push", "-q", "origin", "main")
 	deps := r.deps
+	merge := func(context.Context, string, map[string]string, map[string]string) (map[string]string, error) {
+		return map[string]string{bootState: `{"phase":"merged","next":"first thing"}`}, nil
+	}
+	sleep := func(context.Context, time.Duration) error { return nil }
 	deps.Effects = func(repo *git.Repo) map[string]engine.Effect {
 		return map[string]engine.Effect{
-			"commit": commitEffect{repo, r.t.TempDir(), r.t}, "push": pushEffect{r.t, r.root, remote, &tries, lies},
+			effect.KindMemoryCommit: effect.NewMemoryCommit(repo, merge, sleep), effect.KindMemoryPush: effect.NewMemoryPush(repo, merge, sleep, os.Environ()),
 		}
 	}
 	r.engine = engine.New(deps)
 	return r.target("boot", bootLike{}, loop.Definition{
 		Protocol: loop.ProtocolBoot, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x", MaxIterations: 1,
 		Verify: "! grep -q bad src/a.txt",
-	}), &tries
+	})
+}
+
+// acts lets the agent write a.txt and report.
+func (r *rig) acts(text string) {
+	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+		gittest.WriteFile(r.t, filepath.Join(req.Dir, "src/a.txt"), text)
+		return says(r.t, req, `{"outcome":"done"}`)
+	}
+}
+
+// committed fails unless main and its remote have this memory and a.txt, and the checkout
+// differs by the last commit alone.
+func (r *rig) committed(run loop.Run, memory, work string) {
+	r.t.Helper()
+	if got := gittest.Run(r.t, r.root, "show", "main:"+bootState); got != memory {
+		r.t.Errorf("committed memory = %s, want %s", got, memory)
+	}
+	if got := gittest.Run(r.t, r.root, "show", "main:src/a.txt"); got != work {
+		r.t.Errorf("committed a.txt = %q, want %q", got, work)
+	}
+	if there, here := gittest.Run(r.t, r.remote, "rev-parse", "main"), gittest.Run(r.t, r.root, "rev-parse", "main"); there != here || run.Commit != here {
+		r.t.Errorf("the remote is at %s, main at %s, and the run says %s", there, here, run.Commit)
+	}
+	memory, _, _ = strings.Cut(strings.TrimSuffix(memory, "}"), `,"last"`)
+	want := memory + `,"last":"` + run.Commit + `"}`
+	if got := read(r.t, filepath.Join(r.root, bootState)); got != want {
+		r.t.Errorf("memory in the checkout = %s, want %s", got, want)
+	}
+	if got := gittest.Run(r.t, r.root, "status", "--porcelain"); got != "M "+bootState {
+		r.t.Errorf("status = %q", got)
+	}
+	if got := gittest.Run(r.t, r.root, "fsck", "--no-dangling"); got != "" {
+		r.t.Errorf("fsck: %s", got)
+	}
 }
 
 func TestABootRunRepairsPlansActsCommitsAndPushes(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
-		target, tries := r.boot(false)
+		target := r.boot()
 		gittest.WriteFile(t, filepath.Join(r.root, bootState), `{"phase":`) // broken by somebody
 		var planned string
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
@@ -203,86 +228,190 @@ func TestABootRunRepairsPlansActsCommitsAndPushes(t *testing.T) {
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		run := r.run(target, engine.Firing{})
-		if run.Outcome != loop.OutcomeDone {
-			t.Fatalf("run = %s %s %q, want done", run.Outcome, run.Reason, run.Detail)
+		if run.Outcome != loop.OutcomeDone || run.Snapshot != "" {
+			t.Fatalf("run = %s %s %q with the snapshot %q, want done without", run.Outcome, run.Reason, run.Detail, run.Snapshot)
 		}
 		if planned != `{"phase":"implementing","plan":"first thing","next":"first thing"}` {
 			t.Errorf("while the agent acted the memory was %s, want the plan", planned)
 		}
-		want := `{"phase":"idle","next":"the next thing"}`
-		if got := gittest.Run(t, r.root, "show", "main:"+bootState); got != want {
-			t.Errorf("committed memory = %s, want %s", got, want)
-		}
-		if got := gittest.Run(t, r.root, "show", "main:src/a.txt"); got != "good" {
-			t.Errorf("committed a.txt = %q", got)
-		}
-		if *tries != 1 {
-			t.Errorf("pushed %d times, want 1", *tries)
-		}
-		notes := r.notes()
-		if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "restored from the last commit") }) {
-			t.Errorf("nobody is told about the repair: %q", notes)
+		r.committed(run, `{"phase":"done","next":"the next thing"}`, "good")
+		if !slices.ContainsFunc(r.notes(), func(n string) bool { return strings.Contains(n, "restored from the last commit") }) {
+			t.Errorf("nobody is told about the repair: %q", r.notes())
 		}
 	})
 }
 
-func TestABootRunCommitsItsMemoryWhenTheStepFails(t *testing.T) {
+func TestABootRunCommitsItsMemoryWhateverItsOutcome(t *testing.T) {
+	for name, c := range map[string]struct {
+		memory  string                      // in the checkout before; empty: as it was committed
+		agent   func(r *rig, cancel func()) // nil: nobody acts
+		outcome loop.Outcome
+		next    string
+	}{
+		"failed": {"", func(r *rig, _ func()) { r.acts("bad\n") }, loop.OutcomeFailed, "first thing"},
+		"interrupted": {"", func(r *rig, cancel func()) {
+			r.agent = func(ctx context.Context, _ agent.Request) (agent.Result, error) {
+				cancel()
+				<-ctx.Done()
+				return agent.Result{}, ctx.Err()
+			}
+		}, loop.OutcomeInterrupted, "first thing"},
+		"quiet with a repair": {`{"next`, nil, loop.OutcomeQuiet, "nothing"},
+		"paused in mid-act": {"", func(r *rig, _ func()) {
+			r.agent = func(ctx context.Context, _ agent.Request) (agent.Result, error) {
+				gittest.WriteFile(r.t, filepath.Join(r.root, ".loops/PAUSED"), "stop")
+				<-ctx.Done()
+				return agent.Result{}, ctx.Err()
+			}
+		}, loop.OutcomePaused, "first thing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, r *rig) {
+				target := r.boot()
+				if c.next == "nothing" {
+					gittest.WriteFile(t, filepath.Join(r.root, bootState), `{"phase":"idle","next":"nothing"}`)
+					gittest.Run(t, r.root, "commit", "-q", "-a", "-m", "nothing to do")
+				}
+				if c.memory != "" {
+					gittest.WriteFile(t, filepath.Join(r.root, bootState), c.memory)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if c.agent != nil {
+					c.agent(r, cancel)
+				}
+				run, err := r.engine.Run(ctx, target, engine.Firing{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if run.Outcome != c.outcome {
+					t.Fatalf("run = %s %s %q, want %s", run.Outcome, run.Reason, run.Detail, c.outcome)
+				}
+				want := fmt.Sprintf(`{"phase":"%s","next":"%s"}`, c.outcome, c.next)
+				if c.outcome == loop.OutcomePaused { // What leaves the machine waits for the switch.
+					if got := gittest.Run(t, r.root, "show", "main:"+bootState); got != want {
+						t.Errorf("committed memory = %s, want %s", got, want)
+					}
+					if !strings.Contains(run.Detail, "not pushed") {
+						t.Errorf("detail = %q", run.Detail)
+					}
+					return
+				}
+				r.committed(run, want, "one")
+			})
+		})
+	}
+}
+
+func TestAPushThatIsOwedComesFirst(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
-		target, tries := r.boot(false)
+		target := r.boot()
+		away := r.remote + ".away"
+		if err := os.Rename(r.remote, away); err != nil {
+			t.Fatal(err)
+		}
+		r.acts("good\n")
+		run := r.run(target, engine.Firing{})
+		if run.Outcome != loop.OutcomeDone || !strings.Contains(run.Detail, "not pushed: after 5 tries") {
+			t.Fatalf("run = %s %q, want done and not pushed", run.Outcome, run.Detail)
+		}
+		if err := os.Rename(away, r.remote); err != nil {
+			t.Fatal(err)
+		}
+		there := ""
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "bad\n")
+			there = gittest.Run(t, r.remote, "rev-parse", "main")
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "better\n")
+			return says(t, req, `{"outcome":"done"}`)
+		}
+		second := r.run(target, engine.Firing{})
+		if there != run.Commit {
+			t.Errorf("while the agent acted the remote was at %s, want %s", there, run.Commit)
+		}
+		r.committed(second, `{"phase":"done","next":"the next thing","last":"`+run.Commit+`"}`, "better")
+	})
+}
+
+func TestASessionAsksOnceAndIsAnswered(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		target := r.boot()
+		gittest.WriteFile(t, filepath.Join(r.root, bootState), `{"phase":"idle","next":"first thing","ask":"which"}`)
+		r.acts("good\n")
+		first, second := r.run(target, engine.Firing{}), r.run(target, engine.Firing{})
+		for _, run := range []loop.Run{first, second} {
+			if run.Outcome != loop.OutcomeWaiting || run.Reason != loop.ReasonConflictProgress || run.Detail != "Which one?" || run.Approval != first.Approval {
+				t.Fatalf("run = %s %s %q with %s, want one question", run.Outcome, run.Reason, run.Detail, run.Approval)
+			}
+		}
+		planned := ""
+		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			planned = read(t, filepath.Join(r.root, bootState))
+			return says(t, req, `{"outcome":"done","no_change":true}`)
+		}
+		run := r.run(target, engine.Yes(first.Approval, loop.Answer{By: "somebody", Note: "a"}))
+		if run.Outcome != loop.OutcomeDone || !strings.Contains(planned, `"plan":"first thinga"`) {
+			t.Errorf("run = %s %q with the plan %s, want that the answer is heard", run.Outcome, run.Detail, planned)
+		}
+	})
+}
+
+func TestAMemoryThatCannotBeOpenedSaysHowTheRunEnds(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		target := r.boot()
+		if err := os.Remove(filepath.Join(r.root, bootState)); err != nil {
+			t.Fatal(err)
+		}
+		if run := r.run(target, engine.Firing{}); run.Outcome != loop.OutcomeFailed || run.Reason != loop.ReasonStateLost {
+			t.Errorf("run = %s %s", run.Outcome, run.Reason)
+		}
+	})
+}
+
+func TestACommitThatCannotBeMadeKeepsTheWork(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		target := r.boot()
+		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "good\n")
+			// Somebody changes the same lines while the agent works.
+			gittest.WriteFile(t, filepath.Join(r.root, "src/a.txt"), "moved\n")
+			gittest.Run(t, r.root, "commit", "-qm", "moved", "src/a.txt")
 			return says(t, req, `{"outcome":"done"}`)
 		}
 		run := r.run(target, engine.Firing{})
-		if run.Outcome != loop.OutcomeFailed {
-			t.Fatalf("run = %s, want failed", run.Outcome)
-		}
-		if got := gittest.Run(t, r.root, "show", "main:"+bootState); got != `{"phase":"blocked","next":"first thing"}` {
-			t.Errorf("committed memory = %s", got)
-		}
-		if got := gittest.Run(t, r.root, "show", "main:src/a.txt"); got != "one" {
-			t.Errorf("the failed work was committed: %q", got)
-		}
-		if *tries != 1 || run.Snapshot == "" {
-			t.Errorf("pushed %d times, snapshot %q", *tries, run.Snapshot)
-		}
-	})
-}
-
-func TestAnEffectThatHappenedAndSaidItFailedIsNotRepeated(t *testing.T) {
-	onBoth(t, func(t *testing.T, r *rig) {
-		target, tries := r.boot(true)
-		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "good\n")
-			return says(t, req, `{"outcome":"done"}`)
-		}
-		if run := r.run(target, engine.Firing{}); run.Outcome != loop.OutcomeDone || *tries != 1 {
-			t.Errorf("run = %s %q after %d pushes, want done after 1", run.Outcome, run.Detail, *tries)
-		}
-	})
-}
-
-func TestAnEffectThatDidNotHappenFailsTheRunAndOpensItsSteps(t *testing.T) {
-	onBoth(t, func(t *testing.T, r *rig) {
-		target, _ := r.boot(false)
-		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-			gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "good\n")
-			// Somebody moves main while the agent works.
-			gittest.WriteFile(t, filepath.Join(r.root, "README.md"), "moved\n")
-			gittest.Run(t, r.root, "commit", "-qam", "moved")
-			return says(t, req, `{"outcome":"done"}`)
-		}
-		run := r.run(target, engine.Firing{})
-		if run.Outcome != loop.OutcomeFailed || run.Reason != loop.ReasonEffectFailed {
+		if run.Outcome != loop.OutcomeFailed || run.Reason != loop.ReasonEffectFailed || !strings.Contains(run.Detail, "same lines of src/a.txt") {
 			t.Fatalf("run = %s %s %q, want failed by its effect", run.Outcome, run.Reason, run.Detail)
 		}
 		if got := gittest.Run(t, r.root, "log", "-1", "--format=%s", "main"); got != "moved" {
 			t.Errorf("main is at %q", got)
 		}
-		if run.Snapshot == "" {
-			t.Error("the work is kept nowhere")
+		if run.Snapshot == "" || gittest.Run(t, r.root, "show", run.Snapshot+":src/a.txt") != "good" {
+			t.Errorf("the work is kept as %q", run.Snapshot)
 		}
 	})
+}
+
+func TestMergedWorkIsGatedAgain(t *testing.T) {
+	for text, outcome := range map[string]loop.Outcome{"fine": loop.OutcomeDone, "worse": loop.OutcomeFailed} {
+		t.Run(text, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, r *rig) {
+				target := r.boot()
+				target.Definition.Verify = "! grep -q bad src/a.txt && ! grep -q worse README.md"
+				r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+					gittest.WriteFile(t, filepath.Join(req.Dir, "src/a.txt"), "good\n")
+					gittest.WriteFile(t, filepath.Join(r.root, "README.md"), text)
+					gittest.Run(t, r.root, "commit", "-qm", "moved", "README.md")
+					return says(t, req, `{"outcome":"done"}`)
+				}
+				run := r.run(target, engine.Firing{})
+				if run.Outcome != outcome {
+					t.Fatalf("run = %s %s %q, want %s", run.Outcome, run.Reason, run.Detail, outcome)
+				}
+				if outcome == loop.OutcomeDone {
+					r.committed(run, `{"phase":"merged","next":"first thing"}`, "good")
+				}
+			})
+		})
+	}
 }
 
 func (r *rig) notes() []string {

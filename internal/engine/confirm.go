@@ -26,6 +26,13 @@ func (h *heldRun) confirmEffect(ctx context.Context) error {
 	if end := h.switchEnding(); end != nil {
 		return fmt.Errorf("%w: %s", loop.ErrPaused, end.detail)
 	}
+	return h.confirmHold(ctx, true)
+}
+
+// confirmAccount is confirmEffect for an effect that no switch keeps from happening.
+func (h *heldRun) confirmAccount(ctx context.Context) error { return h.confirmHold(ctx, false) }
+
+func (h *heldRun) confirmHold(ctx context.Context, heedsSwitch bool) error {
 	var asked store.Asked
 	err := h.Store.View(ctx, func(r *store.Reader) (err error) {
 		asked, err = r.Asked(ctx, h.run.ID)
@@ -36,7 +43,7 @@ func (h *heldRun) confirmEffect(ctx context.Context) error {
 		return err
 	case asked.Fence != h.run.Fence:
 		return loop.ErrLeaseLost
-	case asked.Switch != "":
+	case heedsSwitch && asked.Switch != "":
 		return &loop.PausedError{Scope: asked.Switch}
 	case asked.Lease < h.Store.Lease()/2: // It must not lapse before the step is taken.
 		err := h.Store.Update(ctx, func(tx *store.Tx) error {

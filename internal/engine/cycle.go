@@ -49,10 +49,10 @@ func (e *Engine) newCycle(t Target, f Firing, d loop.Definition) *cycle {
 	c.tree = &workTree{heldRun: h}
 	c.agent = &agentSide{heldRun: h, tree: c.tree, login: c.login, money: c.money}
 	c.judge = &judge{heldRun: h, tree: c.tree, critics: &critics{heldRun: h, money: c.money, sides: map[loop.Reviewer]*agentSide{}}, records: map[[2]string]loop.TestRecord{}}
-	c.memory = &memory{heldRun: h, agent: c.agent, answered: map[string]bool{}}
+	c.outbox = &outbox{heldRun: h, tree: c.tree}
+	c.memory = &memory{heldRun: h, agent: c.agent, outbox: c.outbox, answered: map[string]bool{}}
 	c.sensed = &sensing{heldRun: h, tree: c.tree, judge: c.judge, memory: c.memory}
 	c.proposals = &proposals{heldRun: h}
-	c.outbox = &outbox{heldRun: h, tree: c.tree}
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/gatecheck"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -21,9 +22,10 @@ var (
 type outbox struct {
 	*heldRun
 	tree      *workTree
-	requested int         // effects asked for
-	refusal   *loop.Fault // why a guardrail refused one
-	lock      *os.File    // the locked file of acquire; nil: not locked
+	requested int             // effects asked for
+	owed      map[string]bool // keys of effects of earlier runs that this one was through with at its start
+	refusal   *loop.Fault     // why a guardrail refused one
+	lock      *os.File        // the locked file of acquire; nil: not locked
 }
 
 // request stages effects, which are applied when the run has been concluded.
@@ -48,25 +50,78 @@ func (o *outbox) drain(ctx context.Context) ([]loop.Effect, error) {
 	}
 	for i := range effects {
 		e := &effects[i]
-		if e.State == loop.EffectDone {
-			o.noteDone(*e)
+		if o.owed[e.Key] {
 			continue
 		}
-		if e.State == loop.EffectFailed || e.State == loop.EffectRefused {
-			return effects, o.concludeUndone(ctx, *e) // Whoever found that out died before the run had ended.
+		if e.State == loop.EffectRequested || e.State == loop.EffectApplying { // Else whoever found that out died before the run had ended.
+			if err := o.acquire(); err != nil {
+				return effects, err
+			}
+			if err := o.applyEffect(ctx, kinds, e); err != nil {
+				return effects, err
+			}
 		}
-		if err := o.acquire(); err != nil {
-			return effects, err
-		}
-		if err := o.applyEffect(ctx, kinds, e); err != nil {
-			return effects, err
-		}
-		if e.State != loop.EffectDone {
+		switch {
+		case e.State == loop.EffectDone:
+			o.noteDone(*e)
+		case e.Kind == effect.KindMemoryPush: // All is here, and the next run pushes it first.
+			o.noteUnpushed(e.Error)
+		default:
 			return effects, o.concludeUndone(ctx, *e)
 		}
-		o.noteDone(*e)
 	}
 	return effects, nil
+}
+
+// applyOwed applies what a session owes from earlier runs, and reports whether it did
+// anything. A failure is no failure of this run.
+func (o *outbox) applyOwed(ctx context.Context, s Session) (bool, error) {
+	owing, ok := s.(interface{ Owed() []loop.EffectRequest })
+	if !ok {
+		return false, nil
+	}
+	requests := owing.Owed()
+	if len(requests) == 0 {
+		return false, nil
+	}
+	for _, e := range requests {
+		o.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
+	}
+	if err := o.commit(ctx, loop.PhaseRehydrate); err != nil {
+		return false, err
+	}
+	effects, err := o.drain(ctx)
+	o.owed = map[string]bool{}
+	for _, e := range effects {
+		o.owed[e.Key] = true
+	}
+	o.run.Detail = "" // Of a push that failed once more. The last one says what counts.
+	return err == nil, err
+}
+
+// isAccount reports whether an effect only writes down how a run ended. A switch keeps
+// that from nobody.
+func isAccount(e loop.Effect) bool { return e.Args[loop.ArgAccount] != "" }
+
+// judgeMerged tries the gates on work of two sides that was merged, and says what is wrong
+// with it; empty: nothing. Reviewers are not asked.
+func (o *outbox) judgeMerged(ctx context.Context, commit string) (string, error) {
+	o.said.Note("work of two sides was merged; the gates judge it")
+	of := gatecheck.Subject{Loop: o.target.Loop.Name, Root: o.target.Workspace.Root, Repo: o.target.Repo, Definition: o.def, Commit: commit}
+	results, err := o.gateChecker().Gates(ctx, of, o.said.Output())
+	for _, g := range results {
+		if !g.Pass && !g.Pending {
+			return g.Name + ": " + firstLine(o.said.Hide(g.Evidence)), err
+		}
+	}
+	return "", err
+}
+
+// noteUnpushed says in the run that its commit is only here.
+func (o *outbox) noteUnpushed(why string) {
+	why = "not pushed: " + firstLine(o.said.Hide(why))
+	o.said.Note("%s", why)
+	o.run.Detail = joinWords(o.run.Detail, why)
 }
 
 // applyEffect applies one effect: kill switch, durable intent, the thing itself, and
@@ -97,7 +152,7 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 	if end == nil {
 		end = o.labelEnding(ctx)
 	}
-	if end != nil && !found.Begun { // A branch that has moved does not stay without its checkout.
+	if end != nil && !found.Begun && !isAccount(*e) { // A branch that has moved does not stay without its checkout.
 		o.recordOutcome(e, e.State, loop.EffectRefused, nil, errors.New(setWords+end.detail))
 		return nil
 	}
@@ -117,6 +172,18 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 		return err
 	}
 	result, end, err := o.applyWatched(ctx, kind, *e)
+	for ungated, ok := errors.AsType[*effect.UngatedError](err); ok; ungated, ok = errors.AsType[*effect.UngatedError](err) {
+		why, judgeErr := o.judgeMerged(ctx, ungated.Commit)
+		if judgeErr != nil {
+			return judgeErr
+		}
+		if why != "" {
+			err = fmt.Errorf("the merged work does not pass: %s", why)
+			break
+		}
+		e.Args[effect.ArgGated] += " " + ungated.Tree
+		result, end, err = o.applyWatched(ctx, kind, *e)
+	}
 	if hit := afterApply.Hit(ctx); hit != nil {
 		return hit
 	}
@@ -160,13 +227,17 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 // kill switch, and end then says so. What is done here takes a moment, and is not
 // left half-done.
 func (o *outbox) applyWatched(ctx context.Context, kind Effect, e loop.Effect) (result map[string]string, end *ending, err error) {
-	if e.Kind != effect.KindPush && e.Kind != effect.KindPullRequest {
-		result, err = kind.Apply(ctx, e, o.confirmEffect)
+	confirm := o.confirmEffect
+	if isAccount(e) {
+		confirm = o.confirmAccount
+	}
+	if e.Kind != effect.KindPush && e.Kind != effect.KindPullRequest && e.Kind != effect.KindMemoryPush {
+		result, err = kind.Apply(ctx, e, confirm)
 		return result, nil, err
 	}
 	ctx, watched := o.watchAs(ctx, watchEffect)
 	defer watched.stop()
-	result, err = kind.Apply(ctx, e, o.confirmEffect)
+	result, err = kind.Apply(ctx, e, confirm)
 	return result, stopEnding(ctx), err
 }
 
@@ -197,7 +268,13 @@ func (o *outbox) noteDone(e loop.Effect) {
 		o.run.Branch, o.run.Commit = e.Args[effect.ArgBranch], e.Result[effect.ResultCommit]
 	case effect.KindPullRequest:
 		o.run.Subject = "pr=" + e.Result[effect.ResultURL]
-	case effect.KindLand, effect.KindPush:
+	case effect.KindLand, effect.KindPush, effect.KindMemoryCommit:
+		o.run.Commit = e.Result[effect.ResultCommit]
+	case effect.KindMemoryPush:
+		if why := e.Result[effect.ResultUnpushed]; why != "" {
+			o.said.Note("not pushed: %s", why)
+			return
+		}
 		o.run.Commit = e.Result[effect.ResultCommit]
 	}
 	o.said.Note("%s: done", e.Kind)
@@ -212,7 +289,7 @@ func (o *outbox) concludeUndone(ctx context.Context, e loop.Effect) error {
 	if err := o.reopenAccepted(ctx); err != nil {
 		return err
 	}
-	if e.Kind != effect.KindPropose || len(o.its) == 0 {
+	if e.Kind != effect.KindPropose && e.Kind != effect.KindMemoryCommit || len(o.its) == 0 {
 		return nil
 	}
 	o.run.Branch = ""

@@ -328,6 +328,9 @@ func (c *cycle) runPhases(ctx context.Context) (ending, error) {
 	if end, err := c.memory.rehydrate(ctx); err != nil || end != nil {
 		return deref(end), err
 	}
+	if end, err := c.askFirst(ctx); err != nil || end != nil {
+		return deref(end), err
+	}
 	if c.agent.hold == nil { // What may not act has nothing to look for.
 		if end, err := c.sensed.readSources(ctx); err != nil || end != nil {
 			return deref(end), err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/workspace"
@@ -18,14 +19,17 @@ import (
 func (c *cycle) finish(ctx context.Context, end ending) error {
 	ctx = context.WithoutCancel(ctx)
 	c.enterPhase(loop.PhaseConclude)
-	if err := c.tree.keepWork(ctx, end); err != nil {
-		return err
-	}
 	c.judgeOpen(end)
 	c.releaseSteps(end)
 	c.run.Readiness = readinessAfter(end, c.assessed, c.run.Readiness)
 	c.run.Outcome, c.run.Reason, c.run.Detail = end.outcome, end.reason, end.detail
 	c.halt = end.halt
+	if err := c.endSession(ctx); err != nil {
+		return err
+	}
+	if err := c.tree.keepWork(ctx, end); err != nil {
+		return err
+	}
 	c.rememberLessons()
 	if c.outbox.requested == 0 {
 		return c.endRun(ctx, loop.PhaseConclude, nil)
@@ -40,6 +44,32 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 	}
 	c.run.State = loop.RunSettling
 	return c.settleRun(ctx)
+}
+
+// endSession lets a session ask for effects now that the outcome is known.
+func (c *cycle) endSession(ctx context.Context) error {
+	s, ok := c.memory.session.(interface {
+		End(Summary) ([]loop.Change, []loop.EffectRequest)
+	})
+	if !ok {
+		return nil
+	}
+	if err := c.resolveBase(ctx); err != nil {
+		c.said.Note("the run is not written into the loop's memory: %s", err)
+		return nil
+	}
+	changes, effects := s.End(Summary{Run: c.run, Iterations: c.its, Now: c.Now()})
+	if err := loop.CheckChanges(changes); err != nil {
+		return fmt.Errorf("end run %s: %w", c.run.ID, err)
+	}
+	c.stage(c.recordChanges(changes))
+	c.outbox.request(effects...)
+	for _, e := range effects {
+		if tree := e.Args[effect.ArgTree]; e.Kind == effect.KindMemoryCommit && tree != "" {
+			c.tree.kept = tree
+		}
+	}
+	return nil
 }
 
 // keepTime bounds the snapshot of a run that ends. It does not end with the run's

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/projection"
@@ -20,14 +21,38 @@ import (
 // One that has something to write of a run whose memory cannot be opened has a
 // method CloseUnopened(View, Summary) []loop.Change.
 type Protocol interface {
-	// Open reads the memory that the view shows. An error parks the run with
-	// it as the reason; a broken part that can be rebuilt is not an error but a
-	// change in Recovered.
+	// Open reads the memory that the view shows. An error ends the run, as an
+	// *OpenError says or else as failed; a broken part that can be rebuilt is not an
+	// error but a change in Recovered.
 	Open(ctx context.Context, v View) (Session, error)
 }
 
+// OpenError is an error of Open that says how the run ends.
+type OpenError struct {
+	Outcome loop.Outcome
+	Reason  loop.Reason
+	Detail  string // in words
+}
+
+func (e *OpenError) Error() string { return e.Reason.Explain(e.Detail) }
+
 // Session is one run's dealing with a protocol's memory. Its methods are
 // called by one goroutine.
+//
+// One that may have to ask a person before anything is worked on has a method
+// Question() *Question.
+//
+// One whose memory is on a branch has a method
+//
+//	End(Summary) ([]loop.Change, []loop.EffectRequest)
+//
+// which is called when a run ends, whatever its outcome, before its effects are
+// applied, and like Close on a session that saw nothing of the run. The outcome is
+// only that of an effect that fails after it.
+//
+// One that owes effects from earlier runs has a method Owed() []loop.EffectRequest. They
+// are applied before anything is sensed, and the memory is opened once more; one that
+// fails is noted, and the run goes on.
 type Session interface {
 	// Recovered lists what had to be repaired. It is durable before anything
 	// is sensed, and each repair says what it did.
@@ -58,6 +83,7 @@ type View struct {
 	Steps      []loop.Step // rows of this loop that its memory held last
 	Files      Files
 	History    History
+	Answers    map[string]string // notes of a person's yes, by the key of the question
 	Now        time.Time
 }
 
@@ -67,9 +93,27 @@ type Files interface {
 	Read(path string) (projection.File, error)
 }
 
-// History reads files of earlier commits; an empty revision is the run's base.
+// History reads earlier commits; an empty revision is the run's base.
 type History interface {
+	// Show reads a file. One that is missing is loop.ErrNotFound.
 	Show(ctx context.Context, rev, path string) ([]byte, error)
+	// Commits lists commits of the base that changed a path, newest first, at most so many;
+	// an empty path is that of all.
+	Commits(ctx context.Context, path string, most int) ([]git.Commit, error)
+	// Base is the branch that the run works on, and whether it is the one checked out.
+	Base(ctx context.Context) (b git.Base, checkedOut bool, err error)
+	// Unpushed lists commits of the base, newest first, that a remote did not have when it
+	// was last seen; none if it was never seen.
+	Unpushed(ctx context.Context, remote string, most int) ([]git.Commit, error)
+}
+
+// Question is what a person is asked before anything is worked on. A yes answers it, with
+// its note.
+type Question struct {
+	Key    string // the same question has the same key, and is asked once
+	Text   string // its first line is the question, what follows are details
+	Reason loop.Reason
+	Idle   bool // the run ends quiet and does not wait: nobody asked for it
 }
 
 // Repair is a change that mends the memory, with what a person should know.

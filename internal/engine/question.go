@@ -66,3 +66,69 @@ func (c *cycle) accountOf(ctx context.Context, step loop.Step) (string, error) {
 	}
 	return strings.Join(lines, "\n"), nil
 }
+
+// questionPrefix begins the keys of steps that are questions of a session.
+const questionPrefix = "question/"
+
+// readQuestions reads what people have said yes to of what sessions of the loop asked.
+func readQuestions(ctx context.Context, r *store.Reader, v *View) error {
+	keys := map[string]string{} // by id of the step
+	for _, s := range v.Steps {
+		if key, asked := strings.CutPrefix(s.Key, questionPrefix); asked {
+			keys[s.ID] = key
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	list, err := r.Approvals(ctx, v.Loop.ID, loop.ApprovalApproved)
+	slices.SortFunc(list, func(a, b loop.Approval) int { return a.Answered.Compare(b.Answered) })
+	for _, a := range list {
+		if key, asked := keys[a.StepID]; asked {
+			v.Answers[key] = strings.TrimSpace(a.Note)
+		}
+	}
+	return err
+}
+
+// askFirst asks what a session has to know before anything is worked on, once, and ends the
+// run. Nil: it asks nothing.
+func (c *cycle) askFirst(ctx context.Context) (*ending, error) {
+	s, ok := c.memory.session.(interface{ Question() *Question })
+	if !ok {
+		return nil, nil
+	}
+	q := s.Question()
+	if q == nil {
+		return nil, nil
+	}
+	end := &ending{outcome: loop.OutcomeWaiting, reason: q.Reason, detail: firstLine(q.Text)}
+	if q.Idle {
+		end.outcome = loop.OutcomeQuiet
+	}
+	row := c.steps[questionPrefix+q.Key]
+	switch {
+	case row.State == loop.StepEscalated && row.WaitsFor != "":
+		c.run.Approval = row.WaitsFor
+		return end, nil
+	case row.State == loop.StepEscalated:
+		end.outcome, end.detail = loop.OutcomeQuiet, end.detail+" Nobody said yes; the files of the memory settle it too."
+		return end, nil
+	}
+	now := c.Now().UTC()
+	row = loop.Step{
+		ID: stepID(c.run.LoopID, questionPrefix+q.Key), LoopID: c.run.LoopID, Key: questionPrefix + q.Key, Title: firstLine(q.Text),
+		Kind: loop.StepWork, State: loop.StepEscalated, WaitsFor: c.NewID("ap"),
+	}
+	a := loop.Approval{
+		ID: row.WaitsFor, LoopID: c.run.LoopID, RunID: c.run.ID, StepID: row.ID, Definition: c.run.Definition, State: loop.ApprovalOpen,
+		Created: now, Expires: now.Add(ApprovalTime), Tree: c.run.BaseTree, Action: loop.Action{Kind: loop.ActionQuestion, Why: q.Text},
+	}
+	a.Hash = a.BindingHash()
+	c.steps[row.Key], c.run.Approval = row, a.ID
+	c.stage(
+		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, row) },
+		func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, a) },
+	)
+	return end, nil
+}

@@ -2,9 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -18,6 +21,7 @@ var beforeOpen = fault.New("engine.rehydrate.open.before")
 type memory struct {
 	*heldRun
 	agent    *agentSide
+	outbox   *outbox
 	session  Session         // nil: not opened yet
 	answered map[string]bool // keys of waiting steps → their approval has an answer
 }
@@ -39,12 +43,27 @@ func (m *memory) rehydrate(ctx context.Context) (*ending, error) {
 	if end := m.open(ctx, v); end != nil {
 		return end, nil
 	}
+	if again, err := m.outbox.applyOwed(ctx, m.session); err != nil || again {
+		if err != nil {
+			return nil, err
+		}
+		m.run.BaseCommit = "" // The branch may have moved.
+		if v, err = m.readLoop(ctx); err != nil {
+			return nil, err
+		}
+		if end := m.open(ctx, v); end != nil {
+			return end, nil
+		}
+	}
 	return m.applyRepairs(ctx)
 }
 
 // open opens the protocol's memory, or says how a run ends that cannot.
 func (m *memory) open(ctx context.Context, v View) *ending {
 	session, err := m.target.Protocol.Open(ctx, v)
+	if stop, ok := errors.AsType[*OpenError](err); ok {
+		return &ending{outcome: stop.Outcome, reason: stop.Reason, detail: stop.Detail}
+	}
 	if err != nil {
 		return &ending{outcome: loop.OutcomeFailed, reason: loop.ReasonMemory, detail: err.Error()}
 	}
@@ -72,8 +91,41 @@ func (h *heldRun) resolveBase(ctx context.Context) error {
 	return nil
 }
 
-// history reads files of commits; an empty revision is the run's base.
+// history reads commits; an empty revision is the run's base.
 type history struct{ *heldRun }
+
+// Base implements History.
+func (h history) Base(ctx context.Context) (b git.Base, checkedOut bool, err error) {
+	if err := h.resolveBase(ctx); err != nil {
+		return b, false, err
+	}
+	b = git.Base{Branch: h.baseBranch, Commit: h.run.BaseCommit, Tree: h.run.BaseTree}
+	if h.def.Base == "" {
+		return b, true, nil
+	}
+	head, err := h.target.Repo.Base(ctx, "")
+	return b, err == nil && head.Branch == b.Branch, err
+}
+
+// Commits implements History.
+func (h history) Commits(ctx context.Context, path string, most int) ([]git.Commit, error) {
+	if err := h.resolveBase(ctx); err != nil {
+		return nil, err
+	}
+	return h.target.Repo.History(ctx, h.run.BaseCommit, "", path, most)
+}
+
+// Unpushed implements History.
+func (h history) Unpushed(ctx context.Context, remote string, most int) ([]git.Commit, error) {
+	if err := h.resolveBase(ctx); err != nil || h.baseBranch == "" {
+		return nil, err
+	}
+	seen, there, err := h.target.Repo.Ref(ctx, effect.TrackingRef(remote, h.baseBranch))
+	if err != nil || !there || seen == h.run.BaseCommit {
+		return nil, err
+	}
+	return h.target.Repo.History(ctx, h.run.BaseCommit, seen, "", most)
+}
 
 // Show implements History.
 func (h history) Show(ctx context.Context, rev, path string) ([]byte, error) {
@@ -91,6 +143,7 @@ func (h history) Show(ctx context.Context, rev, path string) ([]byte, error) {
 func (m *memory) readLoop(ctx context.Context) (View, error) {
 	v := View{
 		Loop: m.target.Loop, Definition: m.def, Run: m.run, Files: m.loopFiles(m.target), History: history{m.heldRun}, Now: m.Now(),
+		Answers: map[string]string{},
 	}
 	err := m.Store.View(ctx, func(r *store.Reader) (err error) {
 		if m.pending, err = r.Pending(ctx, m.target.Loop.ID, m.Self.Node); err != nil {
@@ -103,6 +156,9 @@ func (m *memory) readLoop(ctx context.Context) (View, error) {
 			return err
 		}
 		if err := m.agent.readHolds(ctx, r); err != nil {
+			return err
+		}
+		if err := readQuestions(ctx, r, &v); err != nil {
 			return err
 		}
 		return m.readAnswers(ctx, r, v.Steps)

@@ -70,6 +70,7 @@ type rig struct {
 	ids    int
 	number int64  // of the rig in this process
 	works  string // the file that the agent of a keeper changes
+	remote string // bare, of the memory of a boot loop
 
 	database string
 }

@@ -128,6 +128,10 @@ type EffectRequest struct {
 	Args map[string]string `json:"args,omitempty"`
 }
 
+// ArgAccount is the argument, of any value, of an effect that only writes down how a run
+// ended: it happens although a switch is set.
+const ArgAccount = "account"
+
 // Effect is the stored row of an effect, written before it is applied and after.
 type Effect struct {
 	RunID  string            `json:"run_id"`

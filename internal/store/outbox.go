@@ -95,16 +95,17 @@ const loopPaused = `SELECT paused FROM loops WHERE id = $1{for_share}`
 const moveEffect = `
 UPDATE effects SET state = $1, result = $2, error = $3
 WHERE  run_id = $4 AND seq = $5 AND state = $6
-AND    ($1 <> 'applying' OR NOT EXISTS (SELECT 1 FROM switches s JOIN runs r ON r.id = $4 WHERE s.id IN ('', r.workspace_id)))`
+AND    ($1 <> 'applying' OR $7 <> '' OR NOT EXISTS (SELECT 1 FROM switches s JOIN runs r ON r.id = $4 WHERE s.id IN ('', r.workspace_id)))`
 
 // SaveEffect moves an effect from the state it was read in to e.State. None
-// begins to be applied while a switch in the store is set for the loop: that is a
-// *loop.PausedError, and nothing is written.
+// begins to be applied while a switch in the store is set for the loop, unless it has
+// loop.ArgAccount: that is a *loop.PausedError, and nothing is written.
 func (t *RunTx) SaveEffect(ctx context.Context, from loop.EffectState, e loop.Effect) error {
 	if !slices.Contains(loop.SourceStates("effect", e.State), from) {
 		return fmt.Errorf("effect %s: %s may not become %s", e.Key, from, e.State)
 	}
-	if e.State == loop.EffectApplying {
+	account := e.Args[loop.ArgAccount]
+	if e.State == loop.EffectApplying && account == "" {
 		var paused bool
 		if err := t.queryRow(ctx, loopPaused, t.run.LoopID).Scan(&paused); err != nil {
 			return fmt.Errorf("read the switch of loop %s: %w", t.run.LoopID, err)
@@ -116,7 +117,7 @@ func (t *RunTx) SaveEffect(ctx context.Context, from loop.EffectState, e loop.Ef
 	if e.Result == nil {
 		e.Result = map[string]string{}
 	}
-	n, err := t.exec(ctx, moveEffect, string(e.State), encode(e.Result), e.Error, t.run.ID, e.Seq, string(from))
+	n, err := t.exec(ctx, moveEffect, string(e.State), encode(e.Result), e.Error, t.run.ID, e.Seq, string(from), account)
 	if err == nil && n == 0 && e.State == loop.EffectApplying {
 		if err := t.checkSwitches(ctx, t.run.LoopID); err != nil {
 			return fmt.Errorf("apply %s: %w", e.Key, err)

@@ -17,10 +17,13 @@ import (
 )
 
 // base has the files of a commit.
-type base map[string]string
+type base struct {
+	engine.History
+	files map[string]string
+}
 
 func (b base) Show(_ context.Context, _, path string) ([]byte, error) {
-	if text, ok := b[path]; ok {
+	if text, ok := b.files[path]; ok {
 		return []byte(text), nil
 	}
 	return nil, fs.ErrNotExist
@@ -44,7 +47,7 @@ func openSpec(t *testing.T, change func(*loopspec.Spec), see func(*engine.View))
 	}
 	d, _ := s.Definition(s.ID)
 	d.Spec = string(loopspec.Encode(s))
-	v := engine.View{Loop: loop.Loop{Name: s.ID}, Definition: d.WithDefaults(), Run: loop.Run{ID: "run_2", N: 2}, Files: noFiles{t}, History: base{"todo.md": "one\n"}, Now: noon}
+	v := engine.View{Loop: loop.Loop{Name: s.ID}, Definition: d.WithDefaults(), Run: loop.Run{ID: "run_2", N: 2}, Files: noFiles{t}, History: base{files: map[string]string{"todo.md": "one\n"}}, Now: noon}
 	if see != nil {
 		see(&v)
 	}
