@@ -139,6 +139,7 @@ var table = []row{
 	{level: 2, name: "test/agenttest", what: "the suite that every driver passes", may: []string{"agent"}, tests: true},
 	{level: 2, name: "meter", what: "egress proxy"},
 	{level: 2, name: "meter/model", what: "the way to a model: calls forwarded with the real key", may: []string{"meter"}},
+	{level: 2, name: "bootrepo", what: "the contract of a boot repository: fetched, kept by commit, held against its link"},
 	{level: 2, name: "notify", what: "messages to people: what they are told, the channels, deliveries", may: []string{"event"}},
 	{level: 2, name: "probe", what: "what a machine and a repository offer: programs, agents, commands that test"},
 	{level: 2, name: "probe/toolchain", what: "what must be visible so that a program runs, caches, set-up", may: []string{"probe"}},

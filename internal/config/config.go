@@ -1,5 +1,6 @@
-// Package config says where pawl keeps what it writes, and who reviews: the settings
-// of one process, from flags, the environment and defaults, in this order.
+// Package config says where pawl keeps what it writes, who reviews, and where boot
+// repositories are: the settings of one process, from flags, the environment and
+// defaults, in this order.
 //
 // It reads only the environment that it is given, creates nothing, and knows
 // no definition of any loop.
@@ -13,7 +14,8 @@ import (
 	"github.com/adrg/xdg"
 )
 
-// Settings of one process. Every field but those of the reviewer has a value after Load.
+// Settings of one process. Every field but those of the reviewer and of the mirror has a
+// value after Load.
 type Settings struct {
 	// Home is the folder of everything that pawl writes outside of workspaces:
 	// the store, copies of trees, files of live runs.
@@ -26,6 +28,9 @@ type Settings struct {
 	// the roster or a driver, and the model that it asks. Without an agent it is that of the
 	// loop; without a model, the agent's own. Both empty: nobody does.
 	ReviewerAgent, ReviewerModel string
+	// BootMirror is an address or a path below which a boot repository that is written as
+	// owner/repo is looked for. Empty: on the forge.
+	BootMirror string
 }
 
 // Names of the variables that set what flags do not.
@@ -35,6 +40,8 @@ const (
 
 	EnvReviewerAgent = "PAWL_REVIEWER_AGENT"
 	EnvReviewerModel = "PAWL_REVIEWER_MODEL"
+
+	EnvBootMirror = "PAWL_BOOT_MIRROR"
 )
 
 // Load fills in what the flags left empty: from the environment, NAME=VALUE
@@ -66,6 +73,9 @@ func Load(flags Settings, environ []string) (Settings, error) {
 	}
 	if s.ReviewerAgent == "" && s.ReviewerModel == "" {
 		s.ReviewerAgent, s.ReviewerModel = lookupEnv(environ, EnvReviewerAgent), lookupEnv(environ, EnvReviewerModel)
+	}
+	if s.BootMirror == "" {
+		s.BootMirror = lookupEnv(environ, EnvBootMirror)
 	}
 	return s, nil
 }

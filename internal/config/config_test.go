@@ -53,6 +53,11 @@ func TestAFlagGoesBeforeTheEnvironmentBeforeTheDefault(t *testing.T) {
 			[]string{"XDG_STATE_HOME=" + state, "HOME=" + home},
 			config.Settings{Home: filepath.Join(state, "pawl"), Database: filepath.Join(state, "pawl", "pawl.db")},
 		},
+		"a mirror of boot repositories": {
+			config.Settings{Home: flag},
+			[]string{"PAWL_BOOT_MIRROR=/srv/git"},
+			config.Settings{Home: flag, Database: filepath.Join(flag, "pawl.db"), BootMirror: "/srv/git"},
+		},
 		"who reviews": {
 			config.Settings{Home: flag},
 			[]string{"PAWL_REVIEWER_AGENT=critic", "PAWL_REVIEWER_MODEL=model-2"},

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
 )
 
 var (
@@ -25,6 +26,8 @@ var (
 // remoteName stands for the address in the scratch configuration, so that the
 // address is in no argument list.
 const remoteName = "pawl-remote"
+
+const scratchPrefix = "pawl-remote-"
 
 // Push is one commit that becomes the tip of one remote branch.
 type Push struct {
@@ -93,67 +96,73 @@ func (r *Repo) Fetch(ctx context.Context, from Remote, ref, known string) (id st
 	if err := CheckRef(ref); err != nil {
 		return "", fmt.Errorf("fetch: %w", err)
 	}
+	transports, err := from.transports()
+	if err != nil {
+		return "", err
+	}
+	dir, err := makeScratch("", r.CommonDir, r.Format, from.URL)
+	if err != nil {
+		return "", fmt.Errorf("reach %s: %w", SafeURL(from.URL), err)
+	}
+	defer os.RemoveAll(dir)
+	if known != "" {
+		if err := r.Format.Check(known); err != nil {
+			return "", err
+		}
+		name := filepath.Join(dir, filepath.FromSlash(headPrefix), "known")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(known+"\n"), 0o600)); err != nil {
+			return "", err
+		}
+	}
 	const fetched = headPrefix + "fetched"
-	err = from.inScratch(ctx, r, func(dir string, there program.Git) error {
-		if known != "" {
-			if err := r.Format.Check(known); err != nil {
-				return err
-			}
-			name := filepath.Join(dir, filepath.FromSlash(headPrefix), "known")
-			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(known+"\n"), 0o600)); err != nil {
-				return err
-			}
-		}
-		there = there.With("GIT_OBJECT_DIRECTORY=" + filepath.Join(r.CommonDir, "objects"))
-		out := &program.Bounded{Limit: program.MaxOutput}
-		err := there.Pipe(ctx, nil, out, "-c", "gc.auto=0", "-c", "maintenance.auto=false", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
-			"--recurse-submodules=no", remoteName, "+"+ref+":"+fetched)
-		if failed, ok := errors.AsType[*program.Error](err); ok && strings.Contains(failed.Stderr, "couldn't find remote ref") {
-			return fmt.Errorf("fetch %s from %s: %w", ref, SafeURL(from.URL), loop.ErrNotFound)
-		}
-		if err != nil {
-			return remoteFault(from, err, out.String())
-		}
-		tip, err := there.Output(ctx, nil, "rev-parse", "--verify", fetched)
-		id = strings.TrimSpace(string(tip))
-		return errors.Join(err, r.Format.Check(id))
-	})
-	return id, err
+	there := program.Git{Run: r.git.Run, Dir: dir, Env: from.environ(dir, transports)}.With("GIT_OBJECT_DIRECTORY=" + filepath.Join(r.CommonDir, "objects"))
+	out := &program.Bounded{Limit: program.MaxOutput}
+	err = there.Pipe(ctx, nil, out, "-c", "gc.auto=0", "-c", "maintenance.auto=false", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
+		"--recurse-submodules=no", remoteName, "+"+ref+":"+fetched)
+	if failed, ok := errors.AsType[*program.Error](err); ok && strings.Contains(failed.Stderr, "couldn't find remote ref") {
+		return "", fmt.Errorf("fetch %s from %s: %w", ref, SafeURL(from.URL), loop.ErrNotFound)
+	}
+	if err != nil {
+		return "", remoteFault(from, err, out.String())
+	}
+	tip, err := there.Output(ctx, nil, "rev-parse", "--verify", fetched)
+	id = strings.TrimSpace(string(tip))
+	return id, errors.Join(err, r.Format.Check(id))
 }
 
 // runGit runs one command of git that contacts the remote, with the objects of r. The
 // secrets of the address are removed from errors.
-func (to Remote) runGit(ctx context.Context, r *Repo, args ...string) (printed []byte, err error) {
-	err = to.inScratch(ctx, r, func(_ string, there program.Git) error {
-		out := &program.Bounded{Limit: program.MaxOutput}
-		if err := there.Pipe(ctx, nil, out, args...); err != nil {
-			return remoteFault(to, err, out.String())
-		}
-		printed = out.Bytes()
-		return nil
-	})
-	return printed, err
-}
-
-// inScratch calls do with a git directory that has the objects of r and the address of the
-// remote, and nothing else.
-func (to Remote) inScratch(ctx context.Context, r *Repo, do func(dir string, there program.Git) error) error {
-	transports, err := to.transports()
-	if err != nil {
-		return err
+func (to Remote) runGit(ctx context.Context, r *Repo, args ...string) ([]byte, error) {
+	if _, err := to.transports(); err != nil {
+		return nil, err
 	}
-	dir, err := makeScratch(r.CommonDir, r.Format, to.URL)
+	dir, err := makeScratch("", r.CommonDir, r.Format, to.URL)
 	if err != nil {
 		return fmt.Errorf("reach %s: %w", SafeURL(to.URL), err)
 	}
 	defer os.RemoveAll(dir)
-	return do(dir, program.Git{Run: r.git.Run, Dir: dir, Env: to.environ(dir, transports)})
+	return to.runIn(ctx, r.git.Run, dir, args...)
 }
 
-// makeScratch makes a git directory with an empty configuration but for the
-// address, and with the repository's objects.
-func makeScratch(commonDir string, format object.Format, address string) (string, error) {
-	dir, err := os.MkdirTemp("", "pawl-remote-")
+// runIn is runGit in a scratch directory that is there already.
+func (to Remote) runIn(ctx context.Context, run proc.Runner, dir string, args ...string) ([]byte, error) {
+	transports, err := to.transports()
+	if err != nil {
+		return nil, err
+	}
+	there := program.Git{Run: run, Dir: dir, Env: to.environ(dir, transports)}
+	out := &program.Bounded{Limit: program.MaxOutput}
+	if err := there.Pipe(ctx, nil, out, args...); err != nil {
+		return nil, remoteFault(to, err, out.String())
+	}
+	return out.Bytes(), nil
+}
+
+// makeScratch makes a git directory in the folder parent, by default that of
+// temporary files, with an empty configuration but for the address. It borrows the
+// objects of the repository in commonDir, unless that is empty.
+func makeScratch(parent, commonDir string, format object.Format, address string) (string, error) {
+	dir, err := os.MkdirTemp(parent, scratchPrefix)
 	if err != nil {
 		return "", err
 	}
@@ -162,17 +171,20 @@ func makeScratch(commonDir string, format object.Format, address string) (string
 		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = " + string(format) + "\n"
 	}
 	config += fmt.Sprintf("[remote %q]\n\turl = \"%s\"\n", remoteName, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(address))
-	objects := filepath.Join(commonDir, "objects")
-	files := map[string]string{"HEAD": "ref: refs/heads/none\n", "config": config, "objects/info/alternates": objects + "\n"}
-	// Without it git would miss the parents of a shallow clone's last commits.
-	shallow, err := os.ReadFile(filepath.Join(commonDir, "shallow"))
-	if err == nil {
-		files["shallow"] = string(shallow)
-	} else if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	if strings.Contains(objects, "\n") {
-		err = errors.Join(err, fmt.Errorf("the path %q cannot be written into a list of object stores", objects))
+	files := map[string]string{"HEAD": "ref: refs/heads/none\n", "config": config}
+	if commonDir != "" {
+		objects := filepath.Join(commonDir, "objects")
+		files["objects/info/alternates"] = objects + "\n"
+		// Without it git would miss the parents of a shallow clone's last commits.
+		shallow, readErr := os.ReadFile(filepath.Join(commonDir, "shallow"))
+		if readErr == nil {
+			files["shallow"] = string(shallow)
+		} else if !errors.Is(readErr, fs.ErrNotExist) {
+			err = readErr
+		}
+		if strings.Contains(objects, "\n") {
+			err = errors.Join(err, fmt.Errorf("the path %q cannot be written into a list of object stores", objects))
+		}
 	}
 	for _, sub := range []string{"objects/info", "refs"} {
 		err = errors.Join(err, os.MkdirAll(filepath.Join(dir, sub), 0o700))

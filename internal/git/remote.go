@@ -117,12 +117,24 @@ func (r *Repo) RemoteRef(ctx context.Context, from Remote, ref string) (id strin
 	if err != nil {
 		return "", false, err
 	}
+	id, ok = refLines(out)[ref]
+	return id, ok && r.Format.Check(id) == nil, nil
+}
+
+// refLines reads what ls-remote prints. A pattern also matches the end of longer
+// names.
+func refLines(out []byte) map[string]string {
+	refs := map[string]string{}
 	for line := range strings.Lines(string(out)) {
-		id, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		// A pattern also matches the end of longer names.
-		if name == ref && r.Format.Check(id) == nil {
-			return id, true, nil
+		if id, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok {
+			refs[name] = id
 		}
 	}
-	return "", false, nil
+	return refs
+}
+
+// Check refuses an address that pawl does not use.
+func (to Remote) Check() error {
+	_, err := to.transports()
+	return err
 }

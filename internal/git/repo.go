@@ -7,13 +7,13 @@
 // hazard.Scan.
 //
 // Two verbs reach further. Advance writes the files and the index of a checkout
-// whose branch moves, and no file in which a person has work. Push and RemoteRef
-// contact another host, with the user's own login and none of the repository's
-// configuration.
+// whose branch moves, and no file in which a person has work. Push, RemoteRef,
+// RemoteRefs and Fetch contact another host, with the user's own login and none of
+// the repository's configuration.
 //
-// It never fetches, never forces a push, never compares the checkout through
-// git, and never moves a ref other than by comparing it with an expected value
-// first.
+// It never fetches into a repository of people's, never forces a push, never
+// compares the checkout through git, and never moves a ref other than by comparing
+// it with an expected value first.
 package git
 
 import (
