@@ -160,6 +160,7 @@ var table = []row{
 	{level: 3, name: "gatecheck", what: "the gates of a definition, tried on its base without a run", may: []string{"gate", "runenv", "workspace/filled"}},
 	{level: 3, name: "turn", what: "who acts, in which home, with which credential, and what it came to", may: []string{"credential"}},
 	{level: 3, name: "credential", what: "keys that are injected, logins that are lent"},
+	{level: 3, name: "bootdef", what: "the loop `boot` of a workspace, made from AGENT_LINK.md and its loop.config.yaml"},
 	{level: 3, name: "effect", what: "outbox and kinds"},
 	{level: 3, name: "memory", what: "what was learned: when it counts, and which of it fits a goal"},
 

@@ -1,5 +1,5 @@
 // Package catalog finds and lists the loops of a workspace: those that files below
-// .loops define, and those that only the store has.
+// .loops define, the loop boot that AGENT_LINK.md makes, and those that only the store has.
 //
 // It opens only the definitions of the loops that a caller asks for, so that finding
 // one loop costs the same however many there are. Sync, SyncLoop and Entry.Register make
@@ -14,13 +14,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/bootdef"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -46,8 +46,8 @@ type Entry struct {
 	Warnings   []string        // findings with which the loop still runs
 	Problem    error           // why the loop cannot run; nil: the definition is valid
 
-	info   fs.FileInfo // of the file
-	source string      // digest of the file as LoadDefinitions read it; empty: there was none
+	on     file   // what defines it on disk
+	source string // digest of the file as LoadDefinitions read it; empty: there was none
 }
 
 // LoopID returns the id of the loop, also if it was never registered.
@@ -106,6 +106,9 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (Entry, error) {
 		if e, ok, err := c.findByID(ctx, name); ok || err != nil {
 			return e, err
 		}
+		if name == bootdef.Name || name == loop.ProtocolBoot+":"+bootdef.Name {
+			return Entry{}, bootdef.MissingFault(c.ws.Root)
+		}
 		return Entry{}, c.noLoopFault(ctx, name)
 	case 1:
 		return hits[0], nil
@@ -114,7 +117,12 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (Entry, error) {
 	for _, h := range hits {
 		choice = append(choice, h.Protocol+":"+h.Name)
 	}
-	return Entry{}, &loop.Fault{
+	return Entry{}, AmbiguousFault(name, choice)
+}
+
+// AmbiguousFault is the error for a name that means several loops.
+func AmbiguousFault(name string, choice []string) error {
+	return &loop.Fault{
 		Exit: loop.ExitUsage, What: fmt.Sprintf("%q names several loops", name), Fix: "say which: " + strings.Join(choice, " or "),
 	}
 }
@@ -168,12 +176,12 @@ func (c *Catalog) FindNamed(ctx context.Context, names ...string) ([]Entry, erro
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	var list []Entry
 	for _, name := range names {
-		info, err := findFile(c.ws.Root, name)
+		files, err := findNamed(c.ws.Root, name)
 		if err != nil {
 			return nil, err
 		}
-		if info != nil {
-			list = append(list, c.fileEntry(file{name, info}))
+		for _, f := range files {
+			list = append(list, c.fileEntry(f))
 		}
 	}
 	err := c.viewStore(ctx, func(r *store.Reader) error {
@@ -194,7 +202,7 @@ func (c *Catalog) FindNamed(ctx context.Context, names ...string) ([]Entry, erro
 }
 
 func (c *Catalog) fileEntry(f file) Entry {
-	return Entry{Workspace: c.ws.ID, Name: f.name, Protocol: loop.ProtocolSpine, File: DefinitionFile(f.name), info: f.info}
+	return Entry{Workspace: c.ws.ID, Name: f.name, Protocol: f.protocol, File: f.path(), on: f}
 }
 
 // storeEntry returns the entry of a loop that no file defines.
@@ -206,7 +214,12 @@ func storeEntry(row loop.Loop) Entry {
 // has its definition, and nobody forgot it since. Of a file that is gone and never ran
 // nothing is left to see.
 func isListed(row loop.Loop) bool {
-	return !row.Forgotten && (row.LastN > 0 || row.Protocol != loop.ProtocolSpine && row.Registered.Good != "")
+	return !row.Forgotten && (row.LastN > 0 || !DefinedByFile(row.Protocol) && row.Registered.Good != "")
+}
+
+// DefinedByFile reports whether files of the workspace define the loops of a protocol.
+func DefinedByFile(protocol string) bool {
+	return protocol == loop.ProtocolSpine || protocol == loop.ProtocolBoot
 }
 
 // Page is a part of a listing. The zero Page is all of it.
@@ -275,7 +288,7 @@ func (c *Catalog) LoadDefinitions(ctx context.Context, list []Entry) error {
 			digests = append(digests, e.Row.Definition)
 			continue
 		}
-		k := c.files.read(c.ws.Root, e.Name, e.info, unknown)
+		k := c.files.read(c.ws.Root, e.on, unknown)
 		e.source, e.Definition, e.Warnings, e.Problem = k.source, k.def, k.warnings, k.problem
 		if e.Problem == nil {
 			e.Problem = c.findCycle(e.Name, e.Definition.On)
@@ -301,6 +314,8 @@ func (c *Catalog) LoadDefinitions(ctx context.Context, list []Entry) error {
 		switch {
 		case e.Protocol == loop.ProtocolSpine:
 			e.Problem = missingFault(e.Name)
+		case e.Protocol == loop.ProtocolBoot:
+			e.Problem = bootdef.MissingFault(c.ws.Root)
 		case !ok:
 			e.Problem = &loop.Fault{
 				Exit: loop.ExitNotFound, What: "loop " + e.Name + " has no definition that can be read", Err: loop.ErrNotFound,

@@ -68,11 +68,12 @@ func cycleOf(name string, on []string, read func(name string) []string) *CycleEr
 // not.
 func (c *Catalog) findCycle(name string, on []string) error {
 	cycle := cycleOf(name, on, func(other string) []string {
-		info, err := findFile(c.ws.Root, other)
-		if err != nil || info == nil {
-			return nil
+		files, _ := findNamed(c.ws.Root, other) // One that cannot be found fires nothing.
+		var on []string
+		for _, f := range files {
+			on = append(on, c.files.read(c.ws.Root, f, unknown).def.On...)
 		}
-		return c.files.read(c.ws.Root, other, info, unknown).def.On
+		return on
 	})
 	if cycle == nil {
 		return nil

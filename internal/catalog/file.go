@@ -12,8 +12,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/bootdef"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
@@ -21,67 +23,161 @@ import (
 // define, sorted. It opens no definition. If .loops cannot be listed, the error is a
 // *loop.Fault.
 func DefinedNames(root string) ([]string, error) {
-	files, err := findFiles(root)
+	all, err := Defined(root)
 	var names []string
-	for _, f := range files {
-		names = append(names, f.name)
+	for _, d := range all {
+		names = append(names, d.Name)
 	}
-	return names, err
+	return slices.Compact(names), err
 }
 
-// file is the definition of a loop, not opened.
+// Definition says which file defines a loop.
+type Definition struct {
+	Name     string
+	Protocol string
+	File     string // relative to the workspace; of a boot loop its loop.config.yaml, or else AGENT_LINK.md
+}
+
+// Defined returns the definitions of the workspace at root, as DefinedNames does.
+func Defined(root string) ([]Definition, error) { return definitionsOf(findFiles(root)) }
+
+// DefinedAs returns the definitions of the loops with that name.
+func DefinedAs(root, name string) ([]Definition, error) { return definitionsOf(findNamed(root, name)) }
+
+// IsDefined reports whether a file defines a loop.
+func IsDefined(root, name, protocol string) bool {
+	files, _ := findNamed(root, name) // What cannot be listed defines nothing.
+	return slices.ContainsFunc(files, func(f file) bool { return f.protocol == protocol })
+}
+
+func definitionsOf(files []file, err error) ([]Definition, error) {
+	var list []Definition
+	for _, f := range files {
+		d := Definition{f.name, f.protocol, f.path()}
+		if f.config != nil {
+			d.File = DefinitionFile(f.name)
+		}
+		list = append(list, d)
+	}
+	return list, err
+}
+
+// file is what defines a loop, not opened.
 type file struct {
-	name string // of the loop
-	info fs.FileInfo
+	name     string // of the loop
+	protocol string
+	info     fs.FileInfo // of the file; of a boot loop of AGENT_LINK.md, or nil without one
+	config   fs.FileInfo // of a boot loop's loop.config.yaml; nil: there is none
 }
 
-func (f file) sortKey() Key { return Key{f.name, loop.ProtocolSpine} }
+func (f file) sortKey() Key { return Key{f.name, f.protocol} }
+
+// path is relative to the workspace.
+func (f file) path() string {
+	if f.protocol == loop.ProtocolBoot && f.info != nil {
+		return bootdef.LinkFile
+	}
+	return DefinitionFile(f.name)
+}
 
 // findFiles finds all definitions, in the order of a listing.
 func findFiles(root string) ([]file, error) {
 	entries, err := os.ReadDir(filepath.Join(root, ".loops"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, &loop.Fault{
 			Exit: loop.ExitUnreadable, What: "list loops", Why: err.Error(), Err: err, Fix: "put a readable folder there, or nothing",
 		}
 	}
-	files := make([]file, 0, len(entries))
+	files := make([]file, 0, len(entries)+1)
+	var config fs.FileInfo // of the folder boot
 	for _, e := range entries {
-		if info, err := os.Lstat(filepath.Join(root, DefinitionFile(e.Name()))); err == nil {
-			files = append(files, file{e.Name(), info})
+		info, err := os.Lstat(filepath.Join(root, DefinitionFile(e.Name())))
+		switch {
+		case err != nil:
+		case e.Name() == bootdef.Name:
+			config = info
+		default:
+			files = append(files, file{name: e.Name(), protocol: loop.ProtocolSpine, info: info})
 		}
 	}
-	return files, nil
+	at, _ := slices.BinarySearchFunc(files, bootdef.Name, func(f file, name string) int { return strings.Compare(f.name, name) })
+	return slices.Insert(files, at, bootFiles(root, config)...), nil
 }
 
-// findFile finds the definition of one loop, as findFiles does; nil if missing.
-func findFile(root, name string) (fs.FileInfo, error) {
+// findNamed finds the definitions of the loops with that name, as findFiles does.
+func findNamed(root, name string) ([]file, error) {
 	if name == "." || name == ".." || filepath.Base(name) != name {
 		return nil, nil
 	}
 	info, err := os.Lstat(filepath.Join(root, DefinitionFile(name)))
-	switch {
-	case err == nil:
-		return info, nil
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		_, err = findFiles(root) // For the same error if .loops cannot be listed.
+		return nil, err
 	}
-	_, err = findFiles(root) // For the same error if .loops cannot be listed.
-	return nil, err
+	switch {
+	case name == bootdef.Name:
+		return bootFiles(root, info), nil
+	case info != nil:
+		return []file{{name: name, protocol: loop.ProtocolSpine, info: info}}, nil
+	}
+	return nil, nil
+}
+
+// bootFiles finds the definitions of the loops called boot. Config is the loop.config.yaml
+// of their folder, or nil: it belongs to AGENT_LINK.md, or to a spine loop that somebody
+// has called boot.
+func bootFiles(root string, config fs.FileInfo) []file {
+	link, err := os.Lstat(filepath.Join(root, bootdef.LinkFile))
+	if err != nil {
+		link = nil
+	}
+	spineConfig := config
+	if config != nil && !isSpine(root) {
+		spineConfig = nil
+	} else {
+		config = nil
+	}
+	var files []file
+	if link != nil || config != nil {
+		files = append(files, file{bootdef.Name, loop.ProtocolBoot, link, config})
+	}
+	if spineConfig != nil {
+		files = append(files, file{name: bootdef.Name, protocol: loop.ProtocolSpine, info: spineConfig})
+	}
+	return files
+}
+
+// isSpine reports whether the folder boot is that of a spine loop. The file is opened only
+// where no STATE.md tells.
+func isSpine(root string) bool {
+	dir := filepath.Join(root, filepath.FromSlash(spine.Dir(bootdef.Name)))
+	if _, err := os.Lstat(filepath.Join(dir, spine.StateFile)); err == nil {
+		return true
+	}
+	doc, _, err := definition.Load(filepath.Join(dir, spine.ConfigFile))
+	if err != nil {
+		return false
+	}
+	protocol, _ := doc.Scalar("protocol")
+	return protocol.Text == loop.ProtocolSpine
 }
 
 // ReadDefinition reads the definition of a loop from its file in the workspace at root.
 // Findings with which the loop still runs are warnings. If there is any other, the
 // error is a *loop.Fault and def has what could be read.
 func ReadDefinition(root, name string) (def loop.Definition, warnings []string, err error) {
-	text, err := readText(root, name)
+	files, err := findNamed(root, name)
 	if err != nil {
 		return loop.Definition{}, nil, err
 	}
-	return parseText(root, name, text)
+	if len(files) == 0 {
+		return loop.Definition{}, nil, missingFault(name)
+	}
+	t, err := readText(root, files[0])
+	if err != nil {
+		return loop.Definition{}, nil, err
+	}
+	return t.parse(root, files[0])
 }
 
 // ReadFile is ReadDefinition for a file wherever it lies, of a loop with that name.
@@ -90,30 +186,52 @@ func ReadFile(path, name string) (def loop.Definition, warnings []string, err er
 	if err != nil {
 		return loop.Definition{}, nil, err
 	}
-	return parseFile(path, path, name, text)
-}
-
-// readText reads the file of a loop.
-func readText(root, name string) ([]byte, error) {
-	text, err := definition.Read(filepath.Join(root, DefinitionFile(name)))
-	if errors.Is(err, loop.ErrNotFound) {
-		err = missingFault(name)
-	}
-	return text, err
-}
-
-// parseText is ReadDefinition for a file that was read.
-func parseText(root, name string, text []byte) (def loop.Definition, warnings []string, err error) {
-	rel := DefinitionFile(name)
-	return parseFile(filepath.Join(root, rel), rel, name, text)
-}
-
-// parseFile is parseText for a file at a path, which messages call rel.
-func parseFile(path, rel, name string, text []byte) (def loop.Definition, warnings []string, err error) {
 	doc, err := definition.Parse(path, text)
 	if err != nil {
 		return loop.Definition{}, nil, err
 	}
+	return convert(doc, path, name, text)
+}
+
+// text is what the files say that define a loop.
+type text struct {
+	config []byte
+	link   bootdef.Link // of a boot loop
+}
+
+// readText reads the files of a loop.
+func readText(root string, f file) (t text, err error) {
+	if f.protocol == loop.ProtocolBoot {
+		if t.link, err = bootdef.Read(root); err != nil || f.config == nil {
+			return t, err
+		}
+	}
+	t.config, err = definition.Read(filepath.Join(root, DefinitionFile(f.name)))
+	if errors.Is(err, loop.ErrNotFound) {
+		err = missingFault(f.name)
+	}
+	return t, err
+}
+
+// parse is ReadDefinition for files that were read.
+func (t text) parse(root string, f file) (def loop.Definition, warnings []string, err error) {
+	rel := DefinitionFile(f.name)
+	var doc *definition.Document
+	if f.protocol == loop.ProtocolBoot {
+		if err = t.link.Fault(); err == nil {
+			doc, err = t.link.Document(rel, t.config)
+		}
+	} else {
+		doc, err = definition.Parse(filepath.Join(root, rel), t.config)
+	}
+	if err != nil {
+		return loop.Definition{}, nil, err
+	}
+	return convert(doc, rel, f.name, t.config)
+}
+
+// convert makes the definition of a loop. Messages call its file rel.
+func convert(doc *definition.Document, rel, name string, text []byte) (def loop.Definition, warnings []string, err error) {
 	def, findings := doc.Definition(name)
 	if doc.Notice != "" {
 		warnings = append(warnings, doc.Notice)
@@ -139,67 +257,90 @@ func parseFile(path, rel, name string, text []byte) (def loop.Definition, warnin
 // coarse: a younger file may be written again without a new time.
 const settleTime = 2 * time.Second
 
-// cache keeps what was read while the file has the same size and time.
+// cache keeps what was read while the files have the same size and time.
 type cache struct {
 	now     func() time.Time
 	version string // of this pawl: another one may judge a file differently
 	mu      sync.Mutex
-	kept    map[string]*reading // by name
+	kept    map[Key]*reading
 }
 
-// reading is what was read of a file.
+// reading is what was read of the files of a loop.
 type reading struct {
-	info     fs.FileInfo
-	source   string // digest of the file and of the pawl that judges it; empty if the file is missing
+	of       file
+	source   string // digest of the files and of the pawl that judges them; empty if they are missing
 	parsed   bool   // the others are set
 	def      loop.Definition
 	warnings []string
 	problem  error
 }
 
-// read reads the definition of a loop, or finds it in the cache. Info describes the file
-// as it is now. If the digest is the known one, the file is not parsed.
-func (c *cache) read(root, name string, info fs.FileInfo, known string) reading {
+// isSame reports whether files are as they were.
+func (f file) isSame(was file) bool {
+	return sameInfo(f.info, was.info) && sameInfo(f.config, was.config)
+}
+
+func sameInfo(a, b fs.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// hasSettled reports whether the files would show by their times that they were written
+// again.
+func (f file) hasSettled(now time.Time) bool {
+	for _, info := range []fs.FileInfo{f.info, f.config} {
+		if info != nil && (!info.Mode().IsRegular() || now.Sub(info.ModTime()) < settleTime) {
+			return false
+		}
+	}
+	return true
+}
+
+// read reads the definition of a loop, or finds it in the cache. The file is as it is now. If
+// the digest is the known one, it is not parsed.
+func (c *cache) read(root string, f file, known string) reading {
 	c.mu.Lock()
-	k, ok := c.kept[name]
+	k, ok := c.kept[f.sortKey()]
 	c.mu.Unlock()
-	if ok && os.SameFile(k.info, info) && k.info.Size() == info.Size() && k.info.ModTime().Equal(info.ModTime()) && (k.parsed || k.source == known) {
+	if ok && f.isSame(k.of) && (k.parsed || k.source == known) {
 		return *k
 	}
-	k = &reading{info: info}
-	text, err := readText(root, name)
-	k.source = c.digest(text, err)
+	k = &reading{of: f}
+	t, err := readText(root, f)
+	k.source = c.digest(t, err)
 	switch {
 	case err != nil:
 		k.parsed, k.problem = true, err
 	case k.source != known:
 		k.parsed = true
-		k.def, k.warnings, k.problem = parseText(root, name, text)
+		k.def, k.warnings, k.problem = t.parse(root, f)
 		k.warnings = slices.Clip(k.warnings) // Who appends to them gets a copy.
 	}
-	if !info.Mode().IsRegular() || c.now().Sub(info.ModTime()) < settleTime {
+	if !f.hasSettled(c.now()) {
 		return *k
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kept == nil {
-		c.kept = map[string]*reading{}
+		c.kept = map[Key]*reading{}
 	}
-	c.kept[name] = k
+	c.kept[f.sortKey()] = k
 	return *k
 }
 
-// forgetParsed keeps only what tells whether the file of a loop has changed.
-func (c *cache) forgetParsed(name string) {
+// forgetParsed keeps only what tells whether the files of a loop have changed.
+func (c *cache) forgetParsed(of Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k := c.kept[name]; k != nil && k.problem == nil {
-		c.kept[name] = &reading{info: k.info, source: k.source}
+	if k := c.kept[of]; k != nil && k.problem == nil {
+		c.kept[of] = &reading{of: k.of, source: k.source}
 	}
 }
 
-// digest returns the source of a file with this text, or which cannot be read.
-func (c *cache) digest(text []byte, err error) string {
+// digest returns the source of files with this text, or which cannot be read.
+func (c *cache) digest(t text, err error) string {
 	if errors.Is(err, loop.ErrNotFound) {
 		return ""
 	}
@@ -209,6 +350,12 @@ func (c *cache) digest(text []byte, err error) string {
 	}
 	h := sha256.New()
 	_, _ = h.Write([]byte(head))
-	_, _ = h.Write(text)
+	_, _ = h.Write(t.config)
+	if t.link.Source != nil {
+		_, _ = h.Write([]byte("\x00" + string(t.link.Source)))
+		for _, f := range t.link.Findings { // Links on disk count, too.
+			_, _ = h.Write([]byte("\x00" + f.String()))
+		}
+	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -46,7 +47,7 @@ func (c *Catalog) Sync(ctx context.Context) (s Synced, err error) {
 func (c *Catalog) SyncLoop(ctx context.Context, name string) error {
 	return untilNotOvertaken(func() error {
 		e, err := c.Lookup(ctx, name)
-		if err != nil || e.source == e.Row.Registered.Source || e.File == "" && e.Protocol != loop.ProtocolSpine {
+		if err != nil || e.source == e.Row.Registered.Source || e.File == "" && !DefinedByFile(e.Protocol) {
 			return err // No file says anything of a loop whose definition is in the store.
 		}
 		return c.register(ctx, []Entry{e})
@@ -72,7 +73,7 @@ func (c *Catalog) trySync(ctx context.Context) (s Synced, err error) {
 	err = c.store.View(ctx, func(r *store.Reader) error {
 		list, err := r.Loops(ctx, c.ws.ID)
 		for _, l := range list {
-			if l.Protocol == loop.ProtocolSpine {
+			if DefinedByFile(l.Protocol) {
 				rows[l.ID] = l
 			}
 		}
@@ -93,7 +94,7 @@ func (c *Catalog) trySync(ctx context.Context) (s Synced, err error) {
 		e := c.fileEntry(f)
 		e.Row = rows[e.LoopID()]
 		reg := e.Row.Registered
-		k := c.files.read(c.ws.Root, e.Name, e.info, reg.Source)
+		k := c.files.read(c.ws.Root, f, reg.Source)
 		if k.source == "" {
 			continue // The file was removed since it was listed.
 		}
@@ -101,7 +102,7 @@ func (c *Catalog) trySync(ctx context.Context) (s Synced, err error) {
 		s.Loops++
 		broken := reg.Broken != ""
 		if k.source == reg.Source && c.cycleMoved(e.Name, reg) {
-			k = c.files.read(c.ws.Root, e.Name, e.info, unknown)
+			k = c.files.read(c.ws.Root, f, unknown)
 			if k.problem == nil {
 				k.problem = c.findCycle(e.Name, k.def.On)
 			}
@@ -132,7 +133,7 @@ func (c *Catalog) trySync(ctx context.Context) (s Synced, err error) {
 		return s, err
 	}
 	for _, e := range changed { // The rows have it.
-		c.files.forgetParsed(e.Name)
+		c.files.forgetParsed(e.Key())
 	}
 	return s, nil
 }
@@ -160,7 +161,9 @@ func (c *Catalog) register(ctx context.Context, list []Entry) error {
 			return err
 		}
 		// Of two workspaces with the same files each writes definitions in the same order.
-		slices.SortFunc(locked, func(a, b loop.Loop) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(locked, func(a, b loop.Loop) int {
+			return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Protocol, b.Protocol))
+		})
 		for _, l := range locked {
 			e := entries[l.ID]
 			if l.Registered.Source != e.Row.Registered.Source {

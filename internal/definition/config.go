@@ -18,6 +18,11 @@ func (d *Document) Config() readiness.Config {
 		Guard: d.scalarValue("guard"), Worktree: d.scalarValue("worktree"), LandVia: d.scalarValue("land_via"),
 		Scope: d.List("scope"), ScopeAt: d.scalarValue("scope"),
 	}
+	for _, key := range d.optional {
+		if d.findEntry(key) == nil {
+			c.Optional = append(c.Optional, key)
+		}
+	}
 	if text := filledText(c.Cadence); text != "" {
 		if _, err := schedule.ParseFor(text, filledText(c.Name)); err != nil {
 			c.CadenceProblem = err.Error()

@@ -28,13 +28,15 @@ const (
 )
 
 // Document is a definition as written: for each top-level key its text or its items, and
-// their places. It has not been judged.
+// their places. It has not been judged. The zero Document has no key.
 type Document struct {
 	// Notice says in one line why the file was not read as YAML; empty if it was.
 	Notice string
 
 	entries []entry
 	first   map[string]int // index in entries of each key's first occurrence
+
+	optional []string // keys of the format that this loop need not have
 }
 
 // entry is one occurrence of a top-level key.
@@ -155,6 +157,37 @@ func (d *Document) Keys() []Key {
 		keys[i] = e.key
 	}
 	return keys
+}
+
+// Default gives a key that the document does not have a value, which has no place.
+func (d *Document) Default(key, text string) {
+	if d.findEntry(key) == nil {
+		d.add(entry{key: Key{Name: key}, scalar: readiness.Value{Text: text}, items: []readiness.Value{{Text: text}}})
+	}
+}
+
+// Include puts items before those of a list, which need not be there.
+func (d *Document) Include(key string, items ...string) {
+	if d.findEntry(key) == nil {
+		d.add(entry{key: Key{Name: key}, block: true})
+	}
+	e := d.findEntry(key)
+	values := make([]readiness.Value, len(items))
+	for i, text := range items {
+		values[i] = readiness.Value{Text: text, Line: e.scalar.Line, Column: e.scalar.Column}
+	}
+	e.items = append(values, e.items...)
+}
+
+// MakeOptional lets keys of the format be absent: a loop of this kind does not need them.
+func (d *Document) MakeOptional(keys ...string) { d.optional = append(d.optional, keys...) }
+
+func (d *Document) add(e entry) {
+	if d.first == nil {
+		d.first = map[string]int{}
+	}
+	d.first[e.key.Name] = len(d.entries)
+	d.entries = append(d.entries, e)
 }
 
 func (d *Document) findEntry(key string) *entry {

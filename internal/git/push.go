@@ -138,7 +138,7 @@ func (to Remote) runGit(ctx context.Context, r *Repo, args ...string) ([]byte, e
 	}
 	dir, err := makeScratch("", r.CommonDir, r.Format, to.URL)
 	if err != nil {
-		return fmt.Errorf("reach %s: %w", SafeURL(to.URL), err)
+		return nil, fmt.Errorf("reach %s: %w", SafeURL(to.URL), err)
 	}
 	defer os.RemoveAll(dir)
 	return to.runIn(ctx, r.git.Run, dir, args...)

@@ -96,7 +96,7 @@ func (w *Workspace) RunnableLoop(ctx context.Context, name string) (catalog.Entr
 	if err != nil {
 		return catalog.Entry{}, err
 	}
-	if err = e.Problem; err == nil && e.File != "" {
+	if err = e.Problem; err == nil && e.File != "" && e.Protocol == loop.ProtocolSpine {
 		err = spine.CheckMerged(projection.Memory{Root: w.Root}, e.Name)
 	}
 	if err != nil {

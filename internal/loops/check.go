@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/bootdef"
 	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
@@ -44,7 +45,7 @@ type Checked struct {
 // Check reads and judges a definition. The error is a *loop.Fault with exit
 // status 3 or 4.
 func Check(f Found) (Checked, error) {
-	doc, source, err := definition.Load(f.Path)
+	doc, source, err := f.load()
 	if err != nil {
 		return Checked{}, err
 	}
@@ -66,6 +67,30 @@ func Check(f Found) (Checked, error) {
 	}
 	c.On = doc.List("on")
 	return c, nil
+}
+
+// load reads the definition, and the text in which findings have their places.
+func (f Found) load() (*definition.Document, []byte, error) {
+	if f.Link == "" {
+		return definition.Load(f.Path)
+	}
+	link, err := bootdef.Read(filepath.Dir(f.Link))
+	if err == nil {
+		err = link.Fault()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if f.Path == f.Link {
+		doc, err := link.Document(f.Shown, nil)
+		return doc, link.Source, err
+	}
+	source, err := definition.Read(f.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	doc, err := link.Document(f.Shown, source)
+	return doc, source, err
 }
 
 // CheckEvents adds an error for each event of the key on that cannot fire the loop here: a
@@ -90,7 +115,7 @@ func (c *Checked) CheckEvents(secrets listen.Secrets) {
 				report(item, f.Why+"; "+f.Fix)
 			}
 		case loop.OnLoop:
-			if cycle := catalog.Cycle(filepath.Dir(filepath.Dir(filepath.Dir(c.Path))), c.Name, []string{s.String()}); cycle != nil {
+			if cycle := catalog.Cycle(c.Root(filepath.Dir(filepath.Dir(filepath.Dir(c.Path)))), c.Name, []string{s.String()}); cycle != nil {
 				report(item, cycle.Error())
 			}
 		case loop.OnFile, loop.OnRef, loop.OnCommand:

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/bootdef"
 	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
@@ -17,6 +19,7 @@ type Found struct {
 	Name  string // of the folder that it lies in
 	Path  string // absolute
 	Shown string // for people: relative to the working directory if that is shorter
+	Link  string // the AGENT_LINK.md that makes the loop, absolute; empty: Path alone defines it
 }
 
 // FindDefinitions finds the definitions that arg means in dir: the path of a definition
@@ -29,13 +32,28 @@ func FindDefinitions(dir, arg string) ([]Found, error) {
 		return everyDefinition(dir, root)
 	}
 	if path := pathOnDisk(dir, arg); path != "" {
-		return []Found{newFound(dir, path)}, nil
+		return []Found{foundAt(dir, path)}, nil
 	}
-	name := strings.TrimPrefix(arg, loop.ProtocolSpine+":")
-	if path := filepath.Join(root, catalog.DefinitionFile(name)); filepath.Base(name) == name {
-		if _, err := os.Lstat(path); err == nil {
-			return []Found{newFound(dir, path)}, nil
+	protocol, name, both := strings.Cut(arg, ":")
+	if !both {
+		name = arg
+	}
+	there, err := catalog.DefinedAs(root, name)
+	if err != nil {
+		return nil, err
+	}
+	there = slices.DeleteFunc(there, func(d catalog.Definition) bool { return both && d.Protocol != protocol })
+	switch {
+	case len(there) == 1:
+		return []Found{foundAs(dir, root, there[0])}, nil
+	case len(there) > 1:
+		var choice []string
+		for _, d := range there {
+			choice = append(choice, d.Protocol+":"+d.Name)
 		}
+		return nil, catalog.AmbiguousFault(arg, choice)
+	case name == bootdef.Name:
+		return nil, bootdef.MissingFault(root)
 	}
 	return nil, noDefinitionFault(dir, root, arg)
 }
@@ -59,15 +77,17 @@ func pathOnDisk(dir, arg string) string {
 	return filepath.Join(path, spine.ConfigFile)
 }
 
-// loopsRoot returns the nearest folder from dir upwards that has .loops or .git, or
-// else dir.
+// loopsRoot returns the nearest folder from dir upwards that has .loops, AGENT_LINK.md or
+// .git, or else dir.
 func loopsRoot(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if info, err := os.Stat(filepath.Join(at, ".loops")); err == nil && info.IsDir() {
 			return at
 		}
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
-			return at
+		for _, name := range []string{bootdef.LinkFile, ".git"} {
+			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
+				return at
+			}
 		}
 		if filepath.Dir(at) == at {
 			return dir
@@ -76,13 +96,13 @@ func loopsRoot(dir string) string {
 }
 
 func everyDefinition(dir, root string) ([]Found, error) {
-	names, err := catalog.DefinedNames(root)
+	there, err := catalog.Defined(root)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Found, 0, len(names))
-	for _, name := range names {
-		all = append(all, newFound(dir, filepath.Join(root, catalog.DefinitionFile(name))))
+	all := make([]Found, 0, len(there))
+	for _, d := range there {
+		all = append(all, foundAs(dir, root, d))
 	}
 	if len(all) == 0 {
 		return nil, &loop.Fault{
@@ -103,9 +123,36 @@ func newFound(dir, path string) Found {
 	return f
 }
 
+// foundAs is a definition of the workspace at root.
+func foundAs(dir, root string, d catalog.Definition) Found {
+	f := newFound(dir, filepath.Join(root, d.File))
+	f.Name = d.Name
+	if d.Protocol == loop.ProtocolBoot {
+		f.Link = filepath.Join(root, bootdef.LinkFile)
+	}
+	return f
+}
+
+// foundAt is the definition at a path, which may be one of a workspace.
+func foundAt(dir, path string) Found {
+	f := newFound(dir, path)
+	for _, root := range []string{filepath.Dir(path), f.Root("")} {
+		there, _ := catalog.DefinedAs(root, bootdef.Name) // Of other names the path says enough.
+		for _, d := range there {
+			if at := filepath.Join(root, d.File); root != "" && at == path {
+				return foundAs(dir, root, d)
+			}
+		}
+	}
+	return f
+}
+
 // Root returns the folder that contains .loops, to which the paths of a definition are
 // relative, or otherwise if the definition is in no .loops.
 func (f Found) Root(otherwise string) string {
+	if f.Link != "" {
+		return filepath.Dir(f.Link)
+	}
 	if loops := filepath.Dir(filepath.Dir(f.Path)); filepath.Base(loops) == ".loops" {
 		return filepath.Dir(loops)
 	}

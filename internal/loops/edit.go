@@ -23,6 +23,12 @@ type Draft struct {
 
 // NewDraft copies a definition for editing, so that a half-edited one is never run.
 func NewDraft(f Found) (Draft, error) {
+	if f.Path == f.Link {
+		return Draft{}, &loop.Fault{
+			Exit: loop.ExitNotFound, What: "there is no definition of " + f.Name + " to edit", Why: f.Shown + " alone makes the loop", Err: loop.ErrNotFound,
+			Fix: "edit that file, and check it: {1}", Actions: []loop.Command{loop.PawlCommand("boot check")},
+		}
+	}
 	_, source, err := definition.Load(f.Path)
 	if source == nil && err != nil {
 		return Draft{}, err
@@ -63,7 +69,7 @@ func (d Draft) OpenIn(ctx context.Context, e Editor) error {
 
 // Check judges the copy as if it were the original.
 func (d Draft) Check() (Checked, error) {
-	return Check(Found{Name: d.Name, Path: d.Copy, Shown: d.Shown})
+	return Check(Found{Name: d.Name, Path: d.Copy, Shown: d.Shown, Link: d.Link})
 }
 
 // IsChanged reports whether the copy differs from the original.

@@ -91,12 +91,21 @@ func FleetIn(dir string) (f Fleet, err error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return f, &loop.Fault{Exit: loop.ExitNotFound, What: dir + " is not a folder", Fix: "name one that has .loops, or a folder for each loop", Err: err}
 	}
-	if info, err := os.Stat(filepath.Join(dir, ".loops")); err == nil && info.IsDir() {
-		dir = filepath.Join(dir, ".loops")
+	names, err := catalog.DefinedNames(dir)
+	if err != nil {
+		return f, err
 	}
-	for _, path := range dirglob.Find(dir, "*/"+spine.ConfigFile) {
-		name := filepath.Base(filepath.Dir(path))
-		d, _, err := catalog.ReadFile(path, name)
+	read := func(name string) (loop.Definition, []string, error) { return catalog.ReadDefinition(dir, name) }
+	if len(names) == 0 {
+		for _, path := range dirglob.Find(dir, "*/"+spine.ConfigFile) {
+			names = append(names, filepath.Base(filepath.Dir(path)))
+		}
+		read = func(name string) (loop.Definition, []string, error) {
+			return catalog.ReadFile(filepath.Join(dir, name, spine.ConfigFile), name)
+		}
+	}
+	for _, name := range names {
+		d, _, err := read(name)
 		if err != nil {
 			f.Left = append(f.Left, LeftOut{name, "its definition cannot run"})
 			continue

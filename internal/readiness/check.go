@@ -17,6 +17,8 @@ type Config struct {
 	ScopeAt Value // where the list is or would be; its text is not read
 
 	CadenceProblem string // why a filled cadence cannot fire; empty: it can
+
+	Optional []string // keys that are absent and need not be there: their checks do not apply
 }
 
 // LeastScore is the lowest score of a ready loop, unless its operator asks for
@@ -46,8 +48,12 @@ func Check(c Config) Verdict {
 		if !check.applies(loop.Tier(c.Tier.Text)) {
 			continue
 		}
+		f := check.find(&c)
+		if f.Message != "" && slices.Contains(c.Optional, f.Key) {
+			continue
+		}
 		v.Total++
-		if f := check.find(&c); f.Message == "" {
+		if f.Message == "" {
 			v.Passed++
 		} else {
 			v.addFinding(check.severity, f)

@@ -333,3 +333,15 @@ func TestTheChecksAreNumberedInOrder(t *testing.T) {
 		t.Errorf("%d checks, want 16", len(checks))
 	}
 }
+
+func TestAKeyThatNeedNotBeThereIsJudgedOnlyWhereItIs(t *testing.T) {
+	c := baseB()
+	c.Verify, c.Guard, c.LandVia, c.Cadence = Value{}, Value{}, Value{}, Value{}
+	if v := Check(c); v.Passed != v.Total-4 || v.Errors != 2 {
+		t.Errorf("without them: %d of %d, %v", v.Passed, v.Total, v.Findings)
+	}
+	c.Optional = []string{"verify", "guard", "land_via", "cadence"}
+	if v := Check(c); v.Total != Check(baseB()).Total-4 || v.Score() != 100 || len(v.Findings) > 0 {
+		t.Errorf("as optional ones: %d of %d, %v", v.Passed, v.Total, v.Findings)
+	}
+}

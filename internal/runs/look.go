@@ -3,8 +3,6 @@ package runs
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -62,8 +60,7 @@ func (s *Service) newestRuns(ctx context.Context, r *store.Reader, limit int) (l
 				if err != nil {
 					return nil, err
 				}
-				_, err = os.Lstat(filepath.Join(s.ws.Root, catalog.DefinitionFile(l.Name)))
-				forgotten[run.LoopID] = l.Forgotten && (l.Protocol != loop.ProtocolSpine || err != nil)
+				forgotten[run.LoopID] = l.Forgotten && !catalog.IsDefined(s.ws.Root, l.Name, l.Protocol)
 			}
 			if !forgotten[run.LoopID] {
 				list = append(list, run)
