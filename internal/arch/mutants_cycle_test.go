@@ -103,7 +103,7 @@ var cycleMutants = []mutant{
 	},
 	{
 		"an effect is not confirmed right before it happens", "internal/engine/effects.go",
-		[][2]string{{"kind.Apply(ctx, e, o.confirmEffect)\n\t\treturn result, nil, err", "kind.Apply(ctx, e, func(context.Context) error { return nil })\n\t\treturn result, nil, err"}},
+		[][2]string{{"kind.Apply(ctx, e, confirm)\n\t\treturn result, nil, err", "kind.Apply(ctx, e, func(context.Context) error { return nil })\n\t\treturn result, nil, err"}},
 		"compose.TestALandingThatWasStoppedAsksForTheSwitchAgain",
 	},
 	{

@@ -122,6 +122,17 @@ func (s State) EqualButCommit(other State) bool {
 	return jsontree.Compare(a.tree, b.tree) == 0
 }
 
+// LastError returns the code and the message of the error that was recorded last; both are
+// empty if none is.
+func (s State) LastError() (code, message string) {
+	list := s.tree.Get(fieldErrors)
+	if list == nil || len(list.Items) == 0 {
+		return "", ""
+	}
+	last := list.Items[len(list.Items)-1]
+	return last.GetText("code"), last.GetText("message")
+}
+
 // AddError records what went wrong. The code may be empty.
 func (s State) AddError(now time.Time, message, code string, recoverable bool) {
 	list := s.tree.Get(fieldErrors)

@@ -33,7 +33,7 @@ func exitStatus(ctx context.Context, err error) int {
 		return loop.ExitInterrupted
 	}
 	if e, ok := errors.AsType[*endedError](err); ok {
-		return e.view.Outcome.Meaning().Exit
+		return loop.ExitStatus(e.view.Outcome, e.view.Reason)
 	}
 	if status, ok := errors.AsType[quietError](err); ok {
 		return int(status)

@@ -293,6 +293,8 @@ func printEnd(p *output.Printer, v runs.View) {
 	p.QuotedField("  ", "it says", v.Summary)
 	if v.Branch != "" {
 		p.Field("  ", "branch", v.Branch+" ("+shortHash(v.Commit)+")")
+	} else if v.Commit != "" {
+		p.Field("  ", "commit", shortHash(v.Commit))
 	}
 	if v.Branch != "" && v.Outcome == loop.OutcomeProposed {
 		p.Field("  ", "look", fmt.Sprintf("pawl diff %s   or   git diff %s %s", name, shortHash(v.Base), v.Branch))

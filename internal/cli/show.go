@@ -198,6 +198,8 @@ func printRunHead(p *output.Printer, v runs.View) {
 	p.Field("  ", "base", shortHash(v.Base))
 	if v.Branch != "" {
 		p.Field("  ", "branch", v.Branch+" ("+shortHash(v.Commit)+")")
+	} else if v.Commit != "" {
+		p.Field("  ", "commit", shortHash(v.Commit))
 	}
 	p.Field("  ", "kept in", v.Snapshot)
 	p.Field("  ", "approval", joinNonEmpty(" · ", v.Approval, string(v.Answer)))

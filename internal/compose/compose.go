@@ -14,12 +14,14 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/api"
+	"github.com/pawl-run/pawl/internal/bootrepo"
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/config"
@@ -36,6 +38,7 @@ import (
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/probe"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/protocol/boot"
 	"github.com/pawl-run/pawl/internal/protocol/spec"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/queue"
@@ -96,11 +99,14 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 	if now == nil {
 		now = clock.System{}.Now
 	}
+	boots := boot.Protocol{Contracts: bootrepo.Cache{
+		Dir: filepath.Join(o.Settings.Home, "boot"), Mirror: o.Settings.BootMirror, Environ: o.Environ, Exec: proc.Plain{}, Now: now,
+	}}
 	d := &Parts{
 		home: o.Settings.Home, environ: o.Environ, critic: loop.Reviewer{Agent: o.Settings.ReviewerAgent, Model: o.Settings.ReviewerModel},
 		lookup: lookup.Deps{
 			Now: now, HolderState: node.HolderState, Drivers: drivers(),
-			Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
+			Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}, loop.ProtocolBoot: boots},
 		},
 	}
 	if err := d.openStore(ctx, o, now); err != nil {
@@ -123,7 +129,9 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 		Effects: func(r *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{
 				effect.KindPropose: effect.NewPropose(r), effect.KindLand: effect.NewLand(r), effect.KindPush: effect.NewPush(r, o.Environ),
-				effect.KindPullRequest: effect.NewPullRequest(r, gh),
+				effect.KindPullRequest:  effect.NewPullRequest(r, gh),
+				effect.KindMemoryCommit: effect.NewMemoryCommit(r, boots.MergeMemory, clock.System{}.Sleep),
+				effect.KindMemoryPush:   effect.NewMemoryPush(r, boots.MergeMemory, clock.System{}.Sleep, o.Environ),
 			}
 		},
 		Label: func(ctx context.Context, r *git.Repo) (string, error) {

@@ -109,7 +109,7 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 		step.Begun = step.Begun.Add(max(0, now.Sub(had.Updated)))
 	}
 	if step.ID == "" {
-		step.ID = stepID(c.run.LoopID, step.Key)
+		step.ID = StepID(c.run.LoopID, step.Key)
 	}
 	if step.Kind == "" {
 		step.Kind = loop.StepWork

@@ -202,10 +202,13 @@ func (h *heldRun) unsettledUsage() loop.Usage {
 }
 
 // closingChanges lets the protocol write its account of the run, whatever the outcome.
-// A paused run gets none. A run that failed before its memory was open tries once
+// A paused run gets none, unless its session has an End. A run that failed before its memory was open tries once
 // more to open it. If that fails, the protocol may still write what needs no memory.
 func (m *memory) closingChanges(ctx context.Context, effects []loop.Effect, now time.Time) []loop.Change {
-	if m.run.Outcome == loop.OutcomePaused {
+	_, always := m.session.(interface {
+		End(Summary) ([]loop.Change, []loop.EffectRequest)
+	})
+	if m.run.Outcome == loop.OutcomePaused && !always {
 		return nil
 	}
 	sum := Summary{Run: m.run, Iterations: m.its, Effects: effects, Now: now}

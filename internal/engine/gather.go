@@ -53,6 +53,8 @@ func (wt *workTree) gatherWork(ctx context.Context, turn turnResult, sensed []Ob
 	if err != nil {
 		return w, err
 	}
+	changes = slices.DeleteFunc(changes, func(c object.FileChange) bool { return wt.isDiscarded(c.Path) })
+	problems = slices.DeleteFunc(problems, func(p workspace.Problem) bool { return wt.isDiscarded(p.Path) })
 	explained := map[workspace.Rule]bool{}
 	for _, p := range problems {
 		text := string(p.Rule)
@@ -202,11 +204,17 @@ func (w work) claim() report.Outcome {
 // A tree that was made from a snapshot differs by more than this turn changed.
 func (wt *workTree) changedPaths(ctx context.Context, changes []object.FileChange, cand object.Candidate) ([]string, error) {
 	if wt.madeFrom != wt.run.BaseCommit {
-		return wt.target.Repo.Changed(ctx, wt.run.BaseTree, cand.Tree)
+		paths, err := wt.target.Repo.Changed(ctx, wt.run.BaseTree, cand.Tree)
+		return slices.DeleteFunc(paths, wt.isDiscarded), err
 	}
 	paths := make([]string, 0, len(changes))
 	for _, ch := range changes {
 		paths = append(paths, ch.Path)
 	}
 	return paths, nil
+}
+
+// isDiscarded reports whether changes to a path are dropped.
+func (wt *workTree) isDiscarded(path string) bool {
+	return slices.ContainsFunc(wt.discards, func(d string) bool { return path == d || strings.HasSuffix(d, "/") && strings.HasPrefix(path, d) })
 }

@@ -112,7 +112,7 @@ func (ps *proposals) keepOpen(ctx context.Context, unanswered []proposal) error 
 // holdBack keeps a step from being worked on while nobody has decided about a proposal:
 // one of its own, or any if it depends on all of them.
 func (ps *proposals) holdBack(cand *plan.Candidate) {
-	id, words, pull := cmp.Or(cand.Step.ID, stepID(ps.run.LoopID, cand.Step.Key)), "", false
+	id, words, pull := cmp.Or(cand.Step.ID, StepID(ps.run.LoopID, cand.Step.Key)), "", false
 	for _, p := range ps.open {
 		if slices.Contains(p.steps, id) {
 			words, pull = "its "+p.words, p.pull

@@ -50,6 +50,10 @@ func (e *OpenError) Error() string { return e.Reason.Explain(e.Detail) }
 // applied, and like Close on a session that saw nothing of the run. The outcome is
 // only that of an effect that fails after it.
 //
+// What people should know of the memory beside repairs, a method Notes() []string says. A
+// method Discards() []string lists files, and folders that end with a slash, to which the
+// agent's changes are dropped: the runtime writes them, or they never leave the copy.
+//
 // One that owes effects from earlier runs has a method Owed() []loop.EffectRequest. They
 // are applied before anything is sensed, and the memory is opened once more; one that
 // fails is noted, and the run goes on.
@@ -77,6 +81,7 @@ type Session interface {
 // View is what a protocol may see, read-only.
 type View struct {
 	Loop       loop.Loop
+	Root       string          // of the checkout
 	Definition loop.Definition // defaults filled in
 	Run        loop.Run
 	Recent     []loop.Run  // earlier runs, newest first, bounded
@@ -102,6 +107,10 @@ type History interface {
 	Commits(ctx context.Context, path string, most int) ([]git.Commit, error)
 	// Base is the branch that the run works on, and whether it is the one checked out.
 	Base(ctx context.Context) (b git.Base, checkedOut bool, err error)
+	// Differs lists the paths of the base whose content is not the given one.
+	Differs(ctx context.Context, files map[string]string) ([]string, error)
+	// Stashes lists the commits of the checkout's stashes, newest first, at most so many.
+	Stashes(ctx context.Context, most int) ([]string, error)
 	// Unpushed lists commits of the base, newest first, that a remote did not have when it
 	// was last seen; none if it was never seen.
 	Unpushed(ctx context.Context, remote string, most int) ([]git.Commit, error)

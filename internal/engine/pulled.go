@@ -161,7 +161,7 @@ func (ps *proposals) dropDeclined(ctx context.Context, cand *plan.Candidate, inp
 		}
 	}
 	digest := inputs.PerStep().Digest()
-	for _, d := range ps.declined[cmp.Or(cand.Step.ID, stepID(ps.run.LoopID, cand.Step.Key))] {
+	for _, d := range ps.declined[cmp.Or(cand.Step.ID, StepID(ps.run.LoopID, cand.Step.Key))] {
 		if d.inputs == digest && cand.Drop == "" {
 			cand.Drop, cand.Detail = d.reason, d.words
 		}

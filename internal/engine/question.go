@@ -117,7 +117,7 @@ func (c *cycle) askFirst(ctx context.Context) (*ending, error) {
 	}
 	now := c.Now().UTC()
 	row = loop.Step{
-		ID: stepID(c.run.LoopID, questionPrefix+q.Key), LoopID: c.run.LoopID, Key: questionPrefix + q.Key, Title: firstLine(q.Text),
+		ID: StepID(c.run.LoopID, questionPrefix+q.Key), LoopID: c.run.LoopID, Key: questionPrefix + q.Key, Title: firstLine(q.Text),
 		Kind: loop.StepWork, State: loop.StepEscalated, WaitsFor: c.NewID("ap"),
 	}
 	a := loop.Approval{

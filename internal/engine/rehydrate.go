@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/fault"
@@ -68,6 +70,9 @@ func (m *memory) open(ctx context.Context, v View) *ending {
 		return &ending{outcome: loop.OutcomeFailed, reason: loop.ReasonMemory, detail: err.Error()}
 	}
 	m.session = session
+	if s, ok := session.(interface{ Discards() []string }); ok {
+		m.outbox.tree.discards = s.Discards()
+	}
 	return nil
 }
 
@@ -115,6 +120,35 @@ func (h history) Commits(ctx context.Context, path string, most int) ([]git.Comm
 	return h.target.Repo.History(ctx, h.run.BaseCommit, "", path, most)
 }
 
+// Differs implements History.
+func (h history) Differs(ctx context.Context, files map[string]string) (paths []string, err error) {
+	if err := h.resolveBase(ctx); err != nil {
+		return nil, err
+	}
+	blobs, err := h.target.Repo.Blobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, blobs.Close()) }()
+	names := slices.Sorted(maps.Keys(files))
+	asked := make([]string, len(names))
+	for i, name := range names {
+		asked[i] = h.run.BaseCommit + ":" + name
+	}
+	found, err := blobs.Resolve(asked...)
+	for i, o := range found {
+		if o.ID != h.target.Repo.Format.HashBytes([]byte(files[names[i]])) {
+			paths = append(paths, names[i])
+		}
+	}
+	return paths, err
+}
+
+// Stashes implements History.
+func (h history) Stashes(ctx context.Context, most int) ([]string, error) {
+	return h.target.Repo.Stashes(ctx, most)
+}
+
 // Unpushed implements History.
 func (h history) Unpushed(ctx context.Context, remote string, most int) ([]git.Commit, error) {
 	if err := h.resolveBase(ctx); err != nil || h.baseBranch == "" {
@@ -142,7 +176,7 @@ func (h history) Show(ctx context.Context, rev, path string) ([]byte, error) {
 // answers of humans, and file changes that no process is known to have applied.
 func (m *memory) readLoop(ctx context.Context) (View, error) {
 	v := View{
-		Loop: m.target.Loop, Definition: m.def, Run: m.run, Files: m.loopFiles(m.target), History: history{m.heldRun}, Now: m.Now(),
+		Loop: m.target.Loop, Root: m.target.Workspace.Root, Definition: m.def, Run: m.run, Files: m.loopFiles(m.target), History: history{m.heldRun}, Now: m.Now(),
 		Answers: map[string]string{},
 	}
 	err := m.Store.View(ctx, func(r *store.Reader) (err error) {
@@ -194,6 +228,11 @@ func (m *memory) readAnswers(ctx context.Context, r *store.Reader, steps []loop.
 // has to look at ends the run.
 func (m *memory) applyRepairs(ctx context.Context) (end *ending, err error) {
 	var changes []loop.Change
+	if s, ok := m.session.(interface{ Notes() []string }); ok {
+		for _, text := range s.Notes() {
+			m.said.Note("%s", text)
+		}
+	}
 	for _, r := range m.session.Recovered() {
 		changes = append(changes, r.Changes...)
 		m.said.Note("recovered: %s", r.Note)

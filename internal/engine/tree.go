@@ -33,6 +33,7 @@ type workTree struct {
 	held     bool         // there are or were refs that hold candidates
 	unkept   string       // what could not be kept of the work, and where the rest is
 	secured  bool         // the work is kept as far as it can be
+	discards []string     // files, and folders that end with a slash, to which changes are dropped
 	kept     string       // tree that an effect is about to put on a branch; a snapshot of it is not needed
 }
 

@@ -79,3 +79,16 @@ func (r *Repo) MergeBase(ctx context.Context, a, b string) (string, error) {
 	}
 	return strings.TrimSpace(string(out)), nil
 }
+
+// Stashes lists the commits of the stashes, newest first, at most so many.
+func (r *Repo) Stashes(ctx context.Context, most int) ([]string, error) {
+	refs, err := r.forEachRef(ctx, "refs/stash")
+	if err != nil || len(refs) == 0 {
+		return nil, err
+	}
+	out, err := r.git.Output(ctx, nil, "log", "-g", "--format=%H", "-n", strconv.Itoa(most), "refs/stash", "--")
+	if err != nil {
+		return nil, fmt.Errorf("list stashes: %w", err)
+	}
+	return strings.Fields(string(out)), nil
+}

@@ -76,5 +76,27 @@ func (o Outcome) Meaning() Meaning {
 	return Meaning{Outcome: o, Exit: ExitNoSuccess, Action: "none", Log: string(o)}
 }
 
+// exitOfReason has the reasons for which a run that failed has another exit status than its
+// outcome: it could not begin.
+var exitOfReason = map[Reason]int{
+	ReasonLinkMissing: ExitNotFound,
+
+	ReasonLinkMalformed: ExitUnreadable, ReasonLinkNoBoot: ExitUnreadable, ReasonLinkNoVersion: ExitUnreadable, ReasonLinkOlder: ExitUnreadable,
+	ReasonBootMalformed: ExitUnreadable, ReasonBootSchema: ExitUnreadable, ReasonStateManual: ExitUnreadable, ReasonStateOlder: ExitUnreadable,
+	ReasonTodoOlder: ExitUnreadable, ReasonTodoDuplicate: ExitUnreadable, ReasonTodoOrphan: ExitUnreadable, ReasonTodoCycle: ExitUnreadable,
+
+	ReasonBootAway: ExitMissing, ReasonBootIncomplete: ExitMissing,
+
+	ReasonVersionAhead: ExitNotReady, ReasonVersionMajor: ExitNotReady, ReasonVersionUnlisted: ExitNotReady,
+}
+
+// ExitStatus is the exit status of a run that ended so.
+func ExitStatus(o Outcome, why Reason) int {
+	if status, ok := exitOfReason[why]; ok && o == OutcomeFailed {
+		return status
+	}
+	return o.Meaning().Exit
+}
+
 // IsSuccess reports whether o is one of the outcomes that exit with 0.
 func (o Outcome) IsSuccess() bool { return o.Meaning().Exit == ExitOK }

@@ -101,6 +101,7 @@ const (
 	ReasonLinkOlder      Reason = "link_older"      // the older form, which has no version
 	ReasonBootAway       Reason = "boot_away"       // the repository or the reference is not to be had
 	ReasonBootIncomplete Reason = "boot_incomplete" // VERSION.json, the rules or a schema is missing
+	ReasonBootMoved      Reason = "boot_moved"      // its rules or stop lines have changed since the last session
 	ReasonBootMalformed  Reason = "boot_malformed"  // VERSION.json or the stop lines cannot be read
 	ReasonBootSchema     Reason = "boot_schema"     // a schema is not one of the draft 07
 
@@ -233,6 +234,7 @@ var sentences = map[Reason]string{
 	ReasonLinkOlder:        "AGENT_LINK.md has the older form",
 	ReasonBootAway:         "the boot repository cannot be reached",
 	ReasonBootIncomplete:   "the boot repository is incomplete",
+	ReasonBootMoved:        "the rules or stop lines of the boot repository have changed",
 	ReasonBootMalformed:    "a file of the boot repository cannot be read",
 	ReasonBootSchema:       "a schema of the boot repository is invalid",
 	ReasonVersionEqual:     "the boot version is the expected one",

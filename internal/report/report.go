@@ -44,7 +44,9 @@ type Report struct {
 	Pitfalls  []string  `json:"pitfalls,omitempty"`
 	Memory    []string  `json:"memory,omitempty"`
 	Messages  []Message `json:"messages,omitempty"`
-	Handoff   string    `json:"handoff,omitempty"`
+	Handoff   string    `json:"handoff,omitempty"` // what comes next
+
+	Confidence *float64 `json:"confidence,omitempty"` // 0..1
 }
 
 // State is the agent's proposal for the three lists of a snapshot. A nil list
@@ -103,6 +105,9 @@ func (r *Report) check() error {
 	if r.Readiness != nil && (*r.Readiness < 0 || *r.Readiness > 100) {
 		return fmt.Errorf("readiness %d is not between 0 and 100", *r.Readiness)
 	}
+	if c := r.Confidence; c != nil && (*c < 0 || *c > 1) {
+		return fmt.Errorf("confidence %g is not between 0 and 1", *c)
+	}
 	return nil
 }
 
@@ -128,7 +133,7 @@ func place(data []byte, err error) error {
 // wanted is a type in the words of whoever writes JSON.
 func wanted(t reflect.Type) string {
 	words := map[reflect.Kind]string{
-		reflect.Bool: "true or false", reflect.Int: "a whole number", reflect.String: "a string", reflect.Slice: "a list", reflect.Struct: "an object",
+		reflect.Bool: "true or false", reflect.Int: "a whole number", reflect.Float64: "a number", reflect.String: "a string", reflect.Slice: "a list", reflect.Struct: "an object",
 	}
 	return words[t.Kind()]
 }

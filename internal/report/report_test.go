@@ -42,7 +42,7 @@ func TestWhatClaimsNothingIsNoError(t *testing.T) {
 		"an object of none":  "{}",
 		"null":               "null",
 		"every field null":   `{"outcome":null,"summary":null,"items":null,"state":null,"readiness":null}`,
-		"fields of tomorrow": `{"verdict":"pass","result":{"outcome":"done"},"confidence":0.7}`,
+		"fields of tomorrow": `{"verdict":"pass","result":{"outcome":"done"},"certainty":0.7}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := report.Parse([]byte(text))

@@ -72,7 +72,7 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 	}
 	w := Why{
 		Schema: "pawl.why/v1", Run: fmt.Sprintf("%s#%d", v.Loop, v.N), ID: v.ID, State: v.State, Outcome: v.Outcome, Reason: v.Reason, Detail: v.Detail, Event: v.Event, Events: v.Events,
-		Exit: v.Outcome.Meaning().Exit, Decisions: []Decision{}, Attempts: []Attempt{},
+		Exit: loop.ExitStatus(v.Outcome, v.Reason), Decisions: []Decision{}, Attempts: []Attempt{},
 	}
 	if w.Paused, err = s.ws.Paused(ctx); err != nil {
 		return w, err

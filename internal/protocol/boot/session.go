@@ -1,0 +1,339 @@
+package boot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/bootlink"
+	"github.com/pawl-run/pawl/internal/bootrepo"
+	"github.com/pawl-run/pawl/internal/bootstate"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/report"
+)
+
+// session is one run of the boot protocol.
+type session struct {
+	v         engine.View
+	link      bootlink.Link
+	contract  bootrepo.Contract
+	branch    string // short name
+	elsewhere bool   // another branch is checked out: the files of the checkout are not the memory
+
+	found    bootstate.Memory   // the memory as it was valid when the run began
+	memory   bootstate.Memory   // as it is now
+	repairs  []bootstate.Repair // of what was found
+	texts    map[string]string  // what the files of the checkout hold, by path
+	notes    []string           // for people
+	entries  []string           // for the changelog, beside what becomes of tasks
+	changed  bool               // something is to be committed, whatever becomes of the run
+	owed     bool               // commits of earlier sessions are not at the remote
+	question *engine.Question   // nil: none
+
+	counters bootlink.Counters
+	audit    []string // lines of this run
+}
+
+// say adds an entry to the changelog.
+func (s *session) say(format string, args ...any) {
+	s.entries = append(s.entries, fmt.Sprintf(format, args...))
+}
+
+// Notes implements the optional method of engine.Session.
+func (s *session) Notes() []string { return s.notes }
+
+// Discards implements the optional method of engine.Session: the memory is written by the
+// runtime, whatever the agent writes there, and scratch/ never travels.
+func (s *session) Discards() []string {
+	files := []string{s.link.State, s.link.Tasks, s.link.Changelog, bootlink.Scratch}
+	if name := s.auditFile(); name != "" {
+		files = append(files, name)
+	}
+	return files
+}
+
+// Recovered implements engine.Session.
+func (s *session) Recovered() []engine.Repair {
+	if len(s.repairs) == 0 {
+		return nil
+	}
+	s.changed = true
+	var list []engine.Repair
+	for _, r := range s.repairs {
+		repair := engine.Repair{Note: r.Path + ": " + r.Note + " (" + string(r.Reason) + ")"}
+		if r.Aside && !s.elsewhere && s.texts[r.Path] != "" {
+			// A name that people recognise, in the one directory that git does not see.
+			aside := fmt.Sprintf("%s%s.broken-%s", bootlink.Scratch, strings.ReplaceAll(r.Path, "/", "-"), s.v.Now.UTC().Format("20060102-150405"))
+			repair.Changes = append(repair.Changes, loop.Change{Kind: loop.ChangeAside, Path: r.Path, Content: aside})
+			repair.Note += "; it is kept as " + aside
+			s.texts[r.Path] = ""
+		}
+		list = append(list, repair)
+	}
+	list[len(list)-1].Changes = append(list[len(list)-1].Changes, s.write()...)
+	return list
+}
+
+// write returns the changes that bring the files of the checkout to the memory as it is now.
+func (s *session) write() (changes []loop.Change) {
+	files := s.files()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if text := files[name]; !s.elsewhere && s.texts[name] != text {
+			changes = append(changes, loop.Change{Kind: loop.ChangeEdit, Path: name, Before: s.texts[name], Content: text})
+			s.texts[name] = text
+		}
+	}
+	return changes
+}
+
+// files are those of the memory, by path.
+func (s *session) files() map[string]string {
+	return map[string]string{
+		s.link.State: string(s.memory.State.Encode()), s.link.Tasks: string(s.memory.Tasks.Encode()), s.link.Changelog: s.memory.Changelog,
+	}
+}
+
+// decide plans what is worked on next.
+func (s *session) decide(now time.Time) (bootstate.Decision, bootstate.Todo) {
+	request := s.v.Run.Request
+	if s.counters.Iterations > 0 {
+		request = "" // It has had its turn.
+	}
+	return bootstate.Plan(s.memory.State, s.memory.Tasks, request, s.v.Answers, now)
+}
+
+// Question implements the optional method of engine.Session: a conflict of the plan, or
+// rules that have changed.
+func (s *session) Question() *engine.Question {
+	if s.question != nil {
+		return s.question
+	}
+	d, _ := s.decide(s.v.Now)
+	if d.Question == nil {
+		return nil
+	}
+	text := d.Question.Text
+	if len(d.Question.Answers) > 0 {
+		text += "\nA yes answers it, with one of these as its note: " + strings.Join(d.Question.Answers, ", ")
+	} else {
+		text += "\nA yes answers it, with the request as its note."
+	}
+	attended := s.v.Run.By.Role == loop.RoleHuman
+	return &engine.Question{Key: d.Question.Key, Text: text, Reason: d.Reason, Idle: d.Reason == loop.ReasonPlanNothing && !attended}
+}
+
+// Sources implements engine.Session. What the workspace says of itself is in the memory.
+func (s *session) Sources() []engine.Source { return nil }
+
+// Candidates implements engine.Session: what the plan chooses comes first, then the other
+// tasks that could be worked on.
+func (s *session) Candidates(_ engine.Sensed, now time.Time) []plan.Candidate {
+	d, tasks := s.decide(now)
+	if !sameTasks(tasks, s.memory.Tasks) {
+		s.memory.Tasks, s.changed = tasks, true
+	}
+	halted := s.halted(now)
+	var list []plan.Candidate
+	add := func(id string, drop loop.Reason, detail string) {
+		task, there := s.memory.Tasks.Task(id)
+		if !there {
+			return
+		}
+		c := plan.Candidate{Step: s.stepOf(task), Drop: drop, Detail: detail, Memory: task.Title + "\x00" + task.Description}
+		if drop == "" && halted != nil {
+			c.Drop, c.Detail, c.Ends = loop.ReasonStopLine, halted.String(), loop.OutcomeGaveUp
+		}
+		list = append(list, c)
+	}
+	if d.Task != "" {
+		add(d.Task, "", d.Reason.Explain(d.Detail))
+	}
+	passed := slices.Clone(d.Passed)
+	slices.SortStableFunc(passed, func(a, b bootstate.Passed) int { return cmp.Compare(s.rank(a.Task), s.rank(b.Task)) })
+	for _, p := range passed {
+		drop := p.Reason
+		if drop == loop.ReasonOutranked && d.Reason != loop.ReasonPlanRequest {
+			drop = "" // It is next in line, if the first has to wait.
+		}
+		add(p.Task, drop, p.Detail)
+	}
+	return list
+}
+
+func (s *session) rank(id string) int {
+	task, _ := s.memory.Tasks.Task(id)
+	return task.Priority.Rank()
+}
+
+func sameTasks(a, b bootstate.Todo) bool { return string(a.Encode()) == string(b.Encode()) }
+
+// stepOf is the row of a task, or a new one. What people have opened again in the file
+// begins as new.
+func (s *session) stepOf(task bootstate.Task) loop.Step {
+	for _, row := range s.v.Steps {
+		if row.Key != task.ID {
+			continue
+		}
+		row.Title = task.Title
+		if row.State == loop.StepDone || row.State == loop.StepEscalated && row.WaitsFor == "" {
+			row = row.AsNew()
+		}
+		return row
+	}
+	return loop.Step{Key: task.ID, Kind: loop.StepWork, Title: task.Title, State: loop.StepOpen}
+}
+
+// halted is the stop line that the run has come to; nil: none.
+func (s *session) halted(now time.Time) *bootlink.Crossing {
+	s.counters.Minutes = now.Sub(s.v.Run.Started).Minutes()
+	for _, c := range bootlink.Judge(s.contract.StopLines, s.counters) {
+		if c.Critical {
+			return &c
+		}
+		if text := "stop line: " + c.String(); !slices.ContainsFunc(s.entries, func(e string) bool { return strings.HasPrefix(e, "stop line: "+string(c.Metric)) }) {
+			s.say("%s", text)
+		}
+	}
+	return nil
+}
+
+// mostRules bounds the rules of the boot repository in a prompt, in bytes.
+const mostRules = 48 << 10
+
+// Begin implements engine.Session.
+func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
+	id := ch.Step.Key
+	s.memory.State, s.memory.Tasks = bootstate.Begin(s.memory.State, s.memory.Tasks, id, s.v.Now)
+	s.changed = true
+	task, _ := s.memory.Tasks.Task(id)
+	s.note("%s: began (%s)", id, ch.Detail)
+	rules := s.contract.Rules
+	if len(rules) > mostRules {
+		rules = strings.ToValidUTF8(rules[:mostRules], "") + "\n[cut here]"
+	}
+	brief := engine.Brief{
+		Goal: s.v.Definition.Goal,
+		Role: fmt.Sprintf("You work on %s by the rules of the boot repository %s (version %s):\n\n%s", s.memory.State.Project(), s.contract.Repository, s.contract.Version.Version, strings.TrimSpace(rules)),
+		Rules: []string{
+			"The runtime writes " + strings.Join([]string{s.link.State, s.link.Tasks, s.link.Changelog}, ", ") + ", commits and pushes: what you write there is dropped, whatever the rules above say.",
+			`Add to your report "handoff": what should come next, or the id of a task, and "confidence": from 0 to 1.`,
+			"The run halts at these stop lines: " + stopText(s.contract.StopLines),
+		},
+		Task: taskText(task, s.memory.State.Plan()),
+	}
+	if recent := lastLines(s.memory.Changelog, 40); recent != "" {
+		brief.Memory = append(brief.Memory, engine.Block{Label: "The end of " + s.link.Changelog, Text: recent})
+	}
+	if intent := s.memory.State.NextIntent(); intent != "" {
+		brief.Memory = append(brief.Memory, engine.Block{Label: "What the last session left to do", Text: intent})
+	}
+	return s.write(), brief, nil
+}
+
+func taskText(t bootstate.Task, items []bootstate.PlanItem) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (task %s, priority %s)", t.Title, t.ID, t.Priority)
+	if t.Description != "" {
+		b.WriteString("\n" + t.Description)
+	}
+	for _, item := range items {
+		if item.Task != t.ID || len(item.Steps) < 2 {
+			continue
+		}
+		b.WriteString("\nThe plan:")
+		for n, step := range item.Steps {
+			fmt.Fprintf(&b, "\n%d. %s", n+1, step)
+		}
+	}
+	return b.String()
+}
+
+func stopText(lines []bootlink.StopLine) string {
+	var parts []string
+	for _, l := range lines {
+		if l.Critical != nil {
+			parts = append(parts, fmt.Sprintf("%s %g", l.Metric, *l.Critical))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// lastLines are the last lines of a text.
+func lastLines(text string, most int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-most):], "\n")
+}
+
+// Record implements engine.Session. The account of the run is written at its end, where a
+// run that was taken over has it too.
+func (s *session) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) {
+	s.count(r.Iteration)
+	if r.Iteration.Verdict == loop.VerdictPass {
+		s.memory.Tasks = s.memory.Tasks.Clone()
+		s.memory.Tasks.SetStatus(r.Settlement.Step.Key, bootstate.StatusDone, "", s.v.Now)
+		s.memory.State = s.memory.State.Clone()
+		s.memory.State.SetNextIntent(reportOf(r.Iteration).Handoff)
+	}
+	return nil, nil
+}
+
+// count adds an iteration to the counters of the stop lines.
+func (s *session) count(it loop.Iteration) {
+	s.counters.Iterations++
+	if it.Verdict == loop.VerdictFail {
+		s.counters.Errors++
+	}
+	if c := reportOf(it).Confidence; c != nil {
+		s.counters.Confidence = c
+	}
+}
+
+// reportOf is what the agent reported; the zero report if it cannot be read.
+func reportOf(it loop.Iteration) report.Report {
+	r, err := report.Parse([]byte(it.Report))
+	if err != nil {
+		return report.Report{}
+	}
+	return r
+}
+
+// Owed implements the optional method of engine.Session.
+func (s *session) Owed() []loop.EffectRequest {
+	if !s.owed {
+		return nil
+	}
+	s.owed = false
+	return []loop.EffectRequest{s.pushRequest(s.v.Run.ID+"/owed", s.v.Now)}
+}
+
+// note adds a line to the audit trail of the run.
+func (s *session) note(format string, args ...any) {
+	s.audit = append(s.audit, strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
+}
+
+// auditFile is the file of the audit trail of this day; empty: the link lists no directory
+// for it.
+func (s *session) auditFile() string {
+	const audits = "audits/"
+	if !slices.Contains(s.link.Directories, audits) {
+		return ""
+	}
+	return audits + s.v.Now.UTC().Format(time.DateOnly) + ".md"
+}
+
+// readAudit reads what the audit trail of this day has already.
+func (s *session) readAudit(ctx context.Context) error {
+	name := s.auditFile()
+	if name == "" {
+		return nil
+	}
+	file, err := s.readFile(ctx, name)
+	s.texts[name] = string(file.Content)
+	return err
+}
