@@ -131,6 +131,7 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 				effect.KindPropose: effect.NewPropose(r), effect.KindLand: effect.NewLand(r), effect.KindPush: effect.NewPush(r, o.Environ),
 				effect.KindPullRequest:  effect.NewPullRequest(r, gh),
 				effect.KindMemoryCommit: effect.NewMemoryCommit(r, boots.MergeMemory, clock.System{}.Sleep),
+				effect.KindMemoryPull:   effect.NewMemoryPull(r, boots.MergeMemory, clock.System{}.Sleep, o.Environ),
 				effect.KindMemoryPush:   effect.NewMemoryPush(r, boots.MergeMemory, clock.System{}.Sleep, o.Environ),
 			}
 		},

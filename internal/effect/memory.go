@@ -19,11 +19,12 @@ import (
 const (
 	KindMemoryCommit = "memory_commit" // the memory and the work of a run become one commit of the branch
 	KindMemoryPush   = "memory_push"   // the branch goes to its remote
+	KindMemoryPull   = "memory_pull"   // the branch takes in what its remote has
 )
 
-// Arguments of both, in addition to ArgBase (the branch). A commit has ArgOnto, ArgTree (empty:
-// nothing but the memory changes), ArgMessage and ArgWhen, too, and a push has ArgRemote and
-// ArgWhen.
+// Arguments of them, in addition to ArgBase (the branch) and ArgWhen. A commit has ArgOnto,
+// ArgTree (empty: nothing but the memory changes) and ArgMessage, too, the others have
+// ArgRemote.
 const (
 	ArgFiles    = "files"    // EncodeFiles of the memory, as the checkout has it
 	ArgContract = "contract" // what the memory is valid by, for MemoryMerge
@@ -62,7 +63,7 @@ func (e *UngatedError) Error() string {
 	return "work of two sides was merged as " + e.Commit + ", which no gate has judged"
 }
 
-// memory is what both kinds have in common.
+// memory is what all kinds have in common.
 type memory struct {
 	repo  *git.Repo
 	merge MemoryMerge

@@ -26,6 +26,31 @@ func NewMemoryPush(repo *git.Repo, merge MemoryMerge, sleep func(context.Context
 	return &MemoryPush{memory{repo, merge, sleep}, environ}
 }
 
+// MemoryPull brings a branch to what its remote has, as MemoryPush does before it tries
+// again.
+type MemoryPull struct{ MemoryPush }
+
+// NewMemoryPull returns the kind for one repository.
+func NewMemoryPull(repo *git.Repo, merge MemoryMerge, sleep func(context.Context, time.Duration) error, environ []string) *MemoryPull {
+	return &MemoryPull{*NewMemoryPush(repo, merge, sleep, environ)}
+}
+
+// Apply fetches and unites, once.
+func (p *MemoryPull) Apply(ctx context.Context, e loop.Effect, confirm func(context.Context) error) (map[string]string, error) {
+	to, err := p.remoteOf(e)
+	if err != nil {
+		return nil, err
+	}
+	tip, _, err := p.repo.Ref(ctx, BranchRef(e.Args[ArgBase]))
+	if err == nil {
+		err = p.unite(ctx, e, to, tip, confirm)
+	}
+	return map[string]string{}, err
+}
+
+// Look never finds anything: pulling again does no harm.
+func (p *MemoryPull) Look(context.Context, loop.Effect) (Found, error) { return Found{}, nil }
+
 // pushWaits are the waits before a push that failed is tried again.
 var pushWaits = []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
 

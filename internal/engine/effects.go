@@ -65,7 +65,9 @@ func (o *outbox) drain(ctx context.Context) ([]loop.Effect, error) {
 		case e.State == loop.EffectDone:
 			o.noteDone(*e)
 		case e.Kind == effect.KindMemoryPush: // All is here, and the next run pushes it first.
-			o.noteUnpushed(e.Error)
+			o.noteUndone("not pushed", e.Error)
+		case e.Kind == effect.KindMemoryPull:
+			o.noteUndone("not brought up to date", e.Error)
 		default:
 			return effects, o.concludeUndone(ctx, *e)
 		}
@@ -117,9 +119,9 @@ func (o *outbox) judgeMerged(ctx context.Context, commit string) (string, error)
 	return "", err
 }
 
-// noteUnpushed says in the run that its commit is only here.
-func (o *outbox) noteUnpushed(why string) {
-	why = "not pushed: " + firstLine(o.said.Hide(why))
+// noteUndone says in the run what an effect did not do that fails no run.
+func (o *outbox) noteUndone(what, why string) {
+	why = what + ": " + firstLine(o.said.Hide(why))
 	o.said.Note("%s", why)
 	o.run.Detail = joinWords(o.run.Detail, why)
 }
@@ -231,7 +233,7 @@ func (o *outbox) applyWatched(ctx context.Context, kind Effect, e loop.Effect) (
 	if isAccount(e) {
 		confirm = o.confirmAccount
 	}
-	if e.Kind != effect.KindPush && e.Kind != effect.KindPullRequest && e.Kind != effect.KindMemoryPush {
+	if e.Kind != effect.KindPush && e.Kind != effect.KindPullRequest && e.Kind != effect.KindMemoryPush && e.Kind != effect.KindMemoryPull {
 		result, err = kind.Apply(ctx, e, confirm)
 		return result, nil, err
 	}

@@ -89,6 +89,7 @@ type View struct {
 	Files      Files
 	History    History
 	Answers    map[string]string // notes of a person's yes, by the key of the question
+	Ending     bool              // another process died with the run, and only its end is left
 	Now        time.Time
 }
 
@@ -111,6 +112,9 @@ type History interface {
 	Differs(ctx context.Context, files map[string]string) ([]string, error)
 	// Stashes lists the commits of the checkout's stashes, newest first, at most so many.
 	Stashes(ctx context.Context, most int) ([]string, error)
+	// Behind asks a remote whether its branch has commits that the base lacks. A remote that
+	// the repository does not have has none.
+	Behind(ctx context.Context, remote string) (bool, error)
 	// Unpushed lists commits of the base, newest first, that a remote did not have when it
 	// was last seen; none if it was never seen.
 	Unpushed(ctx context.Context, remote string, most int) ([]git.Commit, error)

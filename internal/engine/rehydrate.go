@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/fault"
@@ -149,6 +150,34 @@ func (h history) Stashes(ctx context.Context, most int) ([]string, error) {
 	return h.target.Repo.Stashes(ctx, most)
 }
 
+// askPatience is how long a remote may take to say where its branch is.
+const askPatience = 10 * time.Second
+
+// Behind implements History.
+func (h history) Behind(ctx context.Context, remote string) (bool, error) {
+	if err := h.resolveBase(ctx); err != nil {
+		return false, err
+	}
+	address, err := h.target.Repo.RemoteURL(remote)
+	if errors.Is(err, loop.ErrNotFound) || h.baseBranch == "" {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	at, there, err := h.target.Repo.RemoteRef(ctx, git.Remote{URL: address, Environ: h.Environ, Local: true}, effect.BranchRef(h.baseBranch))
+	if err != nil || !there || at == h.run.BaseCommit {
+		return false, err
+	}
+	known, err := h.target.Repo.Contains(ctx, h.run.BaseCommit, at)
+	if errors.Is(err, loop.ErrNotFound) {
+		return true, nil
+	}
+	return !known && err == nil, err
+}
+
 // Unpushed implements History.
 func (h history) Unpushed(ctx context.Context, remote string, most int) ([]git.Commit, error) {
 	if err := h.resolveBase(ctx); err != nil || h.baseBranch == "" {
@@ -177,7 +206,7 @@ func (h history) Show(ctx context.Context, rev, path string) ([]byte, error) {
 func (m *memory) readLoop(ctx context.Context) (View, error) {
 	v := View{
 		Loop: m.target.Loop, Root: m.target.Workspace.Root, Definition: m.def, Run: m.run, Files: m.loopFiles(m.target), History: history{m.heldRun}, Now: m.Now(),
-		Answers: map[string]string{},
+		Answers: map[string]string{}, Ending: m.taken || m.run.State == loop.RunSettling,
 	}
 	err := m.Store.View(ctx, func(r *store.Reader) (err error) {
 		if m.pending, err = r.Pending(ctx, m.target.Loop.ID, m.Self.Node); err != nil {

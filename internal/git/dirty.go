@@ -24,10 +24,10 @@ const maxIndex = 512 << 20
 // as changed if an end-of-line conversion or filter stands between it and its
 // blob. It only tells people what a run will not see; nothing is decided by it.
 //
-// Files below the folder except, slash separated and relative to the top, do
-// not count; empty counts everything. The index is read here and not by git, so
+// Files of except, and those below such a folder, slash separated and relative to the
+// top, do not count. The index is read here and not by git, so
 // nothing is refreshed or started.
-func (r *Repo) Dirty(ctx context.Context, except string) (bool, error) {
+func (r *Repo) Dirty(ctx context.Context, except ...string) (bool, error) {
 	entries, err := readIndex(r.Dirs, r.Format)
 	if err != nil {
 		return false, fmt.Errorf("compare checkout %s: %w", r.Root, err)
@@ -36,7 +36,7 @@ func (r *Repo) Dirty(ctx context.Context, except string) (bool, error) {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
-		if except != "" && strings.HasPrefix(e.Path, except+"/") {
+		if slices.ContainsFunc(except, func(at string) bool { return e.Path == at || strings.HasPrefix(e.Path, at+"/") }) {
 			continue
 		}
 		if changed, err := isChanged(r.Root, r.Format, e); changed || err != nil {

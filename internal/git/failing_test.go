@@ -80,7 +80,7 @@ type verb func(ctx context.Context, r *Repo, g given) error
 // verbs are those that may be repeated on one repository.
 var verbs = map[string]verb{
 	"Base":   func(ctx context.Context, r *Repo, _ given) error { _, err := r.Base(ctx, ""); return err },
-	"Dirty":  func(ctx context.Context, r *Repo, _ given) error { _, err := r.Dirty(ctx, ""); return err },
+	"Dirty":  func(ctx context.Context, r *Repo, _ given) error { _, err := r.Dirty(ctx); return err },
 	"List":   func(ctx context.Context, r *Repo, g given) error { _, err := r.List(ctx, g.next); return err },
 	"Parent": func(ctx context.Context, r *Repo, g given) error { _, err := r.Parent(ctx, g.next); return err },
 	"Changed": func(ctx context.Context, r *Repo, g given) error {

@@ -107,7 +107,7 @@ func TestAttack026NoFilterRunsWhileLanding(t *testing.T) {
 	if got := readFile(t, filepath.Join(dir, "f")); got != "landed\r\n" {
 		t.Errorf("f = %q, want it byte for byte", got)
 	}
-	if dirty, err := l.repo.Dirty(t.Context(), ""); dirty || err != nil {
+	if dirty, err := l.repo.Dirty(t.Context()); dirty || err != nil {
 		t.Errorf("Dirty = %v, %v, want clean", dirty, err)
 	}
 	if trace, err := os.ReadFile(marker); err == nil {

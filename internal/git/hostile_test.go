@@ -47,7 +47,7 @@ func callEveryVerb(t *testing.T, dir string) {
 			t.Error(err)
 		}
 	}
-	_, err := r.Dirty(ctx, "")
+	_, err := r.Dirty(ctx)
 	must(err)
 	_, err = r.List(ctx, b.Tree)
 	must(err)

@@ -46,7 +46,7 @@ func TestOpenWorksInALinkedWorktree(t *testing.T) {
 	if err != nil || c.Tree != b.Tree {
 		t.Errorf("candidate = %+v, %v, want the same tree", c, err)
 	}
-	if dirty, err := r.Dirty(t.Context(), ""); dirty || err != nil {
+	if dirty, err := r.Dirty(t.Context()); dirty || err != nil {
 		t.Errorf("Dirty = %v, %v, want clean", dirty, err)
 	}
 }
@@ -100,7 +100,7 @@ func TestBaseOfARepositoryWithoutCommitsSaysWhatToDo(t *testing.T) {
 		_, err := r.Base(t.Context(), branch)
 		wantFault(t, err, loop.ExitNotFound, "make the first commit")
 	}
-	if dirty, err := r.Dirty(t.Context(), ""); dirty || err != nil {
+	if dirty, err := r.Dirty(t.Context()); dirty || err != nil {
 		t.Errorf("Dirty = %v, %v, want clean", dirty, err)
 	}
 }
@@ -212,7 +212,7 @@ func TestDirtySeesTrackedWorkAndLeavesTheIndexAlone(t *testing.T) {
 				gittest.Run(t, dir, "update-index", "--index-version", version)
 				c.change(t, dir)
 				before := readFile(t, filepath.Join(dir, ".git", "index"))
-				got, err := open(t, dir).Dirty(t.Context(), "")
+				got, err := open(t, dir).Dirty(t.Context())
 				if got != c.want || err != nil {
 					t.Errorf("Dirty = %v, %v, want %v", got, err, c.want)
 				}
@@ -263,12 +263,12 @@ func TestTrackedIsWhatTheIndexHasAndWhatLiesAboveIt(t *testing.T) {
 func TestDirtyAdmitsThatItCannotReadASplitOrLargeIndex(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"f": "x"})
 	gittest.Run(t, dir, "update-index", "--split-index")
-	if _, err := open(t, dir).Dirty(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "index") {
+	if _, err := open(t, dir).Dirty(t.Context()); err == nil || !strings.Contains(err.Error(), "index") {
 		t.Errorf("Dirty = %v, want an error about the index", err)
 	}
 	index := filepath.Join(dir, ".git", "index")
 	must(t, os.Truncate(index, maxIndex+1))
-	if dirty, err := open(t, dir).Dirty(t.Context(), ""); err == nil {
+	if dirty, err := open(t, dir).Dirty(t.Context()); err == nil {
 		t.Errorf("Dirty = %v with an index that is too large", dirty)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/pawl-run/pawl/internal/bootdef"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -63,7 +64,13 @@ func (s *Service) Plan(ctx context.Context, p Prepared) (Plan, error) {
 	}
 	warnings := append([]string{}, p.Warnings...)
 	// The memory of loops is always on its way; it is no work that a run misses.
-	dirty, err := s.ws.Repo.Dirty(ctx, ".loops")
+	own := []string{".loops"}
+	if d.Protocol == loop.ProtocolBoot {
+		if link, err := bootdef.Read(s.ws.Root); err == nil {
+			own = append(own, link.Paths()...)
+		}
+	}
+	dirty, err := s.ws.Repo.Dirty(ctx, own...)
 	if err != nil {
 		warnings = append(warnings, "cannot tell whether the checkout has uncommitted work, which a run does not see: "+err.Error())
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-run/pawl/internal/bootrepo"
 	"github.com/pawl-run/pawl/internal/bootstate"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/jsontree"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -68,7 +69,7 @@ func (p Protocol) Open(ctx context.Context, v engine.View) (engine.Session, erro
 	if err := s.followBoot(ctx, p.Contracts); err != nil {
 		return nil, err
 	}
-	if s.owed, err = s.owesPush(ctx); err != nil {
+	if err := s.compareRemote(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.readAudit(ctx); err != nil {
@@ -296,15 +297,21 @@ func (s *session) followBoot(ctx context.Context, contracts bootrepo.Cache) erro
 	return nil
 }
 
-// owesPush reports whether commits of earlier sessions are not at the remote.
-func (s *session) owesPush(ctx context.Context) (bool, error) {
-	list, err := s.v.History.Unpushed(ctx, Remote, mostHistory)
-	for _, c := range list {
-		if _, ours := bootstate.ReadMessage(c.Message); ours {
-			return true, err
-		}
+// compareRemote finds out whether the remote has sessions of another workspace, and lacks
+// such of this one. A remote that cannot be asked is in nobody's way.
+func (s *session) compareRemote(ctx context.Context) (err error) {
+	if s.v.Ending {
+		return nil
 	}
-	return false, err
+	if s.behind, err = s.v.History.Behind(ctx, Remote); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		s.notes = append(s.notes, "it goes on with what is here: "+firstLine(err.Error()))
+	}
+	list, err := s.v.History.Unpushed(ctx, Remote, mostHistory)
+	s.owed = slices.ContainsFunc(list, func(c git.Commit) bool { _, ours := bootstate.ReadMessage(c.Message); return ours })
+	return err
 }
 
 // contractArg is what a memory is valid by, as an effect keeps it.

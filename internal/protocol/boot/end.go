@@ -55,11 +55,11 @@ func (s *session) End(sum engine.Summary) ([]loop.Change, []loop.EffectRequest) 
 	if tree == "" {
 		commit.Args[loop.ArgAccount] = "memory"
 	}
-	return changes, []loop.EffectRequest{commit, s.pushRequest(sum.Run.ID+"/push", sum.Now)}
+	return changes, []loop.EffectRequest{commit, s.remoteRequest(effect.KindMemoryPush, sum.Run.ID+"/push", sum.Now)}
 }
 
-func (s *session) pushRequest(key string, now time.Time) loop.EffectRequest {
-	return loop.EffectRequest{Kind: effect.KindMemoryPush, Key: key, Args: map[string]string{
+func (s *session) remoteRequest(kind, key string, now time.Time) loop.EffectRequest {
+	return loop.EffectRequest{Kind: kind, Key: key, Args: map[string]string{
 		effect.ArgBase: s.branch, effect.ArgRemote: Remote, effect.ArgWhen: now.UTC().Format(time.RFC3339),
 		effect.ArgFiles: effect.EncodeFiles(s.committed()), effect.ArgContract: s.contractText(),
 	}}

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/bootlink"
 	"github.com/pawl-run/pawl/internal/bootrepo"
 	"github.com/pawl-run/pawl/internal/bootstate"
+	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -33,6 +34,7 @@ type session struct {
 	notes    []string           // for people
 	entries  []string           // for the changelog, beside what becomes of tasks
 	changed  bool               // something is to be committed, whatever becomes of the run
+	behind   bool               // the remote has commits that are not here
 	owed     bool               // commits of earlier sessions are not at the remote
 	question *engine.Question   // nil: none
 
@@ -305,11 +307,14 @@ func reportOf(it loop.Iteration) report.Report {
 
 // Owed implements the optional method of engine.Session.
 func (s *session) Owed() []loop.EffectRequest {
-	if !s.owed {
-		return nil
+	var list []loop.EffectRequest
+	if s.behind {
+		list = append(list, s.remoteRequest(effect.KindMemoryPull, s.v.Run.ID+"/pull", s.v.Now))
 	}
-	s.owed = false
-	return []loop.EffectRequest{s.pushRequest(s.v.Run.ID+"/owed", s.v.Now)}
+	if s.owed {
+		list = append(list, s.remoteRequest(effect.KindMemoryPush, s.v.Run.ID+"/owed", s.v.Now))
+	}
+	return list
 }
 
 // note adds a line to the audit trail of the run.
