@@ -4,6 +4,7 @@ package bootrepo
 
 import (
 	"encoding/pem"
+	"io"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -126,8 +127,9 @@ func TestOwnerAndRepoAreBelowTheMirrorOrTheForge(t *testing.T) {
 func (r *rig) serve(top string, handler func(http.Handler) http.Handler) string {
 	r.Helper()
 	backend := &cgi.Handler{
-		Path: filepath.Join(gittest.Run(r.T, top, "--exec-path"), "git-http-backend"),
-		Env:  []string{"GIT_PROJECT_ROOT=" + top, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
+		Path:   filepath.Join(gittest.Run(r.T, top, "--exec-path"), "git-http-backend"),
+		Env:    []string{"GIT_PROJECT_ROOT=" + top, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
+		Stderr: io.Discard,
 	}
 	server := httptest.NewTLSServer(handler(backend))
 	r.Cleanup(server.Close)

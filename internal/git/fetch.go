@@ -100,6 +100,9 @@ func (f Fetch) Run(ctx context.Context, run proc.Runner) (_ *Fetched, err error)
 	bounded, stop := f.bound(ctx, into.dir)
 	_, err = f.From.runIn(bounded, run, into.dir, args...)
 	stop()
+	if err == nil && folderSize(into.dir) > f.MaxBytes {
+		err = f.tooMuch()
+	}
 	if err != nil {
 		return nil, errors.Join(err, into.Close())
 	}
@@ -117,11 +120,15 @@ func (f Fetch) bound(ctx context.Context, dir string) (_ context.Context, stop f
 		defer close(done)
 		_ = clock.System{}.Every(bounded, 100*time.Millisecond, func() {
 			if folderSize(dir) > f.MaxBytes {
-				cancel(fmt.Errorf("what %s sends is more than %d MiB", SafeURL(f.From.URL), f.MaxBytes>>20))
+				cancel(f.tooMuch())
 			}
 		})
 	}()
 	return bounded, func() { cancel(nil); <-done }
+}
+
+func (f Fetch) tooMuch() error {
+	return fmt.Errorf("what %s sends has more than %d bytes", SafeURL(f.From.URL), f.MaxBytes)
 }
 
 func folderSize(dir string) (total int64) {
