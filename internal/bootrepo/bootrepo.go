@@ -96,7 +96,8 @@ func (c Cache) repository(link bootlink.Link, root string) (*repository, error) 
 // anywhere. A branch or a tag is looked up each time; if its repository cannot be
 // reached, its last known commit is used, and Offline says so.
 //
-// Every refusal is an *Error.
+// Every refusal is an *Error. What this machine lacks, such as git or a cache that can be
+// written, is another error.
 func (c Cache) Load(ctx context.Context, link bootlink.Link, root string) (Contract, error) {
 	r, err := c.repository(link, root)
 	if err != nil {

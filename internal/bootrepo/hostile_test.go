@@ -3,6 +3,7 @@
 package bootrepo
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -217,6 +218,34 @@ func unhex(c byte) byte {
 		return c - 'a' + 10
 	}
 	return c - '0'
+}
+
+// Four trees of thirty entries each name almost a million folders.
+func TestFoldersBeyondNumberAreNotAllLookedInto(t *testing.T) {
+	r := newRig(t)
+	dir := gittest.Repo(t, map[string]string{"f": "x"})
+	list := filepath.Join(t.TempDir(), "list")
+	tree := gittest.Run(t, dir, "rev-parse", "HEAD^{tree}")
+	for range 4 {
+		var lines strings.Builder
+		for i := range 30 {
+			fmt.Fprintf(&lines, "040000 tree %s\t%02d\n", tree, i)
+		}
+		gittest.WriteFile(t, list, lines.String())
+		tree = gittest.Run(t, dir, "-c", "alias.from=!git mktree <"+list, "from")
+	}
+	contract := gittest.Repo(t, standard(nil))
+	gittest.Run(t, dir, "fetch", "-q", contract, "main")
+	top := "040000 tree " + tree + "\tbomb\n040000 tree " + gittest.Run(t, contract, "rev-parse", "HEAD^{tree}") + "\tboot\n"
+	gittest.WriteFile(t, list, top)
+	gittest.Run(t, dir, "branch", "bomb", gittest.Run(t, dir, "commit-tree", "-m", "bomb", gittest.Run(t, dir, "-c", "alias.from=!git mktree <"+list, "from")))
+	link := linkTo(dir, "bomb")
+	_, err := r.cache.Load(t.Context(), link, r.root)
+	wantError(t, err, loop.ReasonBootIncomplete, loop.ExitMissing, "it has too many files to look for the contract among them")
+	link.BootPath = "boot"
+	if c := r.load(link); c.Folder != "boot" {
+		t.Errorf("the folder is %q", c.Folder)
+	}
 }
 
 func TestAFileOfManyMegabytesIsNotReadIntoMemory(t *testing.T) {

@@ -3,6 +3,7 @@
 package bootrepo
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -149,9 +150,7 @@ func TestTheContractMayBeBelowTheTop(t *testing.T) {
 	}
 	nested := below("main/agent-boot", standard(nil))
 	twice := below("other", standard(map[string]string{bootlink.RulesFile: "# Others\n"}))
-	for name, text := range nested {
-		twice[name] = text
-	}
+	maps.Copy(twice, nested)
 	for name, c := range map[string]struct {
 		files    map[string]string
 		bootPath string

@@ -154,7 +154,7 @@ func (r *repository) readRepository(ctx context.Context, commit, name string) (*
 	bounded, cancel := context.WithTimeoutCause(ctx, fetchTimeout, errNoAnswer)
 	defer cancel()
 	fetched, err := fetch.Run(bounded, r.Exec)
-	if err != nil && bounded.Err() == nil {
+	if err != nil && bounded.Err() == nil && !errors.Is(err, git.ErrFetchSize) {
 		// Some hosts send no single commit, or no history that is cut.
 		if fetch.Depth = 0; isCommit(name) {
 			fetch.Names = []string{"refs/heads/*", "refs/tags/*"}

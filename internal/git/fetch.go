@@ -17,6 +17,9 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
+// ErrFetchSize means that a remote sends more than is taken from it.
+var ErrFetchSize = errors.New("it is too much")
+
 // RemoteRefs asks a remote which objects the refs name, by their full names. What
 // refs/tags/x^{} names is what an annotated tag is of. A ref that is not there is left
 // out. It needs no repository.
@@ -48,7 +51,7 @@ type Fetch struct {
 	Names    []string      // full names of refs, which may end with /*, or names of commits
 	Depth    int           // how many commits of each; 0: all
 	Folder   string        // where the directory is made
-	MaxBytes int64         // on the disk; more is an error
+	MaxBytes int64         // on the disk; more is ErrFetchSize
 }
 
 // Fetched is what a Fetch has brought: the objects of a bare repository that is
@@ -128,7 +131,7 @@ func (f Fetch) bound(ctx context.Context, dir string) (_ context.Context, stop f
 }
 
 func (f Fetch) tooMuch() error {
-	return fmt.Errorf("what %s sends has more than %d bytes", SafeURL(f.From.URL), f.MaxBytes)
+	return fmt.Errorf("%s sends more than %d bytes: %w", SafeURL(f.From.URL), f.MaxBytes, ErrFetchSize)
 }
 
 func folderSize(dir string) (total int64) {

@@ -4,6 +4,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -106,8 +107,9 @@ func TestAFetchThatFailsLeavesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.Format, f.Folder = object.SHA1, t.TempDir()
-			if _, err := f.Run(t.Context(), proc.Plain{}); err == nil {
-				t.Error("it was fetched")
+			_, err := f.Run(t.Context(), proc.Plain{})
+			if tooMuch := f.MaxBytes == 1000; err == nil || errors.Is(err, ErrFetchSize) != tooMuch {
+				t.Errorf("Fetch = %v", err)
 			}
 			if left, err := os.ReadDir(f.Folder); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v, %v", left, err)
@@ -127,7 +129,7 @@ func TestAFetchEndsWhileTheOtherSideGoesOn(t *testing.T) {
 	defer cancel()
 	from := Remote{URL: "ssh://git.example.com/x", Environ: user(t, "GIT_SSH="+ssh, "GIT_SSH_VARIANT=simple")}
 	_, err := Fetch{From: from, Format: object.SHA1, Names: []string{"refs/heads/main"}, Folder: folder, MaxBytes: 10}.Run(ctx, proc.Plain{})
-	if err == nil || !strings.Contains(err.Error(), "more than 10 bytes") || ctx.Err() != nil {
+	if !errors.Is(err, ErrFetchSize) || ctx.Err() != nil {
 		t.Errorf("Fetch = %v, want that it is too much", err)
 	}
 }
