@@ -130,7 +130,7 @@ func (r *repository) findReference(ctx context.Context) (_ *files, offline strin
 	if err == nil {
 		return found, "", r.noteTip(ctx, found.Commit)
 	}
-	if away, is := errors.AsType[*awayError](err); is && ctx.Err() == nil {
+	if away, is := errors.AsType[*awayError](err); is {
 		if known, ok := r.readTips()[r.reference]; ok {
 			if found, ok := r.readFiles(known); ok {
 				return found, away.Error(), nil

@@ -44,6 +44,8 @@ func TestAWarmCacheNeedsNoGitForARepositoryOnThisMachine(t *testing.T) {
 func TestABranchElsewhereIsLookedUpAndACommitIsNot(t *testing.T) {
 	r := newRig(t)
 	dir := gittest.Repo(t, standard(nil))
+	gittest.Run(t, dir, "tag", "-a", "-m", "m", "v1")
+	commit(t, dir, "contract/AGENT_RULES.md", "# Second\n")
 	address := r.serve(dir, plain) + "/.git"
 	for _, c := range []struct {
 		reference string
@@ -51,6 +53,7 @@ func TestABranchElsewhereIsLookedUpAndACommitIsNot(t *testing.T) {
 		warm      []string
 	}{
 		{"main", []string{"ls-remote", "fetch", "cat-file"}, []string{"ls-remote"}},
+		{"v1", []string{"ls-remote", "fetch", "cat-file"}, []string{"ls-remote"}},
 		{head(t, dir), nil, nil},
 	} {
 		for i, want := range [][]string{c.cold, c.warm} {
@@ -127,7 +130,7 @@ func TestADamagedCacheIsNoticedAndMadeAnew(t *testing.T) {
 				}
 				text, err := os.ReadFile(kept[0])
 				if err == nil {
-					err = os.WriteFile(kept[0], damage(text), 0o600)
+					err = os.WriteFile(kept[0], damage(slices.Clone(text)), 0o600)
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -135,7 +138,7 @@ func TestADamagedCacheIsNoticedAndMadeAnew(t *testing.T) {
 				if got := r.load(link); got.Commit != want.Commit || got.Rules != want.Rules {
 					t.Errorf("%s: commit %s, rules %q", pattern, got.Commit, got.Rules)
 				}
-				if again, err := os.ReadFile(kept[0]); err != nil || len(again) < digestHexSize {
+				if again, err := os.ReadFile(kept[0]); err != nil || !slices.Equal(again, text) {
 					t.Errorf("%s: it was not made anew: %q, %v", pattern, again, err)
 				}
 			}
