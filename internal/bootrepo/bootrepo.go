@@ -96,7 +96,8 @@ func (c Cache) repository(link bootlink.Link, root string) (*repository, error) 
 // anywhere. A branch or a tag is looked up each time; if its repository cannot be
 // reached, its last known commit is used, and Offline says so.
 //
-// Every refusal is an *Error. What this machine lacks, such as git or a cache that can be
+// Every refusal is an *Error; the contract then has what was read before: where it is
+// from, and often its version. What this machine lacks, such as git or a cache that can be
 // written, is another error.
 func (c Cache) Load(ctx context.Context, link bootlink.Link, root string) (Contract, error) {
 	r, err := c.repository(link, root)
@@ -105,14 +106,11 @@ func (c Cache) Load(ctx context.Context, link bootlink.Link, root string) (Contr
 	}
 	found, offline, err := r.findReference(ctx)
 	if err != nil {
-		return Contract{}, err
+		return Contract{Repository: r.source.String()}, err
 	}
 	contract, err := readContract(link, found)
-	if err != nil {
-		return Contract{}, err
-	}
 	contract.Repository, contract.Offline = r.source.String(), offline
-	return contract, nil
+	return contract, err
 }
 
 // findReference returns the files of the commit that the reference names now. Offline
