@@ -26,10 +26,10 @@ type Commit struct {
 func (r *Repo) History(ctx context.Context, rev, not, path string, most int) ([]Commit, error) {
 	args := []string{"log", "-z", "--no-show-signature", "--no-notes", "--no-color", "--format=%H%x1f%P%x1f%ct%x1f%B", "-n", strconv.Itoa(most)}
 	for _, name := range []string{rev, not} {
-		if name == "" || name == "HEAD" || r.Format.Check(name) == nil {
+		if name == "" {
 			continue
 		}
-		if err := CheckRef(name); err != nil {
+		if err := r.checkRevision(name); err != nil {
 			return nil, fmt.Errorf("list commits: %w", err)
 		}
 	}
@@ -61,6 +61,27 @@ func (r *Repo) History(ctx context.Context, rev, not, path string, most int) ([]
 		list = append(list, Commit{ID: fields[0], Parents: strings.Fields(fields[1]), When: time.Unix(seconds, 0).UTC(), Message: fields[3]})
 	}
 	return list, nil
+}
+
+// Ahead counts the commits that one revision has and another one has not.
+func (r *Repo) Ahead(ctx context.Context, rev, of string) (int, error) {
+	for _, one := range []string{rev, of} {
+		if err := r.checkRevision(one); err != nil {
+			return 0, fmt.Errorf("count commits: %w", err)
+		}
+	}
+	out, err := r.git.Output(ctx, nil, "rev-list", "--count", rev, "^"+of, "--")
+	if err != nil {
+		return 0, fmt.Errorf("count commits of %s beside %s: %w", rev, of, err)
+	}
+	return strconv.Atoi(strings.TrimSpace(string(out)))
+}
+
+func (r *Repo) checkRevision(rev string) error {
+	if rev == "HEAD" || r.Format.Check(rev) == nil {
+		return nil
+	}
+	return CheckRef(rev)
 }
 
 // MergeBase returns the best common ancestor of two commits; empty: they have none.
