@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/approvals"
 	"github.com/pawl-run/pawl/internal/audit"
+	"github.com/pawl-run/pawl/internal/boots"
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -39,6 +40,7 @@ type Workspace struct {
 	Memories  *memories.Service
 	Setup     *setup.Service
 	Specs     *specs.Service
+	Boots     *boots.Service
 }
 
 // Store is what can be done with a whole store, for which no repository is needed.

@@ -133,19 +133,27 @@ func (l Link) findEscapes(root string) (found []bootlink.Finding) {
 	return found
 }
 
-// finding is one about a path, at its place in the link if it is written there.
+// finding is one about a path.
 func (l Link) finding(name, problem string) bootlink.Finding {
-	f := bootlink.Finding{Reason: loop.ReasonLinkMalformed, Message: readiness.Quote(name) + " " + problem, Line: 1, Column: 1}
-	number := 0
-	for line := range bytes.Lines(l.Source) {
-		number++
-		before, _, there := bytes.Cut(line, []byte("`"+name))
-		if there && bytes.ContainsRune(before, '|') {
-			f.Line, f.Column = number, utf8.RuneCount(before)+2
-			break
+	f := bootlink.Finding{Reason: loop.ReasonLinkMalformed, Message: readiness.Quote(name) + " " + problem}
+	f.Line, f.Column = l.Place(name)
+	return f
+}
+
+// Place returns where a value is written in a table of the link, from 1; the beginning of
+// the file if it is not.
+func (l Link) Place(value string) (line, column int) {
+	for text := range bytes.Lines(l.Source) {
+		line++
+		column = 1
+		for i, cell := range strings.Split(string(text), "|") {
+			if i > 0 && strings.Trim(cell, " \t\r\n`") == value {
+				return line, column + utf8.RuneCountInString(cell[:strings.Index(cell, value)])
+			}
+			column += utf8.RuneCountInString(cell) + 1
 		}
 	}
-	return f
+	return 1, 1
 }
 
 // Document returns the definition of the loop: the text of its loop.config.yaml, which may

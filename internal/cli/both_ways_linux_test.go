@@ -157,6 +157,22 @@ spec,edit,lp-1234567,--file,spec.json
 spec,edit,lp-1234567,--file,spec.json,--revision,1
 spec,delete,lp-1234567,--yes
 spec,delete,lp-1234567,--yes
+boot,check
+boot,init
+boot,init,--new-boot,../rules
+boot,status
+boot,init,--new-boot,../rules,--yes
+boot,init,--boot,../rules@v1.0.0,--yes
+boot,check
+boot,check,--json
+boot,status
+boot,status,--request,be_good,--json
+boot,log
+boot,log,--json
+boot,migrate
+boot,migrate,--json
+ls
+show,boot
 rm,tidy,--yes
 rm,nobody,--yes
 ls
@@ -180,6 +196,7 @@ var differs = []struct {
 }{
 	{regexp.MustCompile(`\b(run|ap|ws|lp|rb|node|ag|st|it)_[0-9a-z]{7,}`), "${1}_ID"},
 	{regexp.MustCompile(`\b[0-9a-f]{12,64}\b`), "HASH"},
+	{regexp.MustCompile(`\([0-9a-f]{7}\)`), "(HASH)"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?( UTC|Z|[+-]\d\d:\d\d)?`), "WHEN"},
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "TIME"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? (ms|s)\b`), "SPAN"},

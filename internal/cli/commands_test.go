@@ -18,6 +18,9 @@ import (
 // spelledOut are the files outside of this package that write a command of pawl as
 // text, each with its reason. Everything else hands out a loop.Command.
 var spelledOut = map[string]string{
+	"bootlink/link.go":            "a finding, on one line with its place",
+	"bootstate/recover.go":        "a finding, on one line with its place",
+	"boots/check.go":              "a finding, on one line with its place",
 	"definition/fields_format.go": "the reference of the keys, for explain and docs/config.md",
 	"definition/fields_own.go":    "the reference of the keys, for explain and docs/config.md",
 	"definition/explain.go":       "the reference of the keys, for explain and docs/config.md",

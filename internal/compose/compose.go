@@ -90,7 +90,9 @@ type Parts struct {
 	critic   loop.Reviewer // who reviews where a gate names nobody
 	home     string        // pawl's own folder
 	newID    func(prefix string) string
-	hint     func(ctx context.Context, tx *store.Tx, runs []loop.Run) error // tells other nodes of queued runs; nil without a daemon
+
+	contracts bootrepo.Cache                                                 // of boot repositories
+	hint      func(ctx context.Context, tx *store.Tx, runs []loop.Run) error // tells other nodes of queued runs; nil without a daemon
 }
 
 // New opens the store and joins the parts.
@@ -108,6 +110,9 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 			Now: now, HolderState: node.HolderState, Drivers: drivers(),
 			Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}, loop.ProtocolBoot: boots},
 		},
+	}
+	d.contracts = bootrepo.Cache{
+		Dir: filepath.Join(o.Settings.Home, "boot"), Mirror: o.Settings.BootMirror, Environ: o.Environ, Exec: proc.Plain{}, Now: now,
 	}
 	if err := d.openStore(ctx, o, now); err != nil {
 		return nil, err

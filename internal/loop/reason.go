@@ -99,6 +99,7 @@ const (
 	ReasonLinkNoBoot     Reason = "link_no_boot"    // no repository or no reference
 	ReasonLinkNoVersion  Reason = "link_no_version" //
 	ReasonLinkOlder      Reason = "link_older"      // the older form, which has no version
+	ReasonLinkContract   Reason = "link_contract"   // a companion contract is asked for, which pawl does not read
 	ReasonBootAway       Reason = "boot_away"       // the repository or the reference is not to be had
 	ReasonBootIncomplete Reason = "boot_incomplete" // VERSION.json, the rules or a schema is missing
 	ReasonBootMoved      Reason = "boot_moved"      // its rules or stop lines have changed since the last session
@@ -232,6 +233,7 @@ var sentences = map[Reason]string{
 	ReasonLinkNoBoot:       "AGENT_LINK.md names no boot repository or reference",
 	ReasonLinkNoVersion:    "AGENT_LINK.md names no boot version",
 	ReasonLinkOlder:        "AGENT_LINK.md has the older form",
+	ReasonLinkContract:     "AGENT_LINK.md asks for a companion contract",
 	ReasonBootAway:         "the boot repository cannot be reached",
 	ReasonBootIncomplete:   "the boot repository is incomplete",
 	ReasonBootMoved:        "the rules or stop lines of the boot repository have changed",
