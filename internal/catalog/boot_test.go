@@ -208,3 +208,18 @@ func TestALoopBootThatRanAndHasNoLinkAnyMoreSaysSo(t *testing.T) {
 		t.Errorf("boot = %+v, %v", e, err)
 	}
 }
+
+// No file makes another loop of the boot protocol, whose memory would be that of the loop boot.
+func TestOnlyTheLoopBootHasItsProtocol(t *testing.T) {
+	r := newRig(t, "")
+	r.write(bootdef.LinkFile, link)
+	r.defines("other", "protocol: boot\n")
+	r.defines("boot", "protocol: boot\n")
+	r.write(".loops/boot/STATE.md", "# boot\n")
+	for _, name := range []string{"other", "spine:boot"} {
+		e, err := r.Lookup(t.Context(), name)
+		if f, ok := errors.AsType[*loop.Fault](e.Problem); err != nil || !ok || f.Exit != loop.ExitNotReady || !strings.Contains(f.Error(), catalog.OnlyBoot) {
+			t.Errorf("%s: %v, problem %v", name, err, e.Problem)
+		}
+	}
+}

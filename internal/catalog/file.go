@@ -193,6 +193,9 @@ func ReadFile(path, name string) (def loop.Definition, warnings []string, err er
 	return convert(doc, path, name, text)
 }
 
+// OnlyBoot says what is wrong with the protocol boot in any other definition.
+const OnlyBoot = "protocol: boot, which only the loop has that " + bootdef.LinkFile + " makes"
+
 // text is what the files say that define a loop.
 type text struct {
 	config []byte
@@ -227,7 +230,13 @@ func (t text) parse(root string, f file) (def loop.Definition, warnings []string
 	if err != nil {
 		return loop.Definition{}, nil, err
 	}
-	return convert(doc, rel, f.name, t.config)
+	def, warnings, err = convert(doc, rel, f.name, t.config)
+	if err == nil && def.Protocol == loop.ProtocolBoot && f.protocol != loop.ProtocolBoot {
+		err = &loop.Fault{
+			Exit: loop.ExitNotReady, What: f.name + " is not ready to run", Why: rel + " says " + OnlyBoot, Fix: "remove the key",
+		}
+	}
+	return def, warnings, err
 }
 
 // convert makes the definition of a loop. Messages call its file rel.

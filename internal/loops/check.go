@@ -53,6 +53,11 @@ func Check(f Found) (Checked, error) {
 	c.Verdict, c.More = doc.Check()
 	c.Definition, _ = doc.Definition(f.Name)
 	c.More = append(c.More, c.rewritableGates()...)
+	if at, _ := doc.Scalar("protocol"); f.Link == "" && c.Definition.Protocol == loop.ProtocolBoot {
+		c.More = append(c.More, readiness.Finding{
+			Kind: readiness.KindOwn, Severity: readiness.SeverityError, Key: "protocol", Line: at.Line, Column: at.Column, Message: catalog.OnlyBoot + "; remove the key",
+		})
+	}
 	c.Switches = []string{path.Join(".loops", engine.PausedFile), path.Join(spine.Dir(f.Name), engine.PausedFile)}
 	for _, name := range c.Definition.SwitchPaths() {
 		if !slices.Contains(c.Switches, name) {
