@@ -34,7 +34,7 @@ type Change struct {
 	Kind    ChangeKind `json:"kind"`
 	Path    string     `json:"path,omitempty"`    // relative to the workspace, slash separated
 	Before  string     `json:"before,omitempty"`  // edit: the content that Content was made from, empty if there was no file
-	Content string     `json:"content,omitempty"` // edit: new content; append: the line; aside: the new name
+	Content string     `json:"content,omitempty"` // edit: new content; append: the line; aside: the new name in the same folder, or with a slash a path of the workspace
 	Step    *Step      `json:"step,omitempty"`
 
 	Row      *Row      `json:"row,omitempty"`

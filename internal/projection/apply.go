@@ -200,7 +200,12 @@ func appendTo(file *os.File, ch loop.Change) error {
 
 // moveAside renames a file that cannot be used, once.
 func moveAside(root *os.Root, name string, ch loop.Change) error {
-	to := filepath.Join(filepath.Dir(name), filepath.FromSlash(ch.Content))
+	to := filepath.FromSlash(ch.Content)
+	if dir := path.Dir(ch.Content); dir == "." {
+		to = filepath.Join(filepath.Dir(name), to)
+	} else if err := durable.MkdirAll(root, dir, 0o755); err != nil {
+		return err
+	}
 	if _, err := root.Lstat(to); err == nil {
 		return nil // Moved by the process that died.
 	}
@@ -214,5 +219,9 @@ func moveAside(root *os.Root, name string, ch loop.Change) error {
 	if err != nil {
 		return err
 	}
-	return durable.SyncFolderIn(root, path.Dir(filepath.ToSlash(name)))
+	dir := path.Dir(filepath.ToSlash(name))
+	if into := path.Dir(filepath.ToSlash(to)); into != dir {
+		err = durable.SyncFolderIn(root, into)
+	}
+	return errors.Join(err, durable.SyncFolderIn(root, dir))
 }

@@ -39,7 +39,7 @@ const mostHistory = 200
 
 // Open implements engine.Protocol: steps 1 to 4 of the boot protocol.
 func (p Protocol) Open(ctx context.Context, v engine.View) (engine.Session, error) {
-	s := &session{v: v, texts: map[string]string{}}
+	s := &session{v: v, texts: map[string]string{}, present: map[string]bool{}}
 	base, checkedOut, err := v.History.Base(ctx)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (s *session) readMemory(ctx context.Context) (err error) {
 		if *to, err = s.readFile(ctx, name); err != nil {
 			return err
 		}
-		s.texts[name] = string(to.Content)
+		s.texts[name], s.present[name] = string(to.Content), to.Exists
 	}
 	var failed error
 	found.StateHistory, found.TasksHistory = s.versions(ctx, s.link.State, &failed), s.versions(ctx, s.link.Tasks, &failed)

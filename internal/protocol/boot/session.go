@@ -31,6 +31,7 @@ type session struct {
 	memory   bootstate.Memory   // as it is now
 	repairs  []bootstate.Repair // of what was found
 	texts    map[string]string  // what the files of the checkout hold, by path
+	present  map[string]bool    // whether there was a file when the run began
 	notes    []string           // for people
 	entries  []string           // for the changelog, beside what becomes of tasks
 	changed  bool               // something is to be committed, whatever becomes of the run
@@ -69,7 +70,7 @@ func (s *session) Recovered() []engine.Repair {
 	var list []engine.Repair
 	for _, r := range s.repairs {
 		repair := engine.Repair{Note: r.Path + ": " + r.Note + " (" + string(r.Reason) + ")"}
-		if r.Aside && !s.elsewhere && s.texts[r.Path] != "" {
+		if r.Aside && !s.elsewhere && s.present[r.Path] {
 			// A name that people recognise, in the one directory that git does not see.
 			aside := fmt.Sprintf("%s%s.broken-%s", bootlink.Scratch, strings.ReplaceAll(r.Path, "/", "-"), s.v.Now.UTC().Format("20060102-150405"))
 			repair.Changes = append(repair.Changes, loop.Change{Kind: loop.ChangeAside, Path: r.Path, Content: aside})
