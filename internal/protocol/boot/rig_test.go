@@ -44,7 +44,8 @@ type rig struct {
 	engine *engine.Engine
 	def    loop.Definition
 	agent  func(ctx context.Context, r agent.Request) (agent.Result, error)
-	asked  string // the last prompt
+	asked  string         // the last prompt
+	fixed  *boot.Protocol // that of all runs; nil: each has a cache of its own
 
 	mu  sync.Mutex
 	ids int
@@ -148,6 +149,9 @@ func (r *rig) clone() *rig {
 }
 
 func (r *rig) protocol() boot.Protocol {
+	if r.fixed != nil {
+		return *r.fixed
+	}
 	return boot.Protocol{Contracts: bootrepo.Cache{Dir: filepath.Join(r.t.TempDir(), "boot"), Environ: os.Environ(), Exec: proc.Plain{}, Now: clock.System{}.Now}}
 }
 
