@@ -118,9 +118,9 @@ func (s *Service) check(ctx context.Context, c *Checked) error {
 	if err := s.checkDefinition(ctx, c); err != nil {
 		return err
 	}
-	schemas, usable := s.checkContract(ctx, c, link)
-	if !usable {
-		return nil
+	schemas, err := s.checkContract(ctx, c, link)
+	if err != nil || schemas.Set == nil {
+		return err
 	}
 	m, err := s.openMemory(ctx, link)
 	if err != nil {
@@ -152,14 +152,17 @@ func atValue(link bootdef.Link, value string, reason loop.Reason, format string,
 	return Finding{Path: bootdef.LinkFile, Line: line, Column: column, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// checkContract loads the contract, and reports false if a run would end with it.
-func (s *Service) checkContract(ctx context.Context, c *Checked, link bootdef.Link) (bootstate.Schemas, bool) {
+// checkContract loads the contract, and returns its schemas; none if a run would end with
+// it.
+func (s *Service) checkContract(ctx context.Context, c *Checked, link bootdef.Link) (bootstate.Schemas, error) {
 	contract, err := s.contract(ctx, link.Link)
 	c.Boot = bootOf(link.Link, contract)
+	if refused, ok := errors.AsType[*bootrepo.Error](err); ok {
+		c.stop(refused.Fault.Exit, refusals(link, contract, refused)...)
+		return bootstate.Schemas{}, nil
+	}
 	if err != nil {
-		exit, found := refusals(link, contract, err)
-		c.stop(exit, found...)
-		return bootstate.Schemas{}, false
+		return bootstate.Schemas{}, err
 	}
 	if contract.Offline != "" {
 		c.note(SeverityNote, atValue(link, link.Reference, loop.ReasonBootAway, "offline: %s; the commit %s that was fetched %s is used",
@@ -168,7 +171,7 @@ func (s *Service) checkContract(ctx context.Context, c *Checked, link bootdef.Li
 	for _, w := range contract.Warnings {
 		c.note(SeverityNote, atValue(link, link.Version.String(), w.Reason, "%s", w.Detail))
 	}
-	return contract.Schemas, true
+	return contract.Schemas, nil
 }
 
 func bootOf(link bootlink.Link, c bootrepo.Contract) *Boot {
@@ -182,24 +185,20 @@ func bootOf(link bootlink.Link, c bootrepo.Contract) *Boot {
 	return b
 }
 
-// refusals are the findings of a contract that cannot be used, and the exit status.
-func refusals(link bootdef.Link, contract bootrepo.Contract, err error) (exit int, found []Finding) {
-	refused, ok := errors.AsType[*bootrepo.Error](err)
-	if !ok {
-		return loop.ExitError, []Finding{atValue(link, link.Repository, "", "%s", err)}
-	}
+// refusals are the findings of a contract that cannot be used.
+func refusals(link bootdef.Link, contract bootrepo.Contract, refused *bootrepo.Error) (found []Finding) {
 	for _, f := range refused.Findings {
 		found = append(found, Finding{Path: contract.Repository + "/" + f.Path, Line: f.Line, Column: f.Column, Reason: f.Reason, Message: f.Message})
 	}
 	if len(found) > 0 {
-		return refused.Fault.Exit, found
+		return found
 	}
 	value := link.Repository
 	switch refused.Reason {
 	case loop.ReasonVersionAhead, loop.ReasonVersionMajor, loop.ReasonVersionUnlisted:
 		value = link.Version.String()
 	}
-	return refused.Fault.Exit, []Finding{atValue(link, value, refused.Reason, "%s; %s", refused.Fault.Error(), refused.Fault.Advice())}
+	return []Finding{atValue(link, value, refused.Reason, "%s; %s", refused.Fault.Error(), refused.Fault.Advice())}
 }
 
 // checkMemory reports what a run would find in the memory, and what it would mend.
