@@ -194,8 +194,7 @@ func refusals(link bootdef.Link, contract bootrepo.Contract, refused *bootrepo.E
 		return found
 	}
 	value := link.Repository
-	switch refused.Reason {
-	case loop.ReasonVersionAhead, loop.ReasonVersionMajor, loop.ReasonVersionUnlisted:
+	if refused.Fault.Exit == loop.ExitNotReady { // The versions do not fit.
 		value = link.Version.String()
 	}
 	return []Finding{atValue(link, value, refused.Reason, "%s; %s", refused.Fault.Error(), refused.Fault.Advice())}

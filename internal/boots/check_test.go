@@ -73,12 +73,13 @@ func TestACheckNamesWhatStopsARun(t *testing.T) {
 			if err != nil || got.Ready || got.Exit != c.exit {
 				t.Fatalf("check = %+v, %v, want exit status %d", got, err, c.exit)
 			}
-			said := ""
+			var lines []string
 			for _, f := range got.Findings {
 				if f.Severity == boots.SeverityError && f.Reason == c.reason {
-					said += f.String() + "\n"
+					lines = append(lines, f.String())
 				}
 			}
+			said := strings.Join(lines, "\n")
 			if said == "" || !strings.Contains(said, c.want) || !strings.Contains(said, "("+string(c.reason)+")") {
 				t.Errorf("findings = %v, want %s with %q", got.Findings, c.reason, c.want)
 			}

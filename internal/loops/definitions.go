@@ -25,7 +25,7 @@ type Found struct {
 // FindDefinitions finds the definitions that arg means in dir: the path of a definition
 // or of the folder with one, the name of a loop, or, if it is empty, all loops. It
 // needs no repository: loops are in .loops of dir or of the nearest folder above it
-// that has one. The error is a *loop.Fault with exit status 3.
+// that has one. The error is a *loop.Fault with exit status 3, or 2 if arg names several loops.
 func FindDefinitions(dir, arg string) ([]Found, error) {
 	root := loopsRoot(dir)
 	if arg == "" {
@@ -34,15 +34,14 @@ func FindDefinitions(dir, arg string) ([]Found, error) {
 	if path := pathOnDisk(dir, arg); path != "" {
 		return []Found{foundAt(dir, path)}, nil
 	}
-	protocol, name, both := strings.Cut(arg, ":")
-	if !both {
-		name = arg
+	there, err := catalog.DefinedAs(root, arg)
+	if protocol, name, both := strings.Cut(arg, ":"); both && len(there) == 0 && err == nil {
+		there, err = catalog.DefinedAs(root, name)
+		there = slices.DeleteFunc(there, func(d catalog.Definition) bool { return d.Protocol != protocol })
 	}
-	there, err := catalog.DefinedAs(root, name)
 	if err != nil {
 		return nil, err
 	}
-	there = slices.DeleteFunc(there, func(d catalog.Definition) bool { return both && d.Protocol != protocol })
 	switch {
 	case len(there) == 1:
 		return []Found{foundAs(dir, root, there[0])}, nil
@@ -52,7 +51,7 @@ func FindDefinitions(dir, arg string) ([]Found, error) {
 			choice = append(choice, d.Protocol+":"+d.Name)
 		}
 		return nil, catalog.AmbiguousFault(arg, choice)
-	case name == bootdef.Name:
+	case arg == bootdef.Name, arg == loop.ProtocolBoot+":"+bootdef.Name:
 		return nil, bootdef.MissingFault(root)
 	}
 	return nil, noDefinitionFault(dir, root, arg)
