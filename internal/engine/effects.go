@@ -66,6 +66,7 @@ func (o *outbox) drain(ctx context.Context) ([]loop.Effect, error) {
 			o.noteDone(*e)
 		case e.Kind == effect.KindMemoryPush: // All is here, and the next run pushes it first.
 			o.noteUndone("not pushed", e.Error)
+			o.run.Subject = loop.UnpushedSubject + e.Args[effect.ArgBase]
 		case e.Kind == effect.KindMemoryPull:
 			o.noteUndone("not brought up to date", e.Error)
 		default:

@@ -23,6 +23,7 @@ const (
 	NoticeBudget    NoticeEvent = "budget"        // no budget pays for the runs of a loop
 	NoticeLate      NoticeEvent = "late"          // a loop did not come when it was due
 	NoticeFailing   NoticeEvent = "failing"       // the runs of a loop end without success
+	NoticeUnpushed  NoticeEvent = "unpushed"      // the memory of a loop is only on this machine
 	NoticeLanded    NoticeEvent = "landed"        // a change is on its base
 	NoticeProposed  NoticeEvent = "proposed"      // a branch is there, and nothing is asked
 	NoticeTest      NoticeEvent = "test"          // somebody tries a channel
@@ -31,7 +32,7 @@ const (
 // Kind says whether somebody has to do something about the event.
 func (e NoticeEvent) Kind() NoticeKind {
 	switch e {
-	case NoticeApproval, NoticeWaiting, NoticeEscalated, NoticeGaveUp, NoticeBudget, NoticeLate:
+	case NoticeApproval, NoticeWaiting, NoticeEscalated, NoticeGaveUp, NoticeBudget, NoticeLate, NoticeUnpushed:
 		return NoticeNeedsYou
 	case NoticeFailing, NoticeLanded, NoticeProposed, NoticeTest:
 	}
@@ -40,7 +41,7 @@ func (e NoticeEvent) Kind() NoticeKind {
 
 // Lasts reports whether the event has an end, which is told too. Any other has happened.
 func (e NoticeEvent) Lasts() bool {
-	return e == NoticeApproval || e == NoticeBudget || e == NoticeLate || e == NoticeFailing
+	return e == NoticeApproval || e == NoticeBudget || e == NoticeLate || e == NoticeFailing || e == NoticeUnpushed
 }
 
 // Notice is a message to people. Its texts may hold what an agent wrote: they are data

@@ -129,3 +129,7 @@ type Spent struct {
 
 // Overhead is the time of the run that neither an agent nor a gate used.
 func (s Spent) Overhead() time.Duration { return max(0, s.Total-s.Agent-s.Gates) }
+
+// UnpushedSubject begins the subject of a run whose commit could not be pushed; the branch
+// follows.
+const UnpushedSubject = "unpushed="

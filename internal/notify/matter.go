@@ -63,6 +63,7 @@ func keyOfApproval(id string) string { return "approval/" + id }
 func keyOfRun(id string) string      { return "run/" + id }
 func keyOfFailing(id string) string  { return "loop/" + id + "/failing" }
 func keyOfBudget(id string) string   { return "loop/" + id + "/budget" }
+func keyOfUnpushed(id string) string { return "loop/" + id + "/unpushed" }
 
 // KeyOfLate is the key of the matter that a loop does not come when it is due.
 func KeyOfLate(loopID string) string { return "loop/" + loopID + "/late" }
@@ -130,6 +131,9 @@ func ofRun(run loop.Run, p place, newest bool) (t told) {
 	if newest && run.Agent != "" && run.Reason != loop.ReasonBudget {
 		t.over = append(t.over, ended{keyOfBudget(run.LoopID), describeRun(run, p)})
 	}
+	if newest && p.loop.Protocol == loop.ProtocolBoot {
+		t.add(ofPush(run, p))
+	}
 	n := p.notice("", keyOfRun(run.ID), run)
 	switch run.Outcome {
 	case loop.OutcomeWaiting:
@@ -169,6 +173,22 @@ func ofRun(run loop.Run, p place, newest bool) (t told) {
 	return t
 }
 
+// ofPush says whether the memory of a loop is only on this machine since a run.
+func ofPush(run loop.Run, p place) (t told) {
+	branch, unpushed := strings.CutPrefix(run.Subject, loop.UnpushedSubject)
+	switch {
+	case !unpushed && showsProgress(run):
+		t.over = append(t.over, ended{keyOfUnpushed(run.LoopID), describeRun(run, p)})
+		return t
+	case !unpushed:
+		return t
+	}
+	n := p.notice(loop.NoticeUnpushed, keyOfUnpushed(run.LoopID), run)
+	n.Title, n.Body, n.Answer = n.Run+" could not push "+branch, explain(run), p.in(loop.PawlCommand("why", n.Run))
+	t.raise = append(t.raise, n)
+	return t
+}
+
 // verbs say how a run without success ended.
 var verbs = map[loop.Outcome]string{
 	loop.OutcomeBudget: "met a limit", loop.OutcomeFailed: "failed", loop.OutcomeBlocked: "is blocked",
@@ -187,7 +207,7 @@ func showsProgress(run loop.Run) bool {
 	if run.Outcome != loop.OutcomeQuiet {
 		return run.Outcome.IsSuccess()
 	}
-	return slices.Contains([]loop.Reason{loop.ReasonSensedNothing, loop.ReasonAgentQuiet, loop.ReasonNoCandidates, loop.ReasonUnchanged, loop.ReasonNoChange}, run.Reason)
+	return slices.Contains([]loop.Reason{loop.ReasonSensedNothing, loop.ReasonAgentQuiet, loop.ReasonNoCandidates, loop.ReasonUnchanged, loop.ReasonNoChange, loop.ReasonPlanNothing}, run.Reason)
 }
 
 // describeRun says how a run ended.

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,30 @@ over [loop/lp/failing] ci#7 ended proposed: all gates pass
 }
 
 // Each outcome is either told or left out on purpose; a new one has to be decided here.
+func TestAMemoryThatIsOnlyHereIsToldUntilItIsPushed(t *testing.T) {
+	p := place{loop: loop.Loop{ID: "lp", Name: "boot", Protocol: loop.ProtocolBoot}}
+	run := loop.Run{ID: "run_1", LoopID: "lp", N: 7, State: loop.RunEnded, Outcome: loop.OutcomeDone, Reason: loop.ReasonGatesPass, Subject: loop.UnpushedSubject + "main"}
+	raised := ofRun(run, p, true).raise
+	if len(raised) != 1 || raised[0].Event != loop.NoticeUnpushed || raised[0].Key != "loop/lp/unpushed" || raised[0].Title != "boot#7 could not push main" {
+		t.Errorf("told: %+v", raised)
+	}
+	if old := ofRun(run, p, false); len(old.raise) > 0 {
+		t.Errorf("an older run is told: %+v", old)
+	}
+	over := func(change func(*loop.Run)) bool {
+		run := run
+		run.Subject = ""
+		change(&run)
+		return slices.Contains(ofRun(run, p, true).keys(), "loop/lp/unpushed")
+	}
+	if !over(func(*loop.Run) {}) || !over(func(r *loop.Run) { r.Outcome, r.Reason = loop.OutcomeQuiet, loop.ReasonPlanNothing }) {
+		t.Error("a run that pushed does not end it")
+	}
+	if over(func(r *loop.Run) { r.Outcome, r.Reason = loop.OutcomeQuiet, loop.ReasonLockHigher }) || over(func(r *loop.Run) { r.Outcome = loop.OutcomeFailed }) {
+		t.Error("a run that pushed nothing ends it")
+	}
+}
+
 func TestEachOutcomeIsToldOrLeftOut(t *testing.T) {
 	t.Parallel()
 	left := []loop.Outcome{loop.OutcomeQuiet, loop.OutcomeReported, loop.OutcomeDone, loop.OutcomePaused}

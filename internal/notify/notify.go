@@ -77,6 +77,8 @@ func describeEnd(was loop.Notice) string {
 		return was.Loop + " works again"
 	case loop.NoticeLate:
 		return was.Loop + " is back"
+	case loop.NoticeUnpushed:
+		return was.Loop + " has pushed again"
 	case loop.NoticeWaiting, loop.NoticeEscalated, loop.NoticeGaveUp, loop.NoticeLanded, loop.NoticeProposed, loop.NoticeTest:
 	}
 	return "over: " + was.Title

@@ -237,7 +237,7 @@ func ofRow(ctx context.Context, r *store.Reader, kind loop.FeedKind, id string, 
 			t, err = ofRunRow(ctx, r, run)
 		}
 	case loop.FeedLoop:
-		for _, key := range []string{keyOfFailing(id), keyOfBudget(id), KeyOfLate(id)} {
+		for _, key := range []string{keyOfFailing(id), keyOfBudget(id), keyOfUnpushed(id), KeyOfLate(id)} {
 			t.over = append(t.over, ended{key, "the loop was removed"})
 		}
 	case loop.FeedBudget, loop.FeedHold, loop.FeedAgent, loop.FeedSwitch:
@@ -325,7 +325,7 @@ func ofLasting(ctx context.Context, r *store.Reader, n loop.Notice, now time.Tim
 	switch n.Event {
 	case loop.NoticeApproval:
 		return ofRow(ctx, r, loop.FeedApproval, n.Key[len(keyOfApproval("")):], now)
-	case loop.NoticeFailing, loop.NoticeBudget:
+	case loop.NoticeFailing, loop.NoticeBudget, loop.NoticeUnpushed:
 		newest, err := r.Ended(ctx, n.LoopID, 1)
 		if err != nil || len(newest) == 0 {
 			return t, err
