@@ -63,6 +63,8 @@ func misfits(typ reflect.Type, v any, at string) []string {
 		return expect("boolean", false)
 	case typ.Kind() == reflect.Int || typ.Kind() == reflect.Int64:
 		return expect("integer", false)
+	case typ.Kind() == reflect.Float64:
+		return expect("number", false)
 	case typ.Kind() == reflect.String:
 		return expect("string", false)
 	}
@@ -195,6 +197,10 @@ func TestAReportIsValidExactlyWhenItIsRead(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "with state") {
 			r.State = &report.State{Priority: lists.Draw(t, "priority"), Watch: lists.Draw(t, "watch"), Noise: lists.Draw(t, "noise")}
+		}
+		if rapid.Bool().Draw(t, "with confidence") {
+			n := rapid.SampledFrom([]float64{-0.1, 0, 0.5, 1, 1.1}).Draw(t, "confidence")
+			r.Confidence = &n
 		}
 		if rapid.Bool().Draw(t, "with readiness") {
 			n := rapid.SampledFrom([]int{-1, 0, 50, 100, 101}).Draw(t, "readiness")

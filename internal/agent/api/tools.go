@@ -80,7 +80,8 @@ func (p *place) availableTools() []tool {
 		"readiness":{"type":"integer","description":"0 to 100"},
 		"messages":{"type":"array","items":{"type":"object","properties":{
 			"to":{"type":"string"},"kind":{"type":"string"},"content":{"type":"string"}},"required":["to","content"]}},
-		"handoff":{"type":"string"}},
+		"handoff":{"type":"string","description":"what comes next"},
+		"confidence":{"type":"number","description":"0 to 1"}},
 		"required":["outcome","summary"]}`, sendReport})
 }
 
