@@ -69,6 +69,7 @@ func (s *Service) PlanInit(ctx context.Context, r InitRequest) (Begun, error) {
 	if err := s.addIgnored(&b); err != nil {
 		return b, err
 	}
+	s.addFolders(&b, link)
 	var taken []string
 	for _, f := range []BegunFile{
 		{Path: link.State, Text: string(bootstate.NewState(project, now).Encode())},
@@ -89,12 +90,22 @@ func (s *Service) PlanInit(ctx context.Context, r InitRequest) (Begun, error) {
 	if len(taken) > 0 {
 		return b, takenFault(taken...)
 	}
+	return b, nil
+}
+
+// addFolders adds the directories that are missing. Git knows a directory by its files
+// alone: without one, clones and the copies that agents work in would lack it.
+func (s *Service) addFolders(b *Begun, link bootlink.Link) {
 	for _, dir := range link.Directories {
-		if _, err := os.Lstat(filepath.Join(s.ws.Root, filepath.FromSlash(dir))); errors.Is(err, fs.ErrNotExist) {
-			b.Folders = append(b.Folders, dir)
+		if _, err := os.Lstat(filepath.Join(s.ws.Root, filepath.FromSlash(dir))); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		b.Folders = append(b.Folders, dir)
+		if dir != bootlink.Scratch && dir != path.Dir(link.State)+"/" {
+			b.Files = append(b.Files, BegunFile{Path: dir + ".gitkeep"})
+			b.Commit = append(b.Commit, dir+".gitkeep")
 		}
 	}
-	return b, nil
 }
 
 // findBoot finds out what the link names.

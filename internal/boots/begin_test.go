@@ -37,6 +37,11 @@ func TestAWorkspaceBeginsWithALinkAndAnEmptyMemory(t *testing.T) {
 	if c, err := r.Check(t.Context()); err != nil || !c.Ready || len(c.Findings) > 0 {
 		t.Errorf("check = %+v, %v", c, err)
 	}
+	for _, dir := range []string{"inputs", "outputs", "audits"} { // A clone has them, too.
+		if !slices.Contains(made.Commit, dir+"/.gitkeep") || r.read(dir+"/.gitkeep") != "" {
+			t.Errorf("%s is not for git: %q", dir, made.Commit)
+		}
+	}
 	if r.git("log", "--format=%s") != "first" {
 		t.Error("something was committed")
 	}
