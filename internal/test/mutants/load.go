@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -50,13 +51,23 @@ func (p listed) helpsTests() bool {
 	return strings.HasPrefix(p.ImportPath, module+"/internal/test/") && p.ForTest == "" && !strings.HasSuffix(p.ImportPath, ".test")
 }
 
-// listPackages asks the go command for the packages of the checkout.
+// listPackages asks the go command for the packages of the checkout. They are compiled with the flags that this program
+// was compiled with, so that the build cache has most of them already.
 func listPackages(ctx context.Context, root string, args ...string) ([]listed, error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-json=ImportPath,Dir,Export,ForTest,GoFiles,TestGoFiles,XTestGoFiles,Imports,Deps,ImportMap"}, args...)...)
-	cmd.Dir, cmd.Stderr = root, os.Stderr
+	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Dir,Export,ForTest,GoFiles,TestGoFiles,XTestGoFiles,Imports,Deps,ImportMap")
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "-trimpath" || s.Key == "-gcflags" {
+				cmd.Args = append(cmd.Args, s.Key+"="+s.Value)
+			}
+		}
+	}
+	cmd.Args = append(cmd.Args, args...)
+	var said strings.Builder
+	cmd.Dir, cmd.Stderr = root, &said
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("list the packages: %w", err)
+		return nil, fmt.Errorf("list the packages: %w\n%s", err, said.String())
 	}
 	var all []listed
 	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {

@@ -435,6 +435,13 @@ func TestAPlaceThatDoesNotCompileIsLeftOutAndTheRestIsPlanted(t *testing.T) {
 	}
 }
 
+func TestPackagesThatCannotBeListedAreToldInTheWordsOfGo(t *testing.T) {
+	_, err := listPackages(t.Context(), t.TempDir(), "./none")
+	if err == nil || !strings.Contains(err.Error(), "go.mod") {
+		t.Errorf("listPackages = %v, want what go said", err)
+	}
+}
+
 func TestEverySourceCanBePlantedAndEveryArgumentMeetsAMutant(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
