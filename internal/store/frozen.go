@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -72,7 +71,7 @@ func connectFrozen(o Options) (*Store, error) {
 	if f.copy != "" {
 		path, how = filepath.Join(f.copy, "pawl.db"), ""
 	}
-	r, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=foreign_keys(1)&_pragma=query_only(1)"+how)
+	r, err := openSQLite("file:" + (&url.URL{Path: path}).EscapedPath() + "?_pragma=foreign_keys(1)&_pragma=query_only(1)" + how)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", o.Database, err), f.close())
 	}

@@ -14,27 +14,20 @@ import (
 // for ever.
 const Memory = ":memory:"
 
-// memory is the connection of a store in memory. It prepares each statement once, which on
-// SQLite takes as long as executing it, and tells the database the virtual time instead of
-// writing it into the statements.
+// memory is the connection of a store in memory. It tells the database the virtual time
+// instead of writing it into the statements.
 type memory struct {
 	conn    *sql.Conn
 	virtual func() time.Time // nil: the database has its own
-	expand  func(query string) string
 
-	mu    sync.Mutex           // held during a transaction
-	stmts map[string]*sql.Stmt // by the query as it is written
-	told  int64                // the time that the database was told last
+	mu   sync.Mutex // held during a transaction
+	told int64      // the time that the database was told last
 }
-
-// mostPrepared is how many statements are kept. Those with lists of rows differ by their
-// lengths.
-const mostPrepared = 2000
 
 // connectMemory opens a database that nobody else sees and that ends with its connection.
 // Foreign keys are not checked: the tests of the same statements do that.
 func connectMemory(o Options) (*Store, error) {
-	w, err := sql.Open("sqlite", "file::memory:?_pragma=journal_mode(MEMORY)&_pragma=synchronous(OFF)")
+	w, err := openSQLite("file::memory:?_pragma=journal_mode(MEMORY)&_pragma=synchronous(OFF)")
 	if err != nil {
 		return nil, fmt.Errorf("open a store in memory: %w", err)
 	}
@@ -45,7 +38,7 @@ func connectMemory(o Options) (*Store, error) {
 
 // holdMemory takes the connection for good, once the tables are made.
 func (s *Store) holdMemory(ctx context.Context, o Options) (err error) {
-	m := &memory{virtual: o.Virtual, stmts: map[string]*sql.Stmt{}}
+	m := &memory{virtual: o.Virtual}
 	if m.conn, err = s.w.Conn(ctx); err != nil {
 		return fmt.Errorf("open a store in memory: %w", err)
 	}
@@ -56,7 +49,6 @@ func (s *Store) holdMemory(ctx context.Context, o Options) (err error) {
 		s.sql.now, s.sql.virtual = `(SELECT ms FROM virtual_now)`, nil
 		s.sql = s.sql.prepared()
 	}
-	m.expand, s.sql.written = s.sql.expand, true
 	s.memory = m
 	return nil
 }
@@ -65,54 +57,23 @@ func (m *memory) close() error {
 	if m == nil {
 		return nil
 	}
-	var all []error
-	for _, stmt := range m.stmts {
-		all = append(all, stmt.Close())
-	}
-	return errors.Join(append(all, m.conn.Close())...)
-}
-
-// prepare returns the statement of a query, or nil if too many are kept already.
-func (m *memory) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
-	if stmt := m.stmts[query]; stmt != nil || len(m.stmts) >= mostPrepared {
-		return stmt, nil
-	}
-	stmt, err := m.conn.PrepareContext(ctx, m.expand(query))
-	if err == nil {
-		m.stmts[query] = stmt
-	}
-	return stmt, err
+	return m.conn.Close()
 }
 
 // ExecContext is that of *sql.DB. A statement takes microseconds: a context that ends ends
 // the transaction, but not the statement, for which the driver would start a goroutine.
 func (m *memory) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	ctx = context.WithoutCancel(ctx)
-	stmt, err := m.prepare(ctx, query) //nolint:sqlclosecheck // It is kept until the store is closed.
-	if err != nil || stmt == nil {
-		return m.conn.ExecContext(ctx, m.expand(query), args...)
-	}
-	return stmt.ExecContext(ctx, args...)
+	return m.conn.ExecContext(context.WithoutCancel(ctx), query, args...)
 }
 
 // QueryContext is that of *sql.DB.
 func (m *memory) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	ctx = context.WithoutCancel(ctx)
-	stmt, err := m.prepare(ctx, query) //nolint:sqlclosecheck // It is kept until the store is closed.
-	if err != nil || stmt == nil {
-		return m.conn.QueryContext(ctx, m.expand(query), args...)
-	}
-	return stmt.QueryContext(ctx, args...)
+	return m.conn.QueryContext(context.WithoutCancel(ctx), query, args...)
 }
 
 // QueryRowContext is that of *sql.DB.
 func (m *memory) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	ctx = context.WithoutCancel(ctx)
-	stmt, err := m.prepare(ctx, query) //nolint:sqlclosecheck // It is kept until the store is closed.
-	if err != nil || stmt == nil {
-		return m.conn.QueryRowContext(ctx, m.expand(query), args...) // It says what is wrong.
-	}
-	return stmt.QueryRowContext(ctx, args...)
+	return m.conn.QueryRowContext(context.WithoutCancel(ctx), query, args...)
 }
 
 // view calls fn with the rows.

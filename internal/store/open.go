@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -135,7 +134,7 @@ func connectSQLite(o Options) (*Store, error) {
 		return nil, err
 	}
 	file := "file:" + (&url.URL{Path: o.Database}).EscapedPath() + "?_pragma=foreign_keys(1)"
-	r, err := sql.Open("sqlite", fmt.Sprintf("%s&_pragma=busy_timeout(%d)&_pragma=query_only(1)", file, Lease.Milliseconds()))
+	r, err := openSQLite(fmt.Sprintf("%s&_pragma=busy_timeout(%d)&_pragma=query_only(1)", file, Lease.Milliseconds()))
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", o.Database, err)
 	}
@@ -155,7 +154,7 @@ func connectSQLite(o Options) (*Store, error) {
 	}
 	// SQLite itself retries ever more rarely, so that the longest wait ends last:
 	// see retryWhileBusy, which starts again instead.
-	s.w, err = sql.Open("sqlite", file+"&_pragma=busy_timeout(100)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
+	s.w, err = openSQLite(file + "&_pragma=busy_timeout(100)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", o.Database, err), r.Close())
 	}

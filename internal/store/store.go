@@ -81,7 +81,6 @@ type dialect struct {
 	each      string           // function: a row with the column value for each element of a JSON list
 	json      string           // cast: a text is JSON
 	feed      feedDialect
-	written   bool // whoever executes queries expands them: they are prepared once
 
 	words *strings.Replacer // from prepared
 }
@@ -94,9 +93,6 @@ type feedDialect struct{ xact, at, after, settled, order, newest string }
 // machines are compared by one clock, {next}, {for_share} and {for_update}, {each} and {json}, and
 // what the feed needs.
 func (d dialect) expand(query string) string {
-	if d.written {
-		return query
-	}
 	words := d.words
 	if d.virtual != nil {
 		words = d.replacer(strconv.FormatInt(millis(d.virtual()), 10))
