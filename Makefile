@@ -15,11 +15,13 @@ TESTFLAGS ?=
 PACKAGES ?= ./...
 FUZZTIME ?= 30s
 # Compiling is half of the work of the tests in a new checkout, and most of what it makes runs for seconds: nothing is
-# inlined, and nobody debugs it. The compiler's own garbage collection was a fifth of its work. With -trimpath, checkouts
-# at other paths share what is compiled: each had half a gigabyte of its own in the build cache. With a pattern, the flags
-# are the same for one package as for all.
-TESTBUILD := -vet=off -trimpath -ldflags=-s -gcflags='github.com/pawl-run/pawl/...=-l -dwarf=0'
+# inlined, and nobody debugs it. The compiler's own garbage collection was a fifth of its work. With a pattern, the
+# flags are the same for one package as for all.
+TESTBUILD := -vet=off -ldflags=-s -gcflags='github.com/pawl-run/pawl/...=-l -dwarf=0'
 test test-all: export GOGC ?= 400
+# Checkouts at other paths share what is compiled: each had half a gigabyte of its own in the build cache. What tests
+# compile in trees of their own is found there too.
+test test-all: export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
 
 .PHONY: help demo build test test-all test-rest test-agents lint check cross bench bench-always bench-million fuzz mutants mutants-listed postgres
 

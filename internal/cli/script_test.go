@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 // real repositories, real processes and the real Main.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	cache, full := goEnv(t, "GOCACHE"), canConfine(t)
+	cache, flags, full := goEnv(t, "GOCACHE"), goEnv(t, "GOFLAGS"), canConfine(t)
 	tested := testSandbox(t)
 	binary, err := exec.LookPath("pawl")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: false,
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, "home")
-			env.Vars = append(env.Vars, "PAWL_HOME="+filepath.Join(env.WorkDir, "pawl"), "HOME="+home, "GOCACHE="+cache, "PAWL="+binary,
+			env.Vars = append(env.Vars, "PAWL_HOME="+filepath.Join(env.WorkDir, "pawl"), "HOME="+home, "GOCACHE="+cache, "GOFLAGS="+flags, "PAWL="+binary,
 				"GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=somebody", "GIT_AUTHOR_EMAIL=s@example.com",
 				"GIT_COMMITTER_NAME=somebody", "GIT_COMMITTER_EMAIL=s@example.com", "USER=somebody", "LANG=C.UTF-8")
 			env.Vars = append(env.Vars, toolchainVars()...)

@@ -23,7 +23,7 @@ import (
 func module(t *testing.T, line string, files map[string]string) job {
 	t.Helper()
 	c := command(t, line)
-	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GOFLAGS=-mod=mod", "GOPROXY=off"}
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GOFLAGS=-mod=mod -trimpath", "GOPROXY=off"}
 	for _, name := range []string{"GOCACHE", "GOROOT"} {
 		out, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
 		if err != nil {
