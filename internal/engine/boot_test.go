@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -37,7 +38,11 @@ type bootMemory struct {
 }
 
 func (bootLike) Open(ctx context.Context, v engine.View) (engine.Session, error) {
-	s := &bootSession{v: v}
+	base, _, err := v.History.Base(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &bootSession{v: v, branch: base.Branch}
 	file, err := v.Files.Read(bootState)
 	if err != nil {
 		return nil, err
@@ -68,6 +73,7 @@ func (bootLike) Open(ctx context.Context, v engine.View) (engine.Session, error)
 
 type bootSession struct {
 	v       engine.View
+	branch  string
 	m       bootMemory
 	text    string
 	repairs []engine.Repair
@@ -117,7 +123,7 @@ func (s *bootSession) Record(engine.Result) ([]loop.Change, []loop.EffectRequest
 
 func (s *bootSession) push(run loop.Run, what string) loop.EffectRequest {
 	return loop.EffectRequest{Kind: effect.KindMemoryPush, Key: run.ID + "/" + what, Args: map[string]string{
-		effect.ArgBase: "main", effect.ArgRemote: "origin", effect.ArgFiles: effect.EncodeFiles(map[string]string{bootState: s.text}),
+		effect.ArgBase: s.branch, effect.ArgRemote: "origin", effect.ArgFiles: effect.EncodeFiles(map[string]string{bootState: s.text}),
 		effect.ArgWhen: s.v.Now.UTC().Format(time.RFC3339),
 	}}
 }
@@ -129,7 +135,7 @@ func (s *bootSession) End(sum engine.Summary) ([]loop.Change, []loop.EffectReque
 	m := s.m
 	m.Phase, m.Plan = string(sum.Run.Outcome), ""
 	commit := loop.EffectRequest{Kind: effect.KindMemoryCommit, Key: sum.Run.ID + "/commit", Args: map[string]string{
-		effect.ArgBase: "main", effect.ArgOnto: sum.Run.BaseCommit, effect.ArgMessage: "agent: one step", effect.ArgWhen: sum.Now.UTC().Format(time.RFC3339),
+		effect.ArgBase: s.branch, effect.ArgOnto: sum.Run.BaseCommit, effect.ArgMessage: "agent: one step", effect.ArgWhen: sum.Now.UTC().Format(time.RFC3339),
 	}}
 	if sum.Run.Outcome == loop.OutcomeDone {
 		m.Next = "the next thing"
@@ -298,6 +304,43 @@ func TestABootRunCommitsItsMemoryWhateverItsOutcome(t *testing.T) {
 					return
 				}
 				r.committed(run, want, "one")
+			})
+		})
+	}
+}
+
+func TestARunThatDiedIsCommittedToItsBranchByWhoRecoversIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile []string // git does this before the run is recovered
+		committed bool
+	}{
+		"its branch is checked out":                           {nil, true},
+		"another branch is, which does not have the commit":   {[]string{"checkout", "-q", "-f", "-b", "older", "HEAD~1"}, false},
+		"another branch is, and the memory in the checkout's": {[]string{"checkout", "-q", "-b", "same"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, r *rig) {
+				gone := loop.Holder{PID: 7, Start: 1, Host: r.deps.Self.Host}
+				r.deps.HolderState = deadIf(gone)
+				target := r.boot()
+				r.agent = untilStopped(t, func() { r.steal("lp_boot", gone) })
+				if _, err := r.engine.Run(t.Context(), target, engine.Firing{}); !errors.Is(err, loop.ErrLeaseLost) {
+					t.Fatalf("run = %v, want a lost lease", err)
+				}
+				if len(c.meanwhile) > 0 {
+					gittest.Run(t, r.root, c.meanwhile...)
+				}
+				tip := gittest.Run(t, r.root, "rev-parse", "HEAD")
+				rec, err := r.engine.Recover(t.Context(), target)
+				if err != nil || rec == nil || rec.Run.Outcome != loop.OutcomeInterrupted {
+					t.Fatalf("recover = %+v, %v, want the run interrupted", rec, err)
+				}
+				if now := gittest.Run(t, r.root, "rev-parse", "HEAD"); (now != tip) != c.committed || c.committed && now != rec.Run.Commit {
+					t.Errorf("HEAD was %s and is %s, and the run says %q", tip, now, rec.Run.Commit)
+				}
+				if status := gittest.Run(t, r.root, "status", "--porcelain"); c.committed && status != "M "+bootState {
+					t.Errorf("status = %q", status)
+				}
 			})
 		})
 	}

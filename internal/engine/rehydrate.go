@@ -97,6 +97,27 @@ func (h *heldRun) resolveBase(ctx context.Context) error {
 	return nil
 }
 
+// findBranchAgain finds the branch of a run that was taken over, of which only the commit
+// is recorded: another branch may have been checked out since. If it has the commit as
+// well, its files in the checkout are those of the run.
+func (h *heldRun) findBranchAgain(ctx context.Context) error {
+	b, err := h.target.Repo.Base(ctx, h.def.Base)
+	if err != nil || b.Branch == "" {
+		return err
+	}
+	has := b.Commit == h.run.BaseCommit
+	if !has {
+		has, err = h.target.Repo.Contains(ctx, b.Commit, h.run.BaseCommit)
+	}
+	if err == nil && !has {
+		err = fmt.Errorf("%s does not have the commit %s that the run began from; another branch was checked out since", b.Branch, h.run.BaseCommit)
+	}
+	if err == nil {
+		h.baseBranch = b.Branch
+	}
+	return err
+}
+
 // history reads commits; an empty revision is the run's base.
 type history struct{ *heldRun }
 
@@ -104,6 +125,11 @@ type history struct{ *heldRun }
 func (h history) Base(ctx context.Context) (b git.Base, checkedOut bool, err error) {
 	if err := h.resolveBase(ctx); err != nil {
 		return b, false, err
+	}
+	if h.baseBranch == "" {
+		if err := h.findBranchAgain(ctx); err != nil {
+			return b, false, err
+		}
 	}
 	b = git.Base{Branch: h.baseBranch, Commit: h.run.BaseCommit, Tree: h.run.BaseTree}
 	if h.def.Base == "" {
