@@ -15,7 +15,7 @@ type ChangeKind string
 const (
 	ChangeEdit   ChangeKind = "edit"   // replace a file's content, three-way against Before
 	ChangeAppend ChangeKind = "append" // add one physical line at the end of a file
-	ChangeAside  ChangeKind = "aside"  // rename an unreadable file to the name in Content
+	ChangeAside  ChangeKind = "aside"  // rename an unreadable file to the name in Content, or to that path from the top if it has a slash
 	ChangeStep   ChangeKind = "step"   // create or update a step row
 
 	// These are only data so far: the engine does not apply them, and CheckChanges
@@ -34,7 +34,7 @@ type Change struct {
 	Kind    ChangeKind `json:"kind"`
 	Path    string     `json:"path,omitempty"`    // relative to the workspace, slash separated
 	Before  string     `json:"before,omitempty"`  // edit: the content that Content was made from, empty if there was no file
-	Content string     `json:"content,omitempty"` // edit: new content; append: the line; aside: the new name in the same folder, or with a slash a path of the workspace
+	Content string     `json:"content,omitempty"` // edit: new content; append: the line; aside: the new name, or its path
 	Step    *Step      `json:"step,omitempty"`
 
 	Row      *Row      `json:"row,omitempty"`

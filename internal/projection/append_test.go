@@ -196,6 +196,25 @@ func TestAFileIsPutAsideOnce(t *testing.T) {
 	}
 }
 
+func TestAFileIsPutAsideInAnotherFolderWhichMayBeMissing(t *testing.T) {
+	for name, c := range map[string]struct{ files, want map[string]string }{
+		"it is missing":   {map[string]string{statePath: "broken"}, map[string]string{"scratch/broken-1": "broken", statePath: "new\n"}},
+		"it is there":     {map[string]string{statePath: "broken", "scratch/a": "b"}, map[string]string{"scratch/broken-1": "broken", "scratch/a": "b", statePath: "new\n"}},
+		"there is nobody": {map[string]string{"a": "b"}, map[string]string{"a": "b", statePath: "new\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := folder(t, c.files)
+			for range 2 {
+				err := applied(t, root, loop.Change{Kind: loop.ChangeAside, Path: statePath, Before: "broken", Content: "scratch/broken-1"}, loop.Change{Kind: loop.ChangeEdit, Path: statePath, Content: "new\n"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want(t, root, c.want)
+			}
+		})
+	}
+}
+
 func TestABrokenFileIsPutAsideAndMadeAnewInOneGo(t *testing.T) {
 	root := folder(t, map[string]string{statePath: "broken"})
 	changes := []loop.Change{

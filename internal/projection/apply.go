@@ -198,13 +198,12 @@ func appendTo(file *os.File, ch loop.Change) error {
 	return err
 }
 
-// moveAside renames a file that cannot be used, once.
+// moveAside renames a file that cannot be used, once. A name without a slash is one in the
+// folder of the file, and any other a path from the top.
 func moveAside(root *os.Root, name string, ch loop.Change) error {
 	to := filepath.FromSlash(ch.Content)
-	if dir := path.Dir(ch.Content); dir == "." {
+	if !strings.Contains(ch.Content, "/") {
 		to = filepath.Join(filepath.Dir(name), to)
-	} else if err := durable.MkdirAll(root, dir, 0o755); err != nil {
-		return err
 	}
 	if _, err := root.Lstat(to); err == nil {
 		return nil // Moved by the process that died.
@@ -212,16 +211,21 @@ func moveAside(root *os.Root, name string, ch loop.Change) error {
 	if now, err := readInRoot(root, name); err == nil && !now.TooBig && ch.Before != "" && now.Content != ch.Before {
 		return nil // Somebody has repaired it since.
 	}
-	err := root.Rename(name, to)
-	if errors.Is(err, fs.ErrNotExist) {
+	from, into := path.Dir(filepath.ToSlash(name)), path.Dir(filepath.ToSlash(to))
+	if _, err := root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
+	if into != from {
+		if err := durable.MkdirAll(root, into, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := root.Rename(name, to); err != nil {
 		return err
 	}
-	dir := path.Dir(filepath.ToSlash(name))
-	if into := path.Dir(filepath.ToSlash(to)); into != dir {
-		err = durable.SyncFolderIn(root, into)
+	err := durable.SyncFolderIn(root, into)
+	if into != from {
+		err = errors.Join(err, durable.SyncFolderIn(root, from))
 	}
-	return errors.Join(err, durable.SyncFolderIn(root, dir))
+	return err
 }
