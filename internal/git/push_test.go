@@ -229,9 +229,10 @@ func TestRemoteURLIsReadAsData(t *testing.T) {
 	dir := gittest.Repo(t, nil)
 	gittest.Run(t, dir, "remote", "add", "origin", "https://example.org/fetch")
 	gittest.Run(t, dir, "remote", "add", "Up.stream", "git@example.org:o/n")
+	gittest.Run(t, dir, "remote", "add", "near", "../near.git")
 	gittest.Run(t, dir, "config", "url.https://evil.example/.insteadOf", "https://example.org/")
 	r := open(t, dir)
-	for name, want := range map[string]string{"origin": "https://example.org/fetch", "Up.stream": "git@example.org:o/n", "none": ""} {
+	for name, want := range map[string]string{"origin": "https://example.org/fetch", "Up.stream": "git@example.org:o/n", "near": filepath.Join(filepath.Dir(r.Root), "near.git"), "none": ""} {
 		got, err := r.RemoteURL(name)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("RemoteURL(%s) = %q, %v, want %q", name, got, err, want)

@@ -24,8 +24,9 @@ type Remote struct {
 
 // RemoteURL returns the address to which the repository's own configuration
 // pushes for a remote such as origin: pushurl, else url. It is read as data;
-// url.*.insteadOf is not applied, and conditional includes are not followed. It
-// can hold a password: print it by SafeURL only.
+// url.*.insteadOf is not applied, and conditional includes are not followed. A path that
+// begins with a dot is one from the top of the checkout, and returned as a full one. It can
+// hold a password: print it by SafeURL only.
 func (r *Repo) RemoteURL(name string) (string, error) {
 	fetch, push := "", ""
 	for _, file := range []string{filepath.Join(r.CommonDir, "config"), filepath.Join(r.GitDir, "config.worktree")} {
@@ -54,6 +55,9 @@ func (r *Repo) RemoteURL(name string) (string, error) {
 			Exit: loop.ExitNotFound, What: fmt.Sprintf("the repository has no remote %q", name),
 			Fix: "{1}", Actions: []loop.Command{loop.HostCommand("git", "remote", "add", name, "URL").WithBlanks("URL")}, Err: loop.ErrNotFound,
 		}
+	}
+	if strings.HasPrefix(push, "./") || strings.HasPrefix(push, "../") {
+		push = filepath.Join(r.Root, filepath.FromSlash(push))
 	}
 	return push, nil
 }

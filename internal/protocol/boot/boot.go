@@ -307,7 +307,7 @@ func (s *session) compareRemote(ctx context.Context) (err error) {
 		if ctx.Err() != nil {
 			return err
 		}
-		s.notes = append(s.notes, "it goes on with what is here: "+firstLine(err.Error()))
+		s.notes = append(s.notes, Remote+" cannot be asked, and the run goes on with what is here: "+firstLine(err.Error()))
 	}
 	list, err := s.v.History.Unpushed(ctx, Remote, mostHistory)
 	s.owed = slices.ContainsFunc(list, func(c git.Commit) bool { _, ours := bootstate.ReadMessage(c.Message); return ours })
