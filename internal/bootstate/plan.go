@@ -216,19 +216,20 @@ func (p *planner) takeRequest(request string) (Decision, bool) {
 		return Decision{Reason: loop.ReasonPlanRequest, Task: id}, true
 	}
 	task := p.tasks[i]
-	what := string(task.Status)
+	what := "which is " + string(task.Status)
 	if task.Status == StatusPending || task.Status == StatusInProgress {
 		if d, taken := p.takeFirst(loop.ReasonPlanRequest, task); taken {
 			return d, true
 		}
 		_, what = p.ineligible(task)
+		what = "and " + what
 	} else if task.BlockedReason != "" && task.Status == StatusBlocked {
 		what += ": " + task.BlockedReason
 	}
 	what = shortened(oneLine(what), 100)
 	q := &Question{
 		Key: questionKey("request", request, id, what),
-		Text: fmt.Sprintf("The request %q names the task %s (%s). Should it be worked on all the same?",
+		Text: fmt.Sprintf("The request %q names the task %s, %s. Should it be worked on all the same?",
 			shortened(oneLine(request), 100), p.named(id), what),
 		Answers: []string{AnswerReopen, AnswerLeave},
 	}

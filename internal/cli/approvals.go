@@ -76,7 +76,11 @@ func printApproval(p *output.Printer, v approvals.View) error {
 	}
 	p.Line("%s", joinNonEmpty("  ", p.Style.Bold(v.ID), output.CleanLine(v.Run), string(v.State)))
 	p.Field("  ", "on yes", v.Does)
-	p.QuotedField("  ", "it says", v.Action.Why)
+	says := "it says"
+	if v.Action.Kind == loop.ActionQuestion {
+		says = "it asks"
+	}
+	p.QuotedField("  ", says, v.Action.Why)
 	p.Field("  ", "change", describeChange(v))
 	p.Field("  ", "tree", v.Tree)
 	for _, g := range v.Gates {

@@ -286,7 +286,7 @@ func (c *cycle) landAgain(ctx context.Context) (loop.Advice, error) {
 		return loop.Advice{}, nil
 	}
 	a, err := c.readApproval(ctx, id)
-	if err != nil || a.Action.Kind == loop.ActionCommand {
+	if err != nil || a.Action.Kind == loop.ActionCommand || a.Action.Kind == loop.ActionQuestion {
 		return loop.Advice{}, err
 	}
 	var asked loop.Run

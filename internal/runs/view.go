@@ -270,7 +270,7 @@ func approvalOf(ctx context.Context, r *store.Reader, run loop.Run, name string)
 		return "", nil, nil
 	}
 	a, err := r.Approval(ctx, id)
-	if err != nil || a.RunID == run.ID || a.Action.Kind == loop.ActionCommand {
+	if err != nil || a.RunID == run.ID || a.Action.Kind == loop.ActionCommand || a.Action.Kind == loop.ActionQuestion {
 		return a.State, nil, err
 	}
 	asked, err := r.Run(ctx, a.RunID)
