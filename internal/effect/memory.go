@@ -116,6 +116,11 @@ func (m *MemoryCommit) Apply(ctx context.Context, e loop.Effect, confirm func(co
 
 func (m *MemoryCommit) commitOnce(ctx context.Context, e loop.Effect, files map[string]string, confirm func(context.Context) error) (map[string]string, error) {
 	found, err := m.Look(ctx, e)
+	if err == nil && found.Begun { // The branch has the commit, and the checkout does not follow yet.
+		if err = m.repo.FinishAdvance(ctx); err == nil {
+			found, err = m.Look(ctx, e)
+		}
+	}
 	if err != nil || found.Applied {
 		return found.Result, err
 	}

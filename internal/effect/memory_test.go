@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/test/gittest"
@@ -334,4 +335,27 @@ func TestARepositoryWithoutRemoteHasNowhereToPush(t *testing.T) {
 	if got[effect.ResultUnpushed] == "" {
 		t.Errorf("result = %v", got)
 	}
+}
+
+// A process that dies between the branch and the checkout leaves a commit that is made
+// once, and not another one on top of it.
+func TestACommitWhoseCheckoutDidNotFollowIsFinished(t *testing.T) {
+	_, clones := newClones(t, 1)
+	c := clones[0]
+	e := c.run("run_1", "a\nb\n", c.tree(map[string]string{"work": "done\n"}))
+	for _, point := range []string{"git.advance.ref.after", "git.advance.index.before"} { // The second one while it is finished.
+		dies := fault.With(t.Context(), new(fault.Plan).Do(point, 1, func(context.Context) error { return errors.New("it dies") }))
+		if _, err := c.commits().Apply(dies, e, yes); err == nil {
+			t.Fatalf("%s was not passed", point)
+		}
+	}
+	tip := c.git("rev-parse", "main")
+	found, err := c.commits().Look(t.Context(), e)
+	if err != nil || found.Applied || !found.Begun {
+		t.Fatalf("look = %+v, %v, want it begun", found, err)
+	}
+	if made := must[map[string]string](t)(c.commit(e)); made[effect.ResultCommit] != tip || c.git("rev-parse", "main") != tip {
+		t.Errorf("commit = %v and main is at %s, want %s", made, c.git("rev-parse", "main"), tip)
+	}
+	c.wants(map[string]string{"memory": "a\nb\n", "work": "done\n"})
 }

@@ -42,10 +42,14 @@ func (p *MemoryPull) Apply(ctx context.Context, e loop.Effect, confirm func(cont
 		return nil, err
 	}
 	tip, _, err := p.repo.Ref(ctx, BranchRef(e.Args[ArgBase]))
-	if err == nil {
-		err = p.unite(ctx, e, to, tip, confirm)
+	if err != nil {
+		return nil, err
 	}
-	return map[string]string{}, err
+	if err := p.unite(ctx, e, to, tip, confirm); err != nil {
+		return nil, err
+	}
+	tip, _, err = p.repo.Ref(ctx, BranchRef(e.Args[ArgBase]))
+	return map[string]string{ResultCommit: tip}, err
 }
 
 // Look never finds anything: pulling again does no harm.

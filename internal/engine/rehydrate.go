@@ -63,6 +63,10 @@ func (m *memory) rehydrate(ctx context.Context) (*ending, error) {
 
 // open opens the protocol's memory, or says how a run ends that cannot.
 func (m *memory) open(ctx context.Context, v View) *ending {
+	// A branch that has moved without its checkout would make old files look like new ones.
+	if err := m.target.Repo.FinishAdvance(ctx); err != nil {
+		return &ending{outcome: loop.OutcomeFailed, reason: loop.ReasonMemory, detail: err.Error()}
+	}
 	session, err := m.target.Protocol.Open(ctx, v)
 	if stop, ok := errors.AsType[*OpenError](err); ok {
 		return &ending{outcome: stop.Outcome, reason: stop.Reason, detail: stop.Detail}

@@ -110,6 +110,15 @@ func (r *Repo) Unfinished(ctx context.Context) (Advance, bool, error) {
 	return a, err == nil && tip == a.Commit, err
 }
 
+// FinishAdvance brings the checkout to its branch if an Advance ended between the two.
+func (r *Repo) FinishAdvance(ctx context.Context) error {
+	a, unfinished, err := r.Unfinished(ctx)
+	if err != nil || !unfinished {
+		return err
+	}
+	return r.Advance(ctx, a)
+}
+
 // Contains reports whether commit is tip or one of its ancestors. If the repository
 // does not have the commit, the error is loop.ErrNotFound.
 func (r *Repo) Contains(ctx context.Context, tip, commit string) (bool, error) {
