@@ -231,7 +231,8 @@ func (s *session) readLastCommit(ctx context.Context, tip string) error {
 // findUncommitted finds out whether the checkout has more of the memory than the branch,
 // such as what a session left that died: it is committed, whatever becomes of this one.
 func (s *session) findUncommitted(ctx context.Context) error {
-	if s.elsewhere || s.changed || len(s.repairs) > 0 {
+	s.keeps = len(s.repairs) > 0
+	if s.elsewhere || s.keeps || s.changed && !s.behind && !s.owed {
 		return nil
 	}
 	files := map[string]string{}
@@ -252,7 +253,7 @@ func (s *session) findUncommitted(ctx context.Context) error {
 				continue
 			}
 		}
-		s.changed = true
+		s.changed, s.keeps = true, true
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 // depends on nothing but the memory and the summary, so that a run of a process that died
 // ends like any other.
 func (s *session) End(sum engine.Summary) ([]loop.Change, []loop.EffectRequest) {
+	s.takeBackBegin(len(sum.Iterations))
 	before := s.found
 	failed := isFailure(sum.Run)
 	if len(sum.Iterations) == 0 && !s.changed && !(failed && s.isNews(sum.Run)) {

@@ -35,12 +35,32 @@ type session struct {
 	notes    []string           // for people
 	entries  []string           // for the changelog, beside what becomes of tasks
 	changed  bool               // something is to be committed, whatever becomes of the run
+	keeps    bool               // the checkout has something of the memory that is in no commit
 	behind   bool               // the remote has commits that are not here
 	owed     bool               // commits of earlier sessions are not at the remote
 	question *engine.Question   // nil: none
 
 	counters bootlink.Counters
 	audit    []string // lines of this run
+
+	begun   int       // iterations
+	unbegun *snapshot // before the last Begin; nil: nothing has begun
+}
+
+// snapshot is what Begin changes.
+type snapshot struct {
+	memory  bootstate.Memory
+	texts   map[string]string
+	changed bool
+	audit   []string
+}
+
+// takeBackBegin takes back the last Begin if the engine could not begin the iteration, for
+// want of money or of an agent: nothing of it was written.
+func (s *session) takeBackBegin(iterations int) {
+	if s.begun > iterations {
+		s.memory, s.texts, s.changed, s.audit = s.unbegun.memory, s.unbegun.texts, s.unbegun.changed, s.unbegun.audit
+	}
 }
 
 // say adds an entry to the changelog.
@@ -212,6 +232,8 @@ const mostRules = 48 << 10
 // Begin implements engine.Session.
 func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 	id := ch.Step.Key
+	s.begun++
+	s.unbegun = &snapshot{s.memory, maps.Clone(s.texts), s.changed, slices.Clone(s.audit)}
 	s.memory.State, s.memory.Tasks = bootstate.Begin(s.memory.State, s.memory.Tasks, id, s.v.Now)
 	s.changed = true
 	task, _ := s.memory.Tasks.Task(id)
@@ -306,8 +328,12 @@ func reportOf(it loop.Iteration) report.Report {
 	return r
 }
 
-// Owed implements the optional method of engine.Session.
+// Owed implements the optional method of engine.Session. What is in no commit yet is
+// committed first: what comes from the remote would replace it.
 func (s *session) Owed() []loop.EffectRequest {
+	if s.keeps {
+		return nil
+	}
 	var list []loop.EffectRequest
 	if s.behind {
 		list = append(list, s.remoteRequest(effect.KindMemoryPull, s.v.Run.ID+"/pull", s.v.Now))
