@@ -14,8 +14,8 @@ import (
 // differ by their lengths, and those of a virtual clock by the time.
 const mostPrepared = 400
 
-// openSQLite opens a SQLite database whose connections keep the statements that they execute
-// again: to prepare most of them takes longer than to execute them.
+// openSQLite opens a SQLite database whose connections keep the statements that they execute:
+// to prepare most of them takes as long as to execute them.
 func openSQLite(dsn string) (*sql.DB, error) {
 	c, err := sqlite.NewConnector(dsn)
 	if err != nil {
@@ -31,7 +31,7 @@ func (c preparingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &preparingConn{sqliteConn: conn.(sqliteConn), known: map[string]*preparedStmt{}}, nil
+	return &preparingConn{sqliteConn: conn.(sqliteConn), kept: map[string]*preparedStmt{}}, nil
 }
 
 // sqliteConn is what package sql asks of a connection to SQLite.
@@ -48,50 +48,43 @@ type sqliteConn interface {
 
 type preparingConn struct {
 	sqliteConn
-	known map[string]*preparedStmt // by the text of each
+	kept map[string]*preparedStmt // by the text of each
 }
 
-// preparedStmt is a statement that was executed once, and is kept from the second time on.
 type preparedStmt struct {
-	kept  driver.Stmt // nil after the first time
-	inUse bool        // its rows are being read
+	driver.Stmt
+	inUse bool // its rows are being read
 }
 
-// prepare returns the kept statement of a query; nil if it is executed for the first time, or
-// if its rows are being read.
+// prepare returns the statement of a query; nil if its rows are being read.
 func (c *preparingConn) prepare(ctx context.Context, query string) (*preparedStmt, error) {
-	s := c.known[query]
-	switch {
-	case s == nil:
-		if len(c.known) >= mostPrepared {
-			if err := c.forget(); err != nil {
-				return nil, err
-			}
+	if s := c.kept[query]; s != nil {
+		if s.inUse {
+			return nil, nil
 		}
-		c.known[query] = &preparedStmt{}
-		return nil, nil
-	case s.inUse:
-		return nil, nil
-	case s.kept == nil:
-		kept, err := c.PrepareContext(ctx, query)
-		if err != nil { // Of the driver it is a pointer that is nil, too.
+		return s, nil
+	}
+	if len(c.kept) >= mostPrepared {
+		if err := c.forget(); err != nil {
 			return nil, err
 		}
-		s.kept = kept
 	}
+	stmt, err := c.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	s := &preparedStmt{Stmt: stmt}
+	c.kept[query] = s
 	return s, nil
 }
 
 // forget closes what nobody reads.
 func (c *preparingConn) forget() error {
 	var all []error
-	for query, s := range c.known {
-		if s.inUse {
-			continue
-		}
-		delete(c.known, query)
-		if s.kept != nil {
-			all = append(all, s.kept.Close())
+	for query, s := range c.kept {
+		if !s.inUse {
+			delete(c.kept, query)
+			all = append(all, s.Close())
 		}
 	}
 	return errors.Join(all...)
@@ -105,7 +98,7 @@ func (c *preparingConn) ExecContext(ctx context.Context, query string, args []dr
 	if s == nil {
 		return c.sqliteConn.ExecContext(ctx, query, args)
 	}
-	return s.kept.(driver.StmtExecContext).ExecContext(ctx, args)
+	return s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
 }
 
 func (c *preparingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
@@ -116,7 +109,7 @@ func (c *preparingConn) QueryContext(ctx context.Context, query string, args []d
 	if s == nil {
 		return c.sqliteConn.QueryContext(ctx, query, args)
 	}
-	rows, err := s.kept.(driver.StmtQueryContext).QueryContext(ctx, args)
+	rows, err := s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
 	if err != nil {
 		return nil, err
 	}
