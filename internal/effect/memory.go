@@ -107,7 +107,8 @@ func (m *MemoryCommit) Apply(ctx context.Context, e loop.Effect, confirm func(co
 		if result, err = m.commitOnce(ctx, e, files, confirm); err == nil {
 			return result, nil
 		}
-		if held, ok := errors.AsType[*loop.Fault](err); !errors.Is(err, git.ErrRefMoved) && !(ok && held.Exit == loop.ExitHeld) {
+		held, ok := errors.AsType[*loop.Fault](err)
+		if locked := ok && held.Exit == loop.ExitHeld; !locked && !errors.Is(err, git.ErrRefMoved) {
 			break
 		}
 	}

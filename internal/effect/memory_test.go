@@ -124,8 +124,10 @@ func (c *clone) wants(files map[string]string) {
 	}
 }
 
-func must[T any](t *testing.T) func(T, error) T {
-	return func(v T, err error) T {
+// result fails the test unless an effect was applied.
+func result(t *testing.T) func(map[string]string, error) map[string]string {
+	t.Helper()
+	return func(v map[string]string, err error) map[string]string {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -138,16 +140,16 @@ func TestTheMemoryAndTheWorkOfARunAreOneCommit(t *testing.T) {
 	_, all := newClones(t, 1)
 	c := all[0]
 	e := c.run("r1", "a\nb\n", c.tree(map[string]string{"work": "done\n", "memory": "of the agent\n"}))
-	first := must[map[string]string](t)(c.commit(e))
+	first := result(t)(c.commit(e))
 	c.wants(map[string]string{"memory": "a\nb\n", "work": "done\n"})
 	if got := c.git("log", "-1", "--format=%B %P"); got != "agent: r1\n\nPawl-Run: r1\n "+e.Args[effect.ArgOnto] {
 		t.Errorf("commit = %q", got)
 	}
-	again := must[map[string]string](t)(c.commit(e))
+	again := result(t)(c.commit(e))
 	if !maps.Equal(first, again) || c.git("rev-list", "--count", "main") != "2" {
 		t.Errorf("applied twice: %v and %v", first, again)
 	}
-	if got := must[map[string]string](t)(c.commit(c.run("r2", "a\nb\n", ""))); len(got) != 0 {
+	if got := result(t)(c.commit(c.run("r2", "a\nb\n", ""))); len(got) != 0 {
 		t.Errorf("a run that changed nothing has the commit %v", got)
 	}
 }
@@ -214,7 +216,7 @@ func TestALockedIndexIsTriedThreeTimes(t *testing.T) {
 	if err := os.Remove(lock); err != nil {
 		t.Fatal(err)
 	}
-	must[map[string]string](t)(c.commit(e))
+	result(t)(c.commit(e))
 	c.wants(map[string]string{"memory": "a\nb\n"})
 }
 
@@ -222,15 +224,15 @@ func TestARejectedPushIsMadeAgainOnTopOfTheOthers(t *testing.T) {
 	remote, all := newClones(t, 2)
 	a, b := all[0], all[1]
 	ea := a.run("r1", "a\nb\n", "")
-	must[map[string]string](t)(a.commit(ea))
-	must[map[string]string](t)(a.push(ea))
+	result(t)(a.commit(ea))
+	result(t)(a.push(ea))
 	for _, id := range []string{"r2", "r3"} {
 		eb := b.run(id, "a\n"+id+"\n", "")
-		must[map[string]string](t)(b.commit(eb))
+		result(t)(b.commit(eb))
 	}
 	eb := b.run("r4", "a\nr4\n", "")
-	must[map[string]string](t)(b.commit(eb))
-	got := must[map[string]string](t)(b.push(eb))
+	result(t)(b.commit(eb))
+	got := result(t)(b.push(eb))
 	b.wants(map[string]string{"memory": "a\nb\nr2\nr3\nr4\n"})
 	if got["commit"] != gittest.Run(t, remote, "rev-parse", "main") || got["commit"] != b.git("rev-parse", "origin/main") {
 		t.Errorf("pushed %v", got)
@@ -247,14 +249,14 @@ func TestCommitsOfPeopleAreMergedAndNeverMadeAgain(t *testing.T) {
 	_, all := newClones(t, 2)
 	a, b := all[0], all[1]
 	ea := a.run("r1", "a\nb\n", "")
-	must[map[string]string](t)(a.commit(ea))
-	must[map[string]string](t)(a.push(ea))
+	result(t)(a.commit(ea))
+	result(t)(a.push(ea))
 	gittest.Write(t, b.dir, map[string]string{"other": "by hand\n"})
 	b.git("commit", "-q", "-a", "-m", "by hand")
 	hand := b.git("rev-parse", "main")
 	eb := b.run("r2", "a\nc\n", "")
-	must[map[string]string](t)(b.commit(eb))
-	must[map[string]string](t)(b.push(eb))
+	result(t)(b.commit(eb))
+	result(t)(b.push(eb))
 	b.wants(map[string]string{"memory": "a\nb\nc\n", "other": "by hand\n"})
 	if log := b.git("log", "--format=%H", "main"); !strings.Contains(log, hand) {
 		t.Error("the person's commit is not in the history")
@@ -268,10 +270,10 @@ func TestAPushThatCannotBeMergedKeepsEverythingHere(t *testing.T) {
 	_, all := newClones(t, 2)
 	a, b := all[0], all[1]
 	ea := a.run("r1", "a\nb\n", a.tree(map[string]string{"work": "theirs\n"}))
-	must[map[string]string](t)(a.commit(ea))
-	must[map[string]string](t)(a.push(ea))
+	result(t)(a.commit(ea))
+	result(t)(a.push(ea))
 	eb := b.run("r2", "a\nc\n", b.tree(map[string]string{"work": "ours\n"}))
-	must[map[string]string](t)(b.commit(eb))
+	result(t)(b.commit(eb))
 	tip := b.git("rev-parse", "main")
 	if _, err := b.push(eb); err == nil || !strings.Contains(err.Error(), "same lines of work") || len(b.slept) > 0 {
 		t.Errorf("error = %v after waits %v", err, b.slept)
@@ -286,7 +288,7 @@ func TestAPushThatFailsIsTriedAgainWithLongerWaits(t *testing.T) {
 	remote, all := newClones(t, 1)
 	c := all[0]
 	e := c.run("r1", "a\nb\n", "")
-	must[map[string]string](t)(c.commit(e))
+	result(t)(c.commit(e))
 	away := remote + ".away"
 	if err := os.Rename(remote, away); err != nil {
 		t.Fatal(err)
@@ -302,7 +304,7 @@ func TestAPushThatFailsIsTriedAgainWithLongerWaits(t *testing.T) {
 			}
 		}
 	}
-	must[map[string]string](t)(c.push(e))
+	result(t)(c.push(e))
 	if got := gittest.Run(t, remote, "rev-parse", "main"); got != c.git("rev-parse", "main") || pushes != 3 {
 		t.Errorf("the remote is at %s after %d pushes", got, pushes)
 	}
@@ -318,12 +320,12 @@ func TestSomebodyFasterIsMergedWithAgain(t *testing.T) {
 		}
 		id := fmt.Sprint("a", pushes)
 		ea := a.run(id, a.git("show", "main:memory")+"\n"+id+"\n", "")
-		must[map[string]string](t)(a.commit(ea))
-		must[map[string]string](t)(a.push(ea))
+		result(t)(a.commit(ea))
+		result(t)(a.push(ea))
 	}
 	eb := b.run("r", "a\nb\n", "")
-	must[map[string]string](t)(b.commit(eb))
-	must[map[string]string](t)(b.push(eb))
+	result(t)(b.commit(eb))
+	result(t)(b.push(eb))
 	b.wants(map[string]string{"memory": "a\na1\na2\na3\nb\n"})
 }
 
@@ -331,7 +333,7 @@ func TestARepositoryWithoutRemoteHasNowhereToPush(t *testing.T) {
 	_, all := newClones(t, 1)
 	c := all[0]
 	c.git("remote", "remove", "origin")
-	got := must[map[string]string](t)(c.push(c.run("r", "a\n", "")))
+	got := result(t)(c.push(c.run("r", "a\n", "")))
 	if got[effect.ResultUnpushed] == "" {
 		t.Errorf("result = %v", got)
 	}
@@ -354,7 +356,7 @@ func TestACommitWhoseCheckoutDidNotFollowIsFinished(t *testing.T) {
 	if err != nil || found.Applied || !found.Begun {
 		t.Fatalf("look = %+v, %v, want it begun", found, err)
 	}
-	if made := must[map[string]string](t)(c.commit(e)); made[effect.ResultCommit] != tip || c.git("rev-parse", "main") != tip {
+	if made := result(t)(c.commit(e)); made[effect.ResultCommit] != tip || c.git("rev-parse", "main") != tip {
 		t.Errorf("commit = %v and main is at %s, want %s", made, c.git("rev-parse", "main"), tip)
 	}
 	c.wants(map[string]string{"memory": "a\nb\n", "work": "done\n"})

@@ -107,8 +107,10 @@ func mayPass(err error) bool {
 	if _, ungated := errors.AsType[*UngatedError](err); ungated {
 		return false
 	}
-	f, ok := errors.AsType[*loop.Fault](err)
-	return !errors.Is(err, loop.ErrPaused) && !errors.Is(err, loop.ErrLeaseLost) && !errors.Is(err, errSides) && !(ok && f.Exit == loop.ExitRefused)
+	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitRefused {
+		return false
+	}
+	return !errors.Is(err, loop.ErrPaused) && !errors.Is(err, loop.ErrLeaseLost) && !errors.Is(err, errSides)
 }
 
 // Look asks the remote whether it has what the branch has here.

@@ -5,9 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// stepID derives the id of a step from its loop and key, so that the same item
+// StepID derives the id of a step from its loop and key, so that the same item
 // is the same step whoever sees it first.
-// StepID is the id of the step of a loop with a key.
 func StepID(loopID, key string) string {
 	sum := sha256.Sum256([]byte(loopID + "\x00" + key))
 	return "st_" + hex.EncodeToString(sum[:8])

@@ -26,6 +26,7 @@ func openSQLite(dsn string) (*sql.DB, error) {
 
 type preparingConnector struct{ driver.Connector }
 
+// Connect implements driver.Connector.
 func (c preparingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
@@ -90,6 +91,7 @@ func (c *preparingConn) forget() error {
 	return errors.Join(all...)
 }
 
+// ExecContext implements driver.ExecerContext.
 func (c *preparingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	s, err := c.prepare(ctx, query)
 	if err != nil {
@@ -101,6 +103,7 @@ func (c *preparingConn) ExecContext(ctx context.Context, query string, args []dr
 	return s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
 }
 
+// QueryContext implements driver.QueryerContext.
 func (c *preparingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	s, err := c.prepare(ctx, query)
 	if err != nil {
@@ -128,6 +131,7 @@ type preparedRows struct {
 	of *preparedStmt
 }
 
+// Close implements driver.Rows.
 func (r preparedRows) Close() error {
 	r.of.inUse = false
 	return r.Rows.Close()

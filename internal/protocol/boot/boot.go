@@ -84,14 +84,14 @@ func openError(err error) error {
 	if !ok {
 		return err
 	}
-	detail := refused.Fault.Error()
-	for _, f := range refused.Findings {
-		detail += "\n" + f.String()
-	}
+	lines := []string{refused.Fault.Error()}
 	if advice := refused.Fault.Advice().String(); advice != "" {
-		detail += "; " + advice
+		lines[0] += "; " + advice
 	}
-	return &engine.OpenError{Outcome: loop.OutcomeFailed, Reason: refused.Reason, Detail: detail}
+	for _, f := range refused.Findings {
+		lines = append(lines, f.String())
+	}
+	return &engine.OpenError{Outcome: loop.OutcomeFailed, Reason: refused.Reason, Detail: strings.Join(lines, "\n")}
 }
 
 // readLink reads AGENT_LINK.md.
@@ -160,11 +160,11 @@ func (s *session) readMemory(ctx context.Context) (err error) {
 		return failed
 	}
 	if stop != nil {
-		detail := stop.String()
+		lines := []string{stop.String()}
 		for _, f := range stop.Findings {
-			detail += "\n" + stop.Path + ":" + f.String()
+			lines = append(lines, stop.Path+":"+f.String())
 		}
-		return &engine.OpenError{Outcome: loop.OutcomeFailed, Reason: stop.Reason, Detail: detail}
+		return &engine.OpenError{Outcome: loop.OutcomeFailed, Reason: stop.Reason, Detail: strings.Join(lines, "\n")}
 	}
 	s.found, s.memory, s.repairs = memory, memory, repairs
 	return nil

@@ -21,7 +21,7 @@ func (s *session) End(sum engine.Summary) ([]loop.Change, []loop.EffectRequest) 
 	s.takeBackBegin(len(sum.Iterations))
 	before := s.found
 	failed := isFailure(sum.Run)
-	if len(sum.Iterations) == 0 && !s.changed && !(failed && s.isNews(sum.Run)) {
+	if len(sum.Iterations) == 0 && !s.changed && (!failed || !s.isNews(sum.Run)) {
 		return nil, nil
 	}
 	s.memory.State, s.memory.Tasks = s.memory.State.Clone(), s.memory.Tasks.Clone()
@@ -93,11 +93,7 @@ func (s *session) contractText() string {
 
 // isFailure reports whether a run ended in a way that the state records as an error.
 func isFailure(r loop.Run) bool {
-	switch r.Outcome {
-	case loop.OutcomeFailed, loop.OutcomeGaveUp, loop.OutcomeBlocked, loop.OutcomeRefused, loop.OutcomeBudget, loop.OutcomeInterrupted, loop.OutcomePaused, loop.OutcomeEscalated:
-		return true
-	}
-	return false
+	return !r.Outcome.IsSuccess() && r.Outcome != loop.OutcomeWaiting
 }
 
 // isNews reports whether the error of a run that worked on nothing is not the last one that

@@ -72,8 +72,10 @@ func TestEachFailureHasItsReasonAndExitStatus(t *testing.T) {
 		"2 boot reference inaccessible":  {replaceLink("`main`", "`none`"), loop.ReasonBootAway, loop.ExitMissing, "none"},
 		"2 version mismatch, major":      {replaceLink("`1.0.0`", "`2.0.0`"), loop.ReasonVersionMajor, loop.ExitNotReady, "2.0.0"},
 		"2 version mismatch, minor":      {replaceLink("`1.0.0`", "`1.1.0`"), loop.ReasonVersionAhead, loop.ExitNotReady, "1.1.0"},
-		"2 version not listed": {writeToBoot("VERSION.json", `{"bootVersion":"1.0.0","lastUpdated":"2026-01-01","compatibleWorkspaces":["1.1.x"]}`),
-			loop.ReasonVersionUnlisted, loop.ExitNotReady, "1.0.0"},
+		"2 version not listed": {
+			writeToBoot("VERSION.json", `{"bootVersion":"1.0.0","lastUpdated":"2026-01-01","compatibleWorkspaces":["1.1.x"]}`),
+			loop.ReasonVersionUnlisted, loop.ExitNotReady, "1.0.0",
+		},
 		"2 missing schemas":        {removeFromBoot("schemas/todo-schema.json"), loop.ReasonBootIncomplete, loop.ExitMissing, "todo-schema.json"},
 		"2 VERSION.json missing":   {removeFromBoot("VERSION.json"), loop.ReasonBootIncomplete, loop.ExitMissing, "VERSION.json"},
 		"2 the rules are missing":  {removeFromBoot("contract/AGENT_RULES.md"), loop.ReasonBootIncomplete, loop.ExitMissing, "AGENT_RULES.md"},
@@ -86,8 +88,10 @@ func TestEachFailureHasItsReasonAndExitStatus(t *testing.T) {
 			}
 		}, loop.ReasonStateLost, loop.ExitNoSuccess, "git log"},
 		"4 unrecoverable: a wrong type": {func(r *rig) { r.write(statePath, strings.Replace(validState, `"idle"`, "7", 1)) }, loop.ReasonStateManual, loop.ExitUnreadable, statePath + ":"},
-		"4 unrecoverable: an unknown value": {func(r *rig) { r.write(statePath, strings.Replace(validState, "idle", "dreaming", 1)) }, loop.ReasonStateManual,
-			loop.ExitUnreadable, "/currentPhase"},
+		"4 unrecoverable: an unknown value": {
+			func(r *rig) { r.write(statePath, strings.Replace(validState, "idle", "dreaming", 1)) }, loop.ReasonStateManual,
+			loop.ExitUnreadable, "/currentPhase",
+		},
 		"4 two tasks with one id": {func(r *rig) {
 			r.write(todoPath, todoOf+`},{"id":"a","title":"B","status":"pending","priority":"low"}]}`)
 		}, loop.ReasonTodoDuplicate, loop.ExitUnreadable, todoPath},
@@ -138,12 +142,17 @@ func TestEachRecoveryTravelsWithTheCommit(t *testing.T) {
 			r.write(statePath, validState)
 			r.git("stash", "-q")
 		}, loop.ReasonStateStash, "recovered " + statePath, true},
-		"3 corrupted, and nothing but a changelog": {map[string]string{statePath: "{", changelogPath: "# Changelog\n\n## 2026-01-01\n\n- a: done: first\n"}, nil,
-			loop.ReasonStateChangelog, "recovered " + statePath, true},
+		"3 corrupted, and nothing but a changelog": {
+			map[string]string{statePath: "{", changelogPath: "# Changelog\n\n## 2026-01-01\n\n- a: done: first\n"},
+			nil,
+			loop.ReasonStateChangelog, "recovered " + statePath, true,
+		},
 		"3 corrupted, the last resort": {map[string]string{statePath: "{"}, nil, loop.ReasonStateTemplate, "recovered " + statePath, true},
 		"3 TODO.json corrupted":        {nil, todo(`{"tasks":`), loop.ReasonTodoMinimal, "recovered " + todoPath, true},
-		"4 a required field is missing": {nil, state(strings.Replace(validState, `,"currentPhase":"idle"`, "", 1)), loop.ReasonStateDefault,
-			"recovered " + statePath + ": added the default of /currentPhase", true},
+		"4 a required field is missing": {
+			nil, state(strings.Replace(validState, `,"currentPhase":"idle"`, "", 1)), loop.ReasonStateDefault,
+			"recovered " + statePath + ": added the default of /currentPhase", true,
+		},
 		"4 a task without priority": {nil, todo(strings.Replace(oneTask, `,"priority":"high"`, "", 1)), loop.ReasonTodoPriority, "recovered " + todoPath, true},
 		"4 status wip":              {nil, todo(strings.Replace(oneTask, "pending", "wip", 1)), loop.ReasonTodoStatus, "recovered " + todoPath, true},
 		"4 structural":              {nil, todo(`{"version":"1.0.0","tasks":{"a":1}}`), loop.ReasonTodoStructural, "recovered " + todoPath, true},
@@ -214,12 +223,23 @@ func TestEachConflictAsksOnceNamingBothSides(t *testing.T) {
 	}{
 		"no tasks, no intent":                   {tasks(""), "", "", loop.ReasonPlanNothing, []string{"What should be done?"}, "Write it down", "request-"},
 		"the request names a task that is done": {tasks(task("a", "done", "high", "")), "", "a", loop.ReasonConflictRequest, []string{"Task a", "done"}, "reopen", "a"},
-		"the request names a task that is blocked": {tasks(task("a", "blocked", "high", `,"blockedReason":"waits for the key"`)), "", "a",
-			loop.ReasonConflictRequest, []string{"Task a", "blocked"}, "reopen", "a"},
-		"the intent cannot be worked on, and a critical task can": {tasks(task("a", "blocked", "low", `,"blockedReason":"key"`) + "," + task("b", "pending", "critical", "")), "a", "",
-			loop.ReasonConflictIntent, []string{"Task a", "Task b"}, "b", "b"},
-		"two tasks are in progress": {tasks(task("a", "in-progress", "low", "") + "," + task("b", "in-progress", "high", "")), "", "", loop.ReasonConflictProgress,
-			[]string{"Task a", "Task b"}, "a", "a"},
+		"the request names a task that is blocked": {
+			tasks(task("a", "blocked", "high", `,"blockedReason":"waits for the key"`)), "", "a",
+			loop.ReasonConflictRequest,
+			[]string{"Task a", "blocked"},
+			"reopen", "a",
+		},
+		"the intent cannot be worked on, and a critical task can": {
+			tasks(task("a", "blocked", "low", `,"blockedReason":"key"`) + "," + task("b", "pending", "critical", "")), "a", "",
+			loop.ReasonConflictIntent,
+			[]string{"Task a", "Task b"},
+			"b", "b",
+		},
+		"two tasks are in progress": {
+			tasks(task("a", "in-progress", "low", "") + "," + task("b", "in-progress", "high", "")), "", "", loop.ReasonConflictProgress,
+			[]string{"Task a", "Task b"},
+			"a", "a",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
