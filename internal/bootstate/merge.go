@@ -23,6 +23,32 @@ func (x Schemas) Merge(a, b Memory) (Memory, []Finding) {
 	return m, append(wrong, alsoWrong...)
 }
 
+// MergeFrom is Merge of two memories that are known to begin from base: what only one of
+// them has changed is as it is there, whatever the clocks of their machines said.
+func (x Schemas) MergeFrom(base, a, b Memory) (Memory, []Finding) {
+	if !base.Tasks.IsZero() {
+		a.Tasks, b.Tasks = a.Tasks.Clone(), b.Tasks.Clone()
+		for _, before := range base.Tasks.items() {
+			ours, theirs := a.Tasks.item(before.GetText(fieldID)), b.Tasks.item(before.GetText(fieldID))
+			switch {
+			case ours == nil || theirs == nil:
+			case jsontree.Compare(theirs, before) == 0:
+				*theirs = *ours.Clone()
+			case jsontree.Compare(ours, before) == 0:
+				*ours = *theirs.Clone()
+			}
+		}
+	}
+	switch {
+	case base.State.IsZero():
+	case b.State.EqualButCommit(base.State):
+		b.State = a.State
+	case a.State.EqualButCommit(base.State):
+		a.State = b.State
+	}
+	return x.Merge(a, b)
+}
+
 // comesFirst reports whether a memory wins where two differ. Memories of the same time
 // are ordered by their content, so that both sides choose the same.
 func comesFirst(a, b Memory) bool {

@@ -59,6 +59,25 @@ func TestNotesAboutTasksAreUnited(t *testing.T) {
 	}
 }
 
+func TestWhatOnlyOneSideHasChangedIsAsItIsThereWhateverTheClocksSay(t *testing.T) {
+	base := memoryAt(60, todoOf(t, "T-1 pending low", "T-2 pending low"))
+	ours, theirs := base, base // The clock of ours is behind by an hour.
+	ours.State, ours.Tasks = base.State.Clone(), base.Tasks.Clone()
+	ours.Tasks.SetStatus("T-1", StatusDone, "", now.Add(-time.Hour))
+	ours.State.SetLastUpdated(now.Add(-time.Hour))
+	ours.State.SetNextIntent("T-2")
+	theirs.Tasks = base.Tasks.Clone()
+	theirs.Tasks.SetStatus("T-2", StatusInProgress, "", now.Add(2*time.Hour))
+	for name, sides := range map[string][2]Memory{"ours first": {ours, theirs}, "theirs first": {theirs, ours}} {
+		m, findings := FormatSchemas().MergeFrom(base, sides[0], sides[1])
+		one, _ := m.Tasks.Task("T-1")
+		two, _ := m.Tasks.Task("T-2")
+		if len(findings) > 0 || one.Status != StatusDone || two.Status != StatusInProgress || m.State.NextIntent() != "T-2" {
+			t.Errorf("%s: T-1 is %s, T-2 %s, next %q, %v", name, one.Status, two.Status, m.State.NextIntent(), findings)
+		}
+	}
+}
+
 func TestAMergeThatIsNotValidSaysSo(t *testing.T) {
 	ours := todoOf(t, "T-1 pending low T-2", "T-2 pending low")
 	theirs := todoOf(t, "T-1 pending low", "T-2 pending low T-1")

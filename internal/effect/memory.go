@@ -51,9 +51,9 @@ func DecodeFiles(arg string) (files map[string]string, err error) {
 	return files, err
 }
 
-// MemoryMerge unites the memories of two commits, by path; a path that is missing in one
-// of them has no file there. The result is valid by the contract, or there is an error.
-type MemoryMerge func(ctx context.Context, contract string, ours, theirs map[string]string) (map[string]string, error)
+// MemoryMerge unites the memories of two commits that begin from base, by path; a path that
+// is missing in one of them has no file there. The result is valid by the contract, or there is an error.
+type MemoryMerge func(ctx context.Context, contract string, base, ours, theirs map[string]string) (map[string]string, error)
 
 // UngatedError means that work of two sides was merged and the gates have not seen it. The
 // effect is to be applied again with the tree among its ArgGated.
@@ -143,7 +143,11 @@ func (m *MemoryCommit) commitOnce(ctx context.Context, e loop.Effect, files map[
 		if err != nil {
 			return nil, err
 		}
-		merged, err := m.merge(ctx, e.Args[ArgContract], files, theirs)
+		base, err := m.readFiles(ctx, e.Args[ArgOnto], files)
+		if err != nil {
+			return nil, err
+		}
+		merged, err := m.merge(ctx, e.Args[ArgContract], base, files, theirs)
 		if err != nil {
 			return nil, err
 		}

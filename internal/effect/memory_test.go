@@ -31,7 +31,7 @@ type clone struct {
 }
 
 // mergeLines unites the lines of a file; "broken" is not valid.
-func mergeLines(_ context.Context, contract string, ours, theirs map[string]string) (map[string]string, error) {
+func mergeLines(_ context.Context, contract string, _, ours, theirs map[string]string) (map[string]string, error) {
 	if contract != "contract" {
 		return nil, fmt.Errorf("contract %q", contract)
 	}

@@ -205,7 +205,7 @@ func (p *MemoryPush) planUnion(ctx context.Context, e loop.Effect, files map[str
 	if err != nil {
 		return nil, false, err
 	}
-	merged, err := p.mergeFiles(ctx, e, files, u.ours, u.theirs)
+	merged, err := p.mergeFiles(ctx, e, files, u)
 	if err != nil {
 		return nil, false, err
 	}
@@ -225,7 +225,7 @@ func (p *MemoryPush) planUnion(ctx context.Context, e loop.Effect, files map[str
 	return func(ctx context.Context) (c object.Candidate, err error) {
 		c.Commit = u.theirs
 		for _, commit := range own {
-			merged, err := p.mergeFiles(ctx, e, files, commit.ID, c.Commit)
+			merged, err := p.mergeFiles(ctx, e, files, union{commit.Parents[0], commit.ID, c.Commit})
 			if err != nil {
 				return c, err
 			}
@@ -241,14 +241,13 @@ func (p *MemoryPush) planUnion(ctx context.Context, e loop.Effect, files map[str
 const mergeMessage = "agent: merge the sessions of %s/%s\n\n- Updated STATE: the newer one is kept\n- Updated TODO: united by id\n- Session summary: two workspaces had gone on by themselves\n"
 
 // mergeFiles unites the memories of two commits.
-func (p *MemoryPush) mergeFiles(ctx context.Context, e loop.Effect, like map[string]string, ours, theirs string) (map[string]string, error) {
-	own, err := p.readFiles(ctx, ours, like)
-	if err != nil {
-		return nil, err
+func (p *MemoryPush) mergeFiles(ctx context.Context, e loop.Effect, like map[string]string, u union) (map[string]string, error) {
+	var sides [3]map[string]string
+	for i, commit := range []string{u.base, u.ours, u.theirs} {
+		var err error
+		if sides[i], err = p.readFiles(ctx, commit, like); err != nil {
+			return nil, err
+		}
 	}
-	other, err := p.readFiles(ctx, theirs, like)
-	if err != nil {
-		return nil, err
-	}
-	return p.merge(ctx, e.Args[ArgContract], own, other)
+	return p.merge(ctx, e.Args[ArgContract], sides[0], sides[1], sides[2])
 }

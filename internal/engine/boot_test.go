@@ -173,7 +173,7 @@ func (r *rig) boot() engine.Target {
 	gittest.Run(r.t, r.root, "remote", "add", "origin", r.remote)
 	gittest.Run(r.t, r.root, "push", "-q", "origin", "main")
 	deps := r.deps
-	merge := func(context.Context, string, map[string]string, map[string]string) (map[string]string, error) {
+	merge := func(context.Context, string, map[string]string, map[string]string, map[string]string) (map[string]string, error) {
 		return map[string]string{bootState: `{"phase":"merged","next":"first thing"}`}, nil
 	}
 	sleep := func(context.Context, time.Duration) error { return nil }

@@ -322,7 +322,7 @@ type contractArg struct {
 }
 
 // MergeMemory unites the memories of two commits, as an effect.MemoryMerge.
-func (p Protocol) MergeMemory(ctx context.Context, contract string, ours, theirs map[string]string) (map[string]string, error) {
+func (p Protocol) MergeMemory(ctx context.Context, contract string, base, ours, theirs map[string]string) (map[string]string, error) {
 	var by contractArg
 	if err := json.Unmarshal([]byte(contract), &by); err != nil {
 		return nil, fmt.Errorf("read the contract of a memory: %w", err)
@@ -355,7 +355,11 @@ func (p Protocol) MergeMemory(ctx context.Context, contract string, ours, theirs
 	case first.Tasks.IsZero():
 		first.Tasks = second.Tasks
 	}
-	m, wrong := c.Schemas.Merge(first, second)
+	began, err := readSide(c.Schemas, by.Link, base)
+	if err != nil {
+		began = bootstate.Memory{} // Of two valid memories the newer one holds.
+	}
+	m, wrong := c.Schemas.MergeFrom(began, first, second)
 	if len(wrong) > 0 {
 		return nil, fmt.Errorf("%s: %s", loop.ReasonMergeInvalid.Sentence(), wrong[0])
 	}

@@ -161,7 +161,9 @@ func (s *session) settleState(sum engine.Summary, failed bool) {
 			s.say("%s: %s", sum.Run.Outcome, cmp.Or(why, "for no known reason"))
 		}
 	}
-	s.counters.Minutes = sum.Now.Sub(sum.Run.Started).Minutes()
+	if s.counters.Minutes = sum.Now.Sub(s.v.Now).Minutes(); s.v.Ending { // Nobody knows how long the process lived.
+		s.counters.Minutes = max(0, sum.Now.Sub(sum.Run.Started).Minutes())
+	}
 	counters := jsontree.NewObject(
 		jsontree.Member{Name: "iterations", Value: jsontree.NewInt(int64(s.counters.Iterations))},
 		jsontree.Member{Name: "errors", Value: jsontree.NewInt(int64(s.counters.Errors))},

@@ -214,7 +214,7 @@ func (s *session) stepOf(task bootstate.Task) loop.Step {
 
 // halted is the stop line that the run has come to; nil: none.
 func (s *session) halted(now time.Time) *bootlink.Crossing {
-	s.counters.Minutes = now.Sub(s.v.Run.Started).Minutes()
+	s.counters.Minutes = now.Sub(s.v.Now).Minutes() // Its beginning is recorded without what a clock that is set does not change.
 	for _, c := range bootlink.Judge(s.contract.StopLines, s.counters) {
 		if c.Critical {
 			return &c
