@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,6 +37,9 @@ const childEnv = "PAWL_TEST_CHILD"
 // leaseEnv is how long the claims of a child last.
 const leaseEnv = "PAWL_TEST_LEASE"
 
+// requestEnv is what the run of a child is asked for; empty: nothing.
+const requestEnv = "PAWL_TEST_REQUEST"
+
 // waitEnv is how long a child waits before it begins: until a lease is over.
 const waitEnv = "PAWL_TEST_WAIT"
 
@@ -59,7 +63,8 @@ type told struct {
 }
 
 func child() int {
-	ctx := context.Background()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
 	settings, err := config.Load(config.Settings{}, os.Environ())
 	if err != nil {
 		return fail(err)
@@ -102,8 +107,9 @@ func child() int {
 		}
 		return say(out, d)
 	}
+	name := cmp.Or(os.Getenv(loopEnv), "fix")
 	if os.Getenv(childEnv) == "kill" { // As `pawl kill` does it: before anything is recovered.
-		if _, err := s.Loops.Kill(ctx, ann, "fix", ""); err != nil {
+		if _, err := s.Loops.Kill(ctx, ann, name, ""); err != nil {
 			return fail(err)
 		}
 	}
@@ -116,7 +122,7 @@ func child() int {
 		out.Lost += rec.Lost
 	}
 	if os.Getenv(childEnv) == "run" {
-		plan, err := s.Runs.Prepare(ctx, runs.StartRequest{Loop: cmp.Or(os.Getenv(loopEnv), "fix")})
+		plan, err := s.Runs.Prepare(ctx, runs.StartRequest{Loop: name, Request: os.Getenv(requestEnv)})
 		if err != nil {
 			return fail(err)
 		}
@@ -130,11 +136,11 @@ func child() int {
 		}
 	}
 	if os.Getenv(childEnv) == "resume" {
-		if _, err = s.Loops.Resume(ctx, ann, "fix"); err != nil {
+		if _, err = s.Loops.Resume(ctx, ann, name); err != nil {
 			return fail(err)
 		}
 	}
-	if out.Landing, err = landing(ctx, d, s); err != nil {
+	if out.Landing, err = landing(context.WithoutCancel(ctx), d, s, name); err != nil {
 		return fail(err)
 	}
 	return say(out, d)
@@ -161,8 +167,8 @@ func statesOf(ctx context.Context, s *api.Workspace) ([]string, error) {
 }
 
 // landing is the state of the newest land effect of the loop, or nothing.
-func landing(ctx context.Context, d *compose.Parts, s *api.Workspace) (state loop.EffectState, err error) {
-	runs, err := s.Runs.List(ctx, "fix", 10)
+func landing(ctx context.Context, d *compose.Parts, s *api.Workspace, name string) (state loop.EffectState, err error) {
+	runs, err := s.Runs.List(ctx, name, 10)
 	if err != nil {
 		return "", err
 	}
@@ -212,6 +218,7 @@ type fixture struct {
 	root, home string
 	database   string
 	host       string // that its children believe to be on; empty: this one
+	loop       string // that its children run; empty: fix
 	collected  bool   // by git gc
 }
 
@@ -347,7 +354,7 @@ func (s *fixture) command(verb string, env ...string) *exec.Cmd {
 	cmd.Dir = s.root
 	cmd.Stdout, cmd.Stderr = new(strings.Builder), new(strings.Builder)
 	cmd.Env = append(os.Environ(), append([]string{
-		childEnv + "=" + verb, config.EnvHome + "=" + s.home, config.EnvDatabase + "=" + s.database, clockEnv + "=" + s.clockFile(),
+		childEnv + "=" + verb, config.EnvHome + "=" + s.home, config.EnvDatabase + "=" + s.database, clockEnv + "=" + s.clockFile(), loopEnv + "=" + s.loop,
 	}, env...)...)
 	return cmd
 }

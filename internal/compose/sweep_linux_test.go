@@ -1,6 +1,7 @@
 package compose_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/bootlink"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/test/sample"
 	"github.com/pawl-run/pawl/internal/test/storetest"
 )
@@ -41,6 +44,7 @@ type flow struct {
 	ready      func(t *testing.T, database string) *fixture
 	must       []string                                 // points that it has to pass
 	disturb    func(s *fixture, k kind, at string) bool // false: the host is too slow for the lease
+	killed     bool                                     // and not disturbed otherwise
 }
 
 // sweepFixture is a fixture that notes who held its runs.
@@ -64,6 +68,32 @@ var flows = []flow{
 		},
 		must: []string{"engine.effect.confirm.after:1", "git.advance.ref.before:1", "git.advance.file.after:1", "engine.effect.apply.after:1"},
 	},
+	{
+		name: "boot", verb: "run", disturb: disturbBoot,
+		ready: func(t *testing.T, database string) *fixture {
+			t.Helper()
+			s := divergedBootFixture(t, database)
+			gittest.WriteFile(t, filepath.Join(s.root, bootlink.DefaultState), brokenState)
+			s.noteClaims()
+			return s
+		},
+		must: []string{"engine.act.after:2", "git.advance.ref.after:2", "git.advance.index.before:2", "git.push.before:2", "engine.effect.apply.after:2", "projection.rename.after:1"},
+	},
+	{
+		name: "boot, pull", verb: "run", disturb: disturbBoot, killed: true,
+		ready: func(t *testing.T, database string) *fixture {
+			t.Helper()
+			s := divergedBootFixture(t, database)
+			s.noteClaims()
+			return s
+		},
+		must: []string{"engine.rehydrate.open.before:1", "git.advance.ref.after:2", "git.push.after:2", "engine.effect.apply.after:4"},
+	},
+}
+
+// isDone reports whether a process did what the flow is for.
+func isDone(v *told) bool {
+	return slices.Contains([]loop.Outcome{loop.OutcomeProposed, loop.OutcomeLanded, loop.OutcomeDone}, v.Run.Outcome)
 }
 
 var (
@@ -82,7 +112,7 @@ var (
 			if v == nil && !strings.Contains(stderr, full) {
 				s.t.Errorf("the child says %q, want the full disk", stderr)
 			}
-			if v != nil && v.Run.Outcome != loop.OutcomeProposed && v.Run.Outcome != loop.OutcomeLanded && !strings.Contains(v.Run.Detail, full) {
+			if v != nil && !isDone(v) && !strings.Contains(v.Run.Detail, full) {
 				s.t.Errorf("the run is %s %q, want it done or the full disk", v.Run.Outcome, v.Run.Detail)
 			}
 		},
@@ -116,6 +146,9 @@ func sweep(t *testing.T, kinds ...kind) {
 					points = slices.DeleteFunc(slices.Clone(points), func(at string) bool { return !strings.HasPrefix(at, "engine.") })
 				}
 				for i, k := range kinds {
+					if f.killed && !k.dies {
+						continue
+					}
 					if name == "postgres" {
 						k.sample = (k.sample + 1) / 2
 						if len(k.always) > 0 {
@@ -166,7 +199,7 @@ func (f flow) points(t *testing.T, name, database string) []string {
 	trace := filepath.Join(t.TempDir(), "trace")
 	s := f.ready(t, database)
 	v := s.pawl(f.verb, "PAWL_FAULTS=1", "PAWL_FAULT_TRACE="+trace)
-	if v == nil || v.Run.Outcome != loop.OutcomeProposed && v.Landing != loop.EffectDone {
+	if v == nil || !isDone(v) {
 		t.Fatalf("an undisturbed %s = %+v, want it done", f.name, v)
 	}
 	s.checkMoves()
@@ -210,7 +243,7 @@ func (k kind) hit(s *fixture, verb, at string) bool {
 		v, stderr = held.resume()
 	}
 	k.check(s, v, stderr)
-	if _, err := os.Stat(filepath.Join(s.root, ".loops/fix/PAUSED")); err == nil {
+	if _, err := os.Stat(filepath.Join(s.root, ".loops", cmp.Or(s.loop, "fix"), "PAUSED")); err == nil {
 		s.pawl("resume")
 	}
 	return true
