@@ -355,6 +355,17 @@ func TestABootRunLeavesEverythingCommittedWhateverItComesTo(t *testing.T) {
 	}
 }
 
+// What was asked for is tried again before anything that the last session left to do.
+func TestABootRunTriesAgainWhatItHasBegun(t *testing.T) {
+	t.Parallel()
+	s := newBootFixture(t, "")
+	s.pawl("run") // It leaves another task as the next one.
+	if v := s.pawl("run", requestEnv+"=three"); v.Run.Outcome != loop.OutcomeDone || len(v.Run.Iterations) != 2 || v.Run.Iterations[1].Step != "Write three" {
+		t.Errorf("run = %s %s %q with %+v, want the request tried twice", v.Run.Outcome, v.Run.Reason, v.Run.Detail, v.Run.Iterations)
+	}
+	s.checkBoot()
+}
+
 // sendSignal sends a signal to the child.
 func (h *suspended) sendSignal(sig syscall.Signal) {
 	h.t.Helper()

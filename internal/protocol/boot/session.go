@@ -43,6 +43,7 @@ type session struct {
 	counters bootlink.Counters
 	audit    []string // lines of this run
 
+	again   string    // id of the task that is tried again; empty: none is
 	begun   int       // iterations
 	unbegun *snapshot // before the last Begin; nil: nothing has begun
 }
@@ -126,7 +127,7 @@ func (s *session) files() map[string]string {
 func (s *session) decide(now time.Time) (bootstate.Decision, bootstate.Todo) {
 	request := s.v.Run.Request
 	if s.counters.Iterations > 0 {
-		request = "" // It has had its turn.
+		request = s.again // It has had its turn.
 	}
 	return bootstate.Plan(s.memory.State, s.memory.Tasks, request, s.v.Answers, now)
 }
@@ -299,6 +300,9 @@ func lastLines(text string, most int) string {
 // run that was taken over has it too.
 func (s *session) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) {
 	s.count(r.Iteration)
+	if s.again = ""; r.Settlement.Step.State == loop.StepClaimed {
+		s.again = r.Settlement.Step.Key
+	}
 	if r.Iteration.Verdict == loop.VerdictPass {
 		s.memory.Tasks = s.memory.Tasks.Clone()
 		s.memory.Tasks.SetStatus(r.Settlement.Step.Key, bootstate.StatusDone, "", s.v.Now)
