@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/fault"
@@ -279,6 +280,9 @@ func (o *outbox) noteDone(e loop.Effect) {
 			return
 		}
 		o.run.Commit = e.Result[effect.ResultCommit]
+		if strings.HasPrefix(o.run.Subject, loop.UnpushedSubject) {
+			o.run.Subject = "" // One that failed at the beginning of the run is made good for.
+		}
 	}
 	o.said.Note("%s: done", e.Kind)
 }
