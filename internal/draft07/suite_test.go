@@ -3,13 +3,10 @@ package draft07
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"reflect"
-	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/pawl-run/pawl/internal/jsontree"
 )
@@ -18,9 +15,11 @@ import (
 // pawl needs carries them.
 func suite(t *testing.T) string {
 	t.Helper()
-	at := runtime.FuncForPC(reflect.ValueOf(jsonschema.Equal).Pointer())
-	file, _ := at.FileLine(at.Entry())
-	return filepath.Join(filepath.Dir(file), "testdata", "draft7")
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "github.com/google/jsonschema-go/jsonschema").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "testdata", "draft7")
 }
 
 func TestTheOfficialTestsOfTheDraftPass(t *testing.T) {
