@@ -98,7 +98,7 @@ func isDone(v *told) bool {
 
 var (
 	killed = kind{
-		name: "kill", action: "kill", dies: true, sample: 3,
+		name: "kill", action: "kill", dies: true, sample: 3, always: []string{"git.advance.ref.after:2"},
 		check: func(s *fixture, v *told, stderr string) {
 			if v != nil || stderr != "" {
 				s.t.Fatalf("it was not killed: %+v %s", v, stderr)

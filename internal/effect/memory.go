@@ -133,8 +133,8 @@ func (m *MemoryCommit) commitOnce(ctx context.Context, e loop.Effect, files map[
 	if err != nil {
 		return nil, err
 	}
-	changed, err := m.repo.Changed(ctx, e.Args[ArgOnto], own.Commit)
-	if err != nil || len(changed) == 0 {
+	before, err := m.repo.TreeOf(ctx, e.Args[ArgOnto])
+	if err != nil || own.Tree == before {
 		return map[string]string{}, err
 	}
 	build := func(ctx context.Context) (object.Candidate, error) { return m.ownCommit(ctx, e, files) }

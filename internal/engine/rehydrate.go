@@ -102,9 +102,23 @@ func (h *heldRun) resolveBase(ctx context.Context) error {
 }
 
 // findBranchAgain finds the branch of a run that was taken over, of which only the commit
-// is recorded: another branch may have been checked out since. If it has the commit as
-// well, its files in the checkout are those of the run.
+// is recorded, and the effects that it has asked for. Another branch may have been checked
+// out since: if it has the commit as well, its files in the checkout are those of the run.
 func (h *heldRun) findBranchAgain(ctx context.Context) error {
+	var effects []loop.Effect
+	err := h.Store.View(ctx, func(r *store.Reader) (err error) {
+		effects, err = r.Effects(ctx, h.run.ID)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range effects {
+		if e.Kind == effect.KindMemoryCommit || e.Kind == effect.KindMemoryPush || e.Kind == effect.KindMemoryPull {
+			h.baseBranch = e.Args[effect.ArgBase]
+			return nil
+		}
+	}
 	b, err := h.target.Repo.Base(ctx, h.def.Base)
 	if err != nil || b.Branch == "" {
 		return err
@@ -136,8 +150,8 @@ func (h history) Base(ctx context.Context) (b git.Base, checkedOut bool, err err
 		}
 	}
 	b = git.Base{Branch: h.baseBranch, Commit: h.run.BaseCommit, Tree: h.run.BaseTree}
-	if h.def.Base == "" {
-		return b, true, nil
+	if h.def.Base == "" && !h.taken && h.run.State == loop.RunRunning {
+		return b, true, nil // The branch was that of HEAD a moment ago.
 	}
 	head, err := h.target.Repo.Base(ctx, "")
 	return b, err == nil && head.Branch == b.Branch, err

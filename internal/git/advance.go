@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git/object"
@@ -127,12 +126,12 @@ func (r *Repo) Contains(ctx context.Context, tip, commit string) (bool, error) {
 			return false, fmt.Errorf("compare history: %w", err)
 		}
 	}
-	child, err := r.isChild(ctx, commit, tip)
+	contained, known, err := r.containsByParents(ctx, tip, commit)
 	if err != nil && !errors.Is(err, loop.ErrNotFound) {
 		return false, fmt.Errorf("compare history of %s with %s: %w", tip, commit, err)
 	}
-	if child {
-		return false, nil
+	if known {
+		return contained, nil
 	}
 	_, err = r.git.Output(ctx, nil, "merge-base", "--is-ancestor", commit, tip)
 	if program.Status(err) == 1 {
@@ -149,15 +148,22 @@ func (r *Repo) Contains(ctx context.Context, tip, commit string) (bool, error) {
 	return true, nil
 }
 
-// isChild reports whether a commit has the parent. Then it is no ancestor of it.
-func (r *Repo) isChild(ctx context.Context, commit, parent string) (child bool, err error) {
+// containsByParents answers Contains if one of the commits is the parent of the other, for
+// which the commits are read and git is not asked.
+func (r *Repo) containsByParents(ctx context.Context, tip, commit string) (contained, known bool, err error) {
 	blobs, err := r.Blobs(ctx)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	defer func() { err = errors.Join(err, blobs.Close()) }()
-	parents, err := blobs.Parents(commit)
-	return slices.Contains(parents, parent), err
+	parents, err := blobs.Parents(tip)
+	if slices.Contains(parents, commit) {
+		return true, true, nil
+	}
+	if err == nil {
+		parents, err = blobs.Parents(commit)
+	}
+	return false, slices.Contains(parents, tip), err
 }
 
 func (a Advance) check(format object.Format) error {
@@ -268,9 +274,9 @@ func (r *Repo) resume(ctx context.Context, j *journal) error {
 
 // checkedOutRef returns the full name of the ref that is checked out here, or nothing.
 func (r *Repo) checkedOutRef(ctx context.Context) (string, error) {
-	out, err := r.git.Output(ctx, nil, "symbolic-ref", "-q", "HEAD")
-	if program.Status(err) == 1 {
-		return "", nil
+	head, err := r.headName(ctx)
+	if head == "HEAD" {
+		head = ""
 	}
-	return strings.TrimSuffix(string(out), "\n"), err
+	return head, err
 }
