@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -184,17 +185,53 @@ const (
 	envSSH    = "PAWL_TEST_BOOTREPO_SSH"
 )
 
-// TestMain is also the process that is killed while it fetches.
+// TestMain is also a process that loads: one of several, or one that is killed while it
+// fetches.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(envKilled); dir != "" {
 		cache := Cache{Dir: dir, Environ: os.Environ(), Exec: proc.Plain{}, Now: time.Now}
-		_, err := cache.Load(context.Background(), linkTo(os.Getenv(envSSH), "main"), "/")
+		c, err := cache.Load(context.Background(), linkTo(os.Getenv(envSSH), "main"), "/")
 		if err != nil {
 			println(err.Error())
 		}
+		fmt.Print(c.Commit)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
+}
+
+func TestOneRepositoryIsLoadedByManyProcessesAtOnce(t *testing.T) {
+	r := newRig(t)
+	dir := gittest.Repo(t, standard(nil))
+	folder := t.TempDir()
+	program, asked := filepath.Join(folder, "ssh"), filepath.Join(folder, "asked")
+	script := "#!/bin/sh\nfor command; do :; done\necho asked >> " + asked + "\nexec sh -c \"$command\"\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const processes = 5
+	var all sync.WaitGroup
+	for range processes {
+		all.Go(func() {
+			cmd := exec.CommandContext(t.Context(), self)
+			cmd.Env = append(slices.Clone(r.cache.Environ), "GIT_SSH="+program, "GIT_SSH_VARIANT=simple", envKilled+"="+r.cache.Dir, envSSH+"=ssh://git@git.example.com"+dir)
+			if out, err := cmd.CombinedOutput(); err != nil || string(out) != head(t, dir) {
+				t.Errorf("a process says %q, %v", out, err)
+			}
+		})
+	}
+	all.Wait()
+	text, err := os.ReadFile(asked)
+	if n := strings.Count(string(text), "asked"); err != nil || n != processes+1 {
+		t.Errorf("the other side was asked %d times, %v: want once by each process, and one fetch", n, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(r.cache.Dir, "*", "*", ".half-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
 }
 
 // The other side sends the beginning of a pack and no more. The process that fetches is
