@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/report"
 )
 
 // Metric is what a stop line bounds.
@@ -105,6 +106,48 @@ func ParseStopLines(src []byte) (lines []StopLine, findings, notes []Finding) {
 	return lines, findings, notes
 }
 
+// ConditionForm says how a condition for ParseCondition is written.
+const ConditionForm = "write iterations, errors or minutes, >= and a number above 0, like errors >= 5; or confidence, < and a number up to 1"
+
+// ParseCondition reads a critical limit as a definition has it, like errors >= 5. The
+// error says what to write.
+func ParseCondition(text string) (StopLine, error) {
+	name, limit, found := strings.Cut(text, ">=")
+	if !found {
+		name, limit, found = strings.Cut(text, "<")
+	}
+	l := StopLine{Metric: Metric(strings.TrimSpace(name))}
+	limit = strings.TrimSpace(limit)
+	known, operator := l.Metric == Iterations || l.Metric == Errors || l.Metric == Minutes, ">="
+	if l.Metric == Confidence {
+		known, operator = true, "<"
+	}
+	n, ok := limitOf(limit, l.Metric, 1)
+	ok = ok && n != nil && *n > 0 && strings.Trim(limit, "0123456789.") == ""
+	if !found || !known || !ok || !strings.Contains(text, operator) {
+		return StopLine{}, fmt.Errorf("%s is not a stop line; %s", readiness.Quote(text), ConditionForm)
+	}
+	l.Critical = n
+	return l, nil
+}
+
+// ParseConditions reads all conditions of a definition. The error is that of the first
+// that cannot be read, or that has the metric of an earlier one.
+func ParseConditions(texts []string) ([]StopLine, error) {
+	var lines []StopLine
+	for _, text := range texts {
+		l, err := ParseCondition(text)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(lines, func(x StopLine) bool { return x.Metric == l.Metric }) {
+			return nil, fmt.Errorf("%s is the second stop line for %s; remove one", readiness.Quote(text), l.Metric)
+		}
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
 func sameLine(a, b StopLine) bool {
 	same := func(x, y *float64) bool { return x == nil && y == nil || x != nil && y != nil && *x == *y }
 	return same(a.Warning, b.Warning) && same(a.Critical, b.Critical)
@@ -178,6 +221,17 @@ type Counters struct {
 	Errors     int
 	Minutes    float64
 	Confidence *float64 // nil: the agent did not say
+}
+
+// Add counts an iteration.
+func (c *Counters) Add(it loop.Iteration) {
+	c.Iterations++
+	if it.Verdict == loop.VerdictFail {
+		c.Errors++
+	}
+	if r, err := report.Parse([]byte(it.Report)); err == nil && r.Confidence != nil {
+		c.Confidence = r.Confidence
+	}
 }
 
 // Crossing is a stop line that was crossed.

@@ -206,6 +206,9 @@ func TestAReportIsValidExactlyWhenItIsRead(t *testing.T) {
 			n := rapid.SampledFrom([]int{-1, 0, 50, 100, 101}).Draw(t, "readiness")
 			r.Readiness = &n
 		}
+		if rapid.Bool().Draw(t, "with confidence") {
+			r.Confidence = new(rapid.SampledFrom([]float64{-0.1, 0, 0.5, 1, 1.1}).Draw(t, "confidence"))
+		}
 		if rapid.Bool().Draw(t, "with a message") {
 			r.Messages = []report.Message{{To: words.Draw(t, "to"), Kind: words.Draw(t, "kind"), Content: words.Draw(t, "content")}}
 		}
