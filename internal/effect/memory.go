@@ -27,6 +27,7 @@ const (
 // ArgRemote.
 const (
 	ArgFiles    = "files"    // EncodeFiles of the memory, as the checkout has it
+	ArgPaths    = "paths"    // JSON list; in a row instead of ArgFiles, which then has what is in the checkout when the commit is made
 	ArgContract = "contract" // what the memory is valid by, for MemoryMerge
 	ArgGated    = "gated"    // trees of merged work that the gates have passed, separated by spaces
 )
@@ -143,13 +144,17 @@ func (m *MemoryCommit) commitOnce(ctx context.Context, e loop.Effect, files map[
 		if err != nil {
 			return nil, err
 		}
-		base, err := m.readFiles(ctx, e.Args[ArgOnto], files)
-		if err != nil {
-			return nil, err
-		}
-		merged, err := m.merge(ctx, e.Args[ArgContract], base, files, theirs)
-		if err != nil {
-			return nil, err
+		merged := files // The branch is checked out, so that these files are based on what it has.
+		if e.Args[ArgPaths] == "" {
+			base, err := m.readFiles(ctx, e.Args[ArgOnto], files)
+			if err != nil {
+				return nil, err
+			}
+			if merged, err = m.merge(ctx, e.Args[ArgContract], base, files, theirs); err != nil {
+				return nil, err
+			}
+		} else if maps.Equal(files, theirs) {
+			return map[string]string{}, nil
 		}
 		if err := m.checkGated(ctx, e, files, union{base: e.Args[ArgOnto], ours: own.Commit, theirs: tip}, merged); err != nil {
 			return nil, err

@@ -204,6 +204,39 @@ func TestACommitOnABranchThatHasMovedIsMerged(t *testing.T) {
 	}
 }
 
+// inCheckout makes an effect that of files which are read when the commit is made.
+func inCheckout(e loop.Effect) loop.Effect {
+	e.Args[effect.ArgPaths], e.Args[effect.ArgContract] = `["memory"]`, ""
+	return e
+}
+
+func TestWhatIsReadInTheCheckoutIsBasedOnWhereTheBranchIs(t *testing.T) {
+	_, all := newClones(t, 1)
+	c := all[0]
+	onto := c.git("rev-parse", "main")
+	gittest.Write(t, c.dir, map[string]string{"memory": "a\nby hand\n", "other": "theirs\n"})
+	c.git("commit", "-q", "-a", "-m", "by hand")
+	gittest.Write(t, c.dir, map[string]string{"work": "half done\n"})
+	e := inCheckout(c.run("r1", "a\nby hand\nb\n", ""))
+	e.Args[effect.ArgOnto] = onto
+	result(t)(c.commit(e))
+	if got := c.git("show", "--format=%s", "--name-only", "main"); got != "agent: r1\n\nmemory" {
+		t.Errorf("commit = %q", got)
+	}
+	if got := c.git("status", "--porcelain"); got != "M work" {
+		t.Errorf("status = %q, want what is half done, and it alone", got)
+	}
+	gittest.Write(t, c.dir, map[string]string{"memory": "c\n"})
+	c.git("commit", "-q", "-a", "-m", "the memory, by hand")
+	tip := c.git("rev-parse", "main")
+	e = inCheckout(c.run("r2", "c\n", ""))
+	e.Args[effect.ArgOnto] = onto
+	result(t)(c.commit(e))
+	if got := c.git("rev-parse", "main"); got != tip {
+		t.Errorf("main moved to %s by a commit of what it has", got)
+	}
+}
+
 func TestALockedIndexIsTriedThreeTimes(t *testing.T) {
 	_, all := newClones(t, 1)
 	c := all[0]
