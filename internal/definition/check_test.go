@@ -57,7 +57,8 @@ func TestWhatLiesOutsideTheScoreSaysWhatItChanges(t *testing.T) {
 	}{
 		"a bad value of an own key":            {configA, "max_items", " many", 100, "error", own, "max_items: 'many': expected a whole number"},
 		"a placeholder in an own key":          {configA, "agent_command", " <your agent>", 100, "error", own, "agent_command: unfilled placeholder"},
-		"an own key that this version refuses": {configA, "stop_lines", " [errors >= 5]", 100, "error", own, "stop_lines: not supported by this version"},
+		"an own key that this version refuses": {configA, "include_dirty", " true", 100, "error", own, "include_dirty: not supported by this version"},
+		"a stop line that cannot be read":      {configA, "stop_lines", " [errors > 5]", 100, "error", own, "stop_lines: 'errors > 5' is not a stop line; write iterations"},
 		"an own key without effect":            {configA, "reviewer_agent", " critic", 100, "warning", note, "reviewer_agent: has no effect without reviewer"},
 		"an unknown key":                       {configA, "colour", " red", 100, "warning", unknown, "colour: unknown key"},
 		"a misspelt key":                       {configA, "verfy", " true", 100, "warning", unknown, "verfy: unknown key; did you mean verify?"},

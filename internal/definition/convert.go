@@ -160,6 +160,13 @@ func (c *converter) convertLimits() {
 	c.def.MaxDisk = parseOptional(c, "max_disk", parseSize)
 	c.def.GiveUpAfter = c.readCount("give_up_after")
 	c.def.RetryBlockedAfter = c.readCount("retry_blocked_after")
+	c.def.StopLines = c.readStopLines()
+	if c.oneOf("commit_state", valuesOf("commit_state")) == "true" && c.def.Protocol != loop.ProtocolBoot {
+		c.def.CommitState = true
+		if c.def.LandVia == "pr" && c.def.Base == "" {
+			c.reportWarning("commit_state", "the branch that is checked out gets commits that are not pushed, and land_via: pr lands on its remote; check out another branch, and name the base")
+		}
+	}
 	c.convertTimes()
 	c.def.On = c.readEvents()
 	c.def.Priority = c.readCount("priority")

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/bootlink"
 	"github.com/pawl-run/pawl/internal/invariant"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -92,6 +93,26 @@ func (c *converter) readEnv() []string {
 		names = append(names, item.Text)
 	}
 	return names
+}
+
+// readStopLines reads conditions at which a run halts; the word none is an empty list.
+func (c *converter) readStopLines() []string {
+	var conditions []string
+	for _, item := range c.readList("stop_lines") {
+		if item.Text == "none" {
+			continue
+		}
+		if c.def.Protocol == loop.ProtocolBoot {
+			c.reportErrorAt("stop_lines", item, "the boot protocol takes its stop lines from the boot repository; change them there, and remove the key")
+			return nil
+		}
+		if _, err := bootlink.ParseConditions(append(conditions, item.Text)); err != nil {
+			c.reportErrorAt("stop_lines", item, err.Error())
+			continue
+		}
+		conditions = append(conditions, item.Text)
+	}
+	return conditions
 }
 
 // readNodeLabels reads labels of nodes; the word none is an empty list.

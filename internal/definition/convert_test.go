@@ -284,7 +284,7 @@ func TestARepeatedKeyIsAnErrorUnlessItSaysTheSame(t *testing.T) {
 }
 
 func TestKeysThatAreNotHonouredAreNeverIgnored(t *testing.T) {
-	refused := strings.Fields("stop_lines include_dirty commit_state")
+	refused := []string{"include_dirty"}
 	if len(refused) != len(NotYet) {
 		t.Errorf("%d keys are tested, NotYet has %d", len(refused), len(NotYet))
 	}
@@ -297,10 +297,56 @@ func TestKeysThatAreNotHonouredAreNeverIgnored(t *testing.T) {
 			}
 		}
 	}
-	for _, line := range []string{"include_dirty: false", "commit_state: false", "human_gate: propose", "timezone: UTC", "setup:", "network: []"} {
+	for _, line := range []string{"include_dirty: false", "commit_state: false", "stop_lines: none", "stop_lines: []", "human_gate: propose", "timezone: UTC", "setup:", "network: []"} {
 		if _, findings, _ := convert(t, configA+line+"\n"); len(findings) > 0 {
 			t.Errorf("%s gives %+v, want nothing: it changes nothing", line, findings)
 		}
+	}
+}
+
+func TestStopLinesAreReadBeforeARun(t *testing.T) {
+	def, findings, _ := convert(t, configA+"stop_lines: [errors >= 5, 'minutes>=1.5', iterations >= 100, confidence < 0.5]\n")
+	if diff := cmp.Diff([]string{"errors >= 5", "minutes>=1.5", "iterations >= 100", "confidence < 0.5"}, def.StopLines); diff != "" || len(findings) > 0 {
+		t.Errorf("findings %+v, stop lines (-want +got):\n%s", findings, diff)
+	}
+	schema := compiled(t, configSchema)
+	const form = "is not a stop line; write"
+	for item, says := range map[string]string{
+		"errors > 5": form, "errors >= 0": form, "errors <= 5": form, "errors >= five": form, "errors": form, "": form, "confidence >= 0.5": form, "confidence < 1.5": form,
+		"confidence < 0": form, "tokens >= 5": form, "errors >= -1": form, "Errors >= 5": form, "errors >= 5 errors": form, "minutes >= 9999999999": form, "errors >= 1e3": form,
+		"minutes >= .5": "", "minutes >= 5.": "", " errors>=05 ": "", "confidence < 1": "", "confidence < 1.0": "", "confidence <.25": "",
+	} {
+		text := configA + "stop_lines: ['" + item + "']\n"
+		_, findings, _ := convert(t, text)
+		if refused := len(findings) == 1 && findings[0].Severity == readiness.SeverityError && strings.Contains(findings[0].Message, says); refused != (says != "") || !refused && len(findings) > 0 {
+			t.Errorf("%q gives %+v, want %q", item, findings, says)
+		}
+		if refuses(schema, decoded(t, configJSON(t, text)), "stop_lines") != (says != "") {
+			t.Errorf("%q: the schema says something else than the reader", item)
+		}
+	}
+	_, findings, _ = convert(t, configA+"stop_lines:\n  - errors >= 5\n  - errors >= 6\n")
+	if len(findings) != 1 || findings[0].Line != 14 || !strings.Contains(findings[0].Message, "'errors >= 6' is the second stop line for errors; remove one") {
+		t.Errorf("findings %+v, want one about the second", findings)
+	}
+	_, findings, _ = convert(t, configA+"protocol: boot\nstop_lines: [errors >= 5]\n")
+	if len(findings) != 1 || !strings.Contains(findings[0].Message, "boot repository") {
+		t.Errorf("findings %+v, want that the boot repository has them", findings)
+	}
+}
+
+func TestTheMemoryIsCommittedIfTheDefinitionSaysSo(t *testing.T) {
+	def, findings, _ := convert(t, configA+"commit_state: true\n")
+	if !def.CommitState || len(findings) > 0 {
+		t.Errorf("commit_state %v, findings %+v", def.CommitState, findings)
+	}
+	def, findings, _ = convert(t, configA+"commit_state: true\nprotocol: boot\n")
+	if def.CommitState || len(findings) > 0 {
+		t.Errorf("boot: commit_state %v, findings %+v; want nothing: it does so anyway", def.CommitState, findings)
+	}
+	_, findings, _ = convert(t, with(configB, "land_via", " pr")+"commit_state: true\n")
+	if len(findings) != 1 || findings[0].Severity != readiness.SeverityWarning || !strings.Contains(findings[0].Message, "check out another branch") {
+		t.Errorf("with pull requests: findings %+v, want one warning", findings)
 	}
 }
 

@@ -42,18 +42,20 @@ makes up for each, for at most 100; skip waits for the next planned time.
 Example:
   catch_up: skip
 `,
-		"commit_state": `commit_state
+		"include_dirty": `include_dirty
   needed   no
   kind     true or false
   default  false
   now      not supported by this version yet: only false is accepted
 
-Whether the loop's memory is committed.
+Whether uncommitted work is a part of what a run starts from.
 
-STATE.md and run-log.md are written into the checkout and left to you to commit.
+A run starts from the tip of base; commit what it should see. It is refused because a proposal has
+to land as the tree that its gates passed: with your uncommitted work in it, landing would commit
+that as the agent's or meet it in the checkout; without it, the tree is not the one that passed.
 
 Example:
-  commit_state: true
+  include_dirty: true
 `,
 	} {
 		got, err := ExplainKey(key)

@@ -362,6 +362,22 @@ var ownFields = []Field{
 		Example: "claude-opus-4-8",
 	},
 	{
+		Name: "stop_lines", Kind: KindList, Default: "none",
+		Meaning: "Conditions at which a run halts before its next iteration.",
+		More: "iterations, errors and minutes, >= and a number above 0; confidence, < and a number up to 1. All are counted for one run: errors are iterations that did not " +
+			"pass, minutes its wall-clock time, confidence what the agent's last report says of itself. At a crossing the run ends gave_up, and the item " +
+			"is handed to a person; what passed before is kept. The boot protocol takes them from the boot repository instead, and refuses the key.",
+		Example: `["errors >= 5", "confidence < 0.5"]`,
+	},
+	{
+		Name: "commit_state", Kind: KindFlag, Values: []string{"true", "false"}, Default: "false",
+		Meaning: "Whether STATE.md and run-log.md are committed.",
+		More: "At the end of a run that did more than look they become a commit of the branch that is checked out, with nothing else in it; it is not pushed. " +
+			"A quiet run commits nothing: its line is in the next commit. Neither does a run while a proposal waits that would land on " +
+			"that branch as it is: the branch would move under it. Without the key both files are left to you to commit. The boot protocol always commits its memory.",
+		Example: "true",
+	},
+	{
 		Name: "human_gate", Kind: KindEnum, Values: []string{"propose", "decide", "keep", "accept"}, Default: "propose",
 		Meaning: "What happens to a result when all gates pass.",
 		More: "propose: the item is done, and approving the proposal lands its branch as land_via says. With the other values the run ends waiting_human, and the item is done " +

@@ -21,6 +21,8 @@ const (
 		`0\.([1-9][0-9]{0,5}|0[1-9][0-9]{0,4}|00[1-9][0-9]{0,3}|000[1-9][0-9]{0,2}|0000[1-9][0-9]?|00000[1-9]))$`
 	urlPattern      = `^https?://[^/?#@\s]+(/[^?#\s]*)?$`
 	eventPattern    = `^(none|(file|ref|webhook|cmd):\s*\S.*|loop:[^=]+=\s*\S.*)$`
+	stopLinePattern = `^(none|\s*(iterations|errors|minutes)\s*>=\s*(0*[1-9][0-9]{0,8}(\.[0-9]*)?|0*\.0*[1-9][0-9]*)\s*|` +
+		`\s*confidence\s*<\s*(0*\.0*[1-9][0-9]*|0*1(\.0*)?)\s*)$`
 	variablePattern = `^[A-Za-z_][A-Za-z0-9_]*$`
 
 	wholeTreePattern  = `^(\.|[*?]*)(/(\.|[*?]*))*$`
@@ -189,6 +191,8 @@ func (f Field) listSchema() schema {
 		}}}
 	case f.Name == "env":
 		item = schema{Type: []string{"string", "boolean"}, Pattern: variablePattern}
+	case f.Name == "stop_lines":
+		item = schema{Type: "string", Pattern: stopLinePattern}
 	case f.Name == "on":
 		item = schema{Type: "string", Pattern: eventPattern}
 	case f.Kind == KindGlobs:

@@ -67,9 +67,10 @@ type heldRun struct {
 	run        loop.Run        // the row, as the next transaction writes it
 	def        loop.Definition // as pinned by the run: overrides applied
 	started    time.Time
-	baseBranch string     // that the base is the tip of; empty if HEAD is detached
-	maker      turn.Actor // who works on the steps
-	nobody     error      // why there is no maker
+	inputTrees map[string]string // by tree: without the memory of loops
+	baseBranch string            // that the base is the tip of; empty if HEAD is detached
+	maker      turn.Actor        // who works on the steps
+	nobody     error             // why there is no maker
 	tools      runenv.Tools
 	disk       runenv.Disk
 	taken      bool    // from a process that died, before the run was concluded

@@ -38,7 +38,11 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 			if err := c.resolveBase(ctx); err != nil {
 				return plan.Decision{}, err
 			}
-			inputs := loop.Inputs{BaseTree: c.run.BaseTree, Definition: c.run.Definition, Memory: cand.Memory, Sensed: c.sensed.found}
+			tree, err := c.inputTree(ctx, c.run.BaseTree)
+			if err != nil {
+				return plan.Decision{}, err
+			}
+			inputs := loop.Inputs{BaseTree: tree, Definition: c.run.Definition, Memory: cand.Memory, Sensed: c.sensed.found}
 			cand.Inputs, c.inputs[cand.Step.Key] = inputs.Digest(), inputs
 			if asked == "" {
 				if err := c.proposals.dropDeclined(ctx, &cand, inputs); err != nil {

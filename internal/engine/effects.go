@@ -51,7 +51,7 @@ func (o *outbox) drain(ctx context.Context) ([]loop.Effect, error) {
 	}
 	for i := range effects {
 		e := &effects[i]
-		if o.owed[e.Key] {
+		if o.owed[e.Key] || isStateCommit(*e) {
 			continue
 		}
 		if e.State == loop.EffectRequested || e.State == loop.EffectApplying { // Else whoever found that out died before the run had ended.

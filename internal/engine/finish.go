@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/effect"
@@ -31,7 +32,7 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 		return err
 	}
 	c.rememberLessons()
-	if c.outbox.requested == 0 {
+	if c.outbox.requested == 0 && !c.commitsState() {
 		return c.endRun(ctx, loop.PhaseConclude, nil)
 	}
 	c.spent()
@@ -114,6 +115,9 @@ func (c *cycle) settleRun(ctx context.Context) error {
 	}
 	c.enterPhase(loop.PhaseEffect)
 	effects, err := c.outbox.drain(ctx)
+	if err == nil {
+		effects, err = c.commitState(ctx, effects)
+	}
 	if err != nil {
 		return err
 	}
@@ -124,16 +128,13 @@ func (c *cycle) settleRun(ctx context.Context) error {
 // account of it, and a link in the audit chain.
 func (c *cycle) endRun(ctx context.Context, phase loop.Phase, effects []loop.Effect) error {
 	c.spent()
-	if o := c.run.Outcome; o == loop.OutcomeRefused || c.run.Subject == "" && (o == loop.OutcomeEscalated || o == loop.OutcomeGaveUp) {
-		c.run.Subject = "reason=" + reasonWord(c.run) // Of a refusal whatever the agent called its item: the run log says why.
-	}
+	c.nameSubject()
 	c.askLanding(effects)
 	c.money.sayDrift(ctx)
 	c.login.settle(ctx)
-	changes := c.memory.closingChanges(ctx, effects, c.Now())
-	if err := loop.CheckChanges(changes); err != nil {
-		c.said.Note("the run is not written into the loop's memory: %s", err)
-		changes = nil
+	var changes []loop.Change
+	if !slices.ContainsFunc(effects, isStateCommit) { // Else they were recorded with it.
+		changes = c.memory.closingChanges(ctx, effects, c.Now())
 	}
 	if c.halt {
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.Pause(ctx, c.run.LoopID, true) })
@@ -169,6 +170,13 @@ func (c *cycle) endRun(ctx context.Context, phase loop.Phase, effects []loop.Eff
 	}
 	c.enterQuietly(loop.PhaseSleep)
 	return nil
+}
+
+// nameSubject says in the run why it was refused or is left to a person.
+func (c *cycle) nameSubject() {
+	if o := c.run.Outcome; o == loop.OutcomeRefused || c.run.Subject == "" && (o == loop.OutcomeEscalated || o == loop.OutcomeGaveUp) {
+		c.run.Subject = "reason=" + reasonWord(c.run) // Of a refusal whatever the agent called its item: the run log says why.
+	}
 }
 
 // judgeOpen gives an iteration that the end of the run cut off a verdict: it
@@ -223,12 +231,21 @@ func (m *memory) closingChanges(ctx context.Context, effects []loop.Effect, now 
 			if p, ok := m.target.Protocol.(interface {
 				CloseUnopened(v View, sum Summary) []loop.Change
 			}); ok {
-				return p.CloseUnopened(v, sum)
+				return m.checkedChanges(p.CloseUnopened(v, sum))
 			}
 			return nil
 		}
 	}
-	return m.session.Close(sum)
+	return m.checkedChanges(m.session.Close(sum))
+}
+
+// checkedChanges are the changes of an account if all of them are valid, or none.
+func (m *memory) checkedChanges(changes []loop.Change) []loop.Change {
+	if err := loop.CheckChanges(changes); err != nil {
+		m.said.Note("the run is not written into the loop's memory: %s", err)
+		return nil
+	}
+	return changes
 }
 
 // releaseSteps gives steps back that the run claimed and did not settle. What one of

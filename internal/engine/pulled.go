@@ -192,9 +192,13 @@ func (ps *proposals) readDeclined(ctx context.Context) error {
 		}
 		list = append(list, p)
 	}
-	ps.declined = map[string][]declined{}
-	return ps.Store.View(ctx, func(r *store.Reader) error {
-		clear(ps.declined)
+	type work struct {
+		tree, step string
+		declined
+	}
+	var works []work
+	err := ps.Store.View(ctx, func(r *store.Reader) error {
+		works = nil
 		rejected, err := r.Approvals(ctx, ps.run.LoopID, loop.ApprovalRejected)
 		if err != nil {
 			return err
@@ -210,7 +214,7 @@ func (ps *proposals) readDeclined(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if run.BaseTree != ps.run.BaseTree || run.Definition != ps.run.Definition {
+			if run.Definition != ps.run.Definition {
 				continue
 			}
 			its, err := r.Iterations(ctx, p.runID)
@@ -219,12 +223,33 @@ func (ps *proposals) readDeclined(ctx context.Context) error {
 			}
 			for _, it := range its {
 				if it.Verdict == loop.VerdictPass && it.Inputs != "" {
-					ps.declined[it.StepID] = append(ps.declined[it.StepID], declined{it.Inputs, p.reason, p.words})
+					works = append(works, work{run.BaseTree, it.StepID, declined{it.Inputs, p.reason, p.words}})
 				}
 			}
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	base, err := ps.inputTree(ctx, ps.run.BaseTree)
+	if err != nil {
+		return err
+	}
+	ps.declined = map[string][]declined{}
+	for _, w := range works {
+		tree := w.tree
+		if tree != "" && base != ps.run.BaseTree { // Both may differ by the memory of loops alone.
+			tree, err = ps.inputTree(ctx, tree)
+		}
+		if err != nil && !errors.Is(err, loop.ErrNotFound) {
+			return err
+		}
+		if err == nil && tree == base {
+			ps.declined[w.step] = append(ps.declined[w.step], w.declined)
+		}
+	}
+	return nil
 }
 
 func rejectedWords(a loop.Approval) string {

@@ -27,6 +27,7 @@ type memory struct {
 	outbox   *outbox
 	session  Session         // nil: not opened yet
 	answered map[string]bool // keys of waiting steps → their approval has an answer
+	repaired bool            // the memory was repaired
 }
 
 // rehydrate finishes what an earlier process left of the memory, opens it, and
@@ -289,6 +290,9 @@ func (m *memory) readAnswers(ctx context.Context, r *store.Reader, steps []loop.
 			continue
 		}
 		a, err := r.Approval(ctx, s.WaitsFor)
+		if errors.Is(err, loop.ErrNotFound) && m.run.State == loop.RunSettling {
+			continue // The last transaction of the run asks it, and was not made.
+		}
 		if err != nil {
 			return fmt.Errorf("step %q waits for an approval: %w", s.Title, err)
 		}
@@ -319,6 +323,7 @@ func (m *memory) applyRepairs(ctx context.Context) (end *ending, err error) {
 	if err := loop.CheckChanges(changes); err != nil {
 		return nil, fmt.Errorf("repair the loop's memory: %w", err)
 	}
+	m.repaired = true
 	if err := m.commit(ctx, loop.PhaseRehydrate, m.recordChanges(changes)); err != nil {
 		return nil, err
 	}

@@ -52,6 +52,20 @@ func (r *Repo) Changed(ctx context.Context, from, to string) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
 }
 
+// TreeWithout returns the name that the tree of a commit, or a tree, would have without
+// those files of the folders that enter lets it into. Nothing is written.
+func (r *Repo) TreeWithout(ctx context.Context, rev string, enter, drop func(path string) bool) (tree string, err error) {
+	blobs, err := r.Blobs(ctx)
+	if err != nil {
+		return "", fmt.Errorf("a part of %s: %w", rev, err)
+	}
+	defer func() { err = errors.Join(err, blobs.Close()) }()
+	if tree, err = blobs.TreeWithout(rev, enter, drop); err != nil {
+		return "", fmt.Errorf("a part of %s: %w", rev, err)
+	}
+	return tree, nil
+}
+
 // TreeOf returns the tree of a commit, both by their full object names.
 func (r *Repo) TreeOf(ctx context.Context, commit string) (tree string, err error) {
 	blobs, err := r.Blobs(ctx)

@@ -70,6 +70,9 @@ type Definition struct {
 	RetryBlockedAfter int          `json:"retry_blocked_after,omitempty"` // runs of the loop
 	ErrorPolicy       *ErrorPolicy `json:"error_policy,omitempty"`        // of errors that are not the work's; nil: that of the class of error
 
+	StopLines   []string `json:"stop_lines,omitempty"`   // conditions like errors >= 5 at which a run halts
+	CommitState bool     `json:"commit_state,omitempty"` // the files of the memory become a commit when a run has written them
+
 	Timezone      string        `json:"timezone,omitempty"`       // of a cron cadence; empty: UTC, also after WithDefaults
 	CatchUp       CatchUp       `json:"catch_up,omitempty"`       // empty: CatchUpOne, also after WithDefaults
 	StartDeadline time.Duration `json:"start_deadline,omitempty"` // a firing that is later than this is skipped; 0: none is too late

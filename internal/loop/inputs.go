@@ -4,12 +4,26 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"path"
 )
+
+// Names of the files in which a loop of the protocol spine keeps its memory, in a folder of
+// its own in .loops.
+const (
+	StateFile = "STATE.md"
+	LogFile   = "run-log.md"
+)
+
+// IsStateFile reports whether a path of a workspace is that of such a file.
+func IsStateFile(name string) bool {
+	dir, file := path.Split(name)
+	return (file == StateFile || file == LogFile) && path.Dir(path.Clean(dir)) == ".loops"
+}
 
 // Inputs are everything that the result of a step depends on. A settled step is not
 // worked on again while its inputs are the same.
 type Inputs struct {
-	BaseTree   string
+	BaseTree   string // without the files of IsStateFile
 	Definition string // digest
 	Memory     string // the part of the protocol's memory that the step depends on
 	Sensed     string

@@ -48,6 +48,27 @@ func (b *Blobs) editTree(start string, changes []FileChange, p *pack) (string, e
 	return top.writeTree(p), nil
 }
 
+// TreeWithout returns the name that the tree of a commit, or a tree, would have without
+// those files of the folders that enter lets it into. Nothing is written.
+func (b *Blobs) TreeWithout(rev string, enter, drop func(path string) bool) (string, error) {
+	tree, err := b.TreeOf(rev)
+	if err != nil {
+		return "", err
+	}
+	const most = 10_000 // folders that are looked into
+	files, _, err := b.Within(tree, most, enter)
+	var changes []FileChange
+	for _, f := range files {
+		if drop(f.Path) {
+			changes = append(changes, FileChange{Path: f.Path, Delete: true})
+		}
+	}
+	if err != nil || len(changes) == 0 {
+		return tree, err
+	}
+	return b.editTree(tree, changes, &pack{store: Store{Format: b.format}})
+}
+
 // walkTo makes the folders on the way to a path, and returns the last of them
 // with the last name.
 func (e *editing) walkTo(path string) (*editing, string) {

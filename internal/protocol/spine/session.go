@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/bootlink"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
@@ -20,8 +21,8 @@ import (
 // Names of the files of a loop, below its folder in .loops.
 const (
 	ConfigFile = "loop.config.yaml"
-	StateFile  = "STATE.md"
-	LogFile    = "run-log.md"
+	StateFile  = loop.StateFile
+	LogFile    = loop.LogFile
 	PromptFile = "run.md"
 )
 
@@ -71,7 +72,11 @@ func CheckMerged(files engine.Files, name string) error {
 // repaired. One that cannot be read is renamed and rebuilt from the rows, and a person
 // has to look at it before anything else is done.
 func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
-	s := &session{v: v, rows: map[string]loop.Step{}, left: map[string]loop.StepState{}}
+	stops, err := bootlink.ParseConditions(v.Definition.StopLines)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{stops: stops, v: v, rows: map[string]loop.Step{}, left: map[string]loop.StepState{}}
 	for _, row := range v.Steps {
 		s.rows[row.Key] = row
 	}
@@ -113,6 +118,9 @@ type session struct {
 	log     string // the last lines of run-log.md
 	role    string // run.md
 	repairs []engine.Repair
+
+	stops    []bootlink.StopLine
+	counters bootlink.Counters
 }
 
 func (s *session) filePath(file string) string { return path.Join(Dir(s.v.Loop.Name), file) }
@@ -224,8 +232,9 @@ func (s *session) Sources() []engine.Source {
 }
 
 // Candidates implements engine.Session: the request, then Priority from the
-// top, and the goal itself when there is neither.
-func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
+// top, and the goal itself when there is neither. None of them may be worked on when a stop
+// line was crossed.
+func (s *session) Candidates(_ engine.Sensed, now time.Time) []plan.Candidate {
 	var list []plan.Candidate
 	if req := s.v.Run.Request; req != "" {
 		list = append(list, plan.Candidate{Step: s.itemStep(requestKey+ItemKey(req), oneLine(req)), Detail: "the user asks for it in this run"})
@@ -243,6 +252,12 @@ func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 			Step: s.goalStep(), Detail: "Priority is empty, so the goal itself is the step", Memory: s.role,
 			Depends: true, // Changes of an item are on the base only after a person approved them.
 		})
+	}
+	s.counters.Minutes = now.Sub(s.v.Run.Started).Minutes()
+	if crossed := bootlink.Judge(s.stops, s.counters); len(crossed) > 0 {
+		for i := range list {
+			list[i].Drop, list[i].Detail, list[i].Ends = loop.ReasonStopLine, crossed[0].String(), loop.OutcomeGaveUp
+		}
 	}
 	for _, section := range []Section{SectionWatch, SectionNoise} {
 		for _, it := range s.state.Items(section) {
@@ -298,8 +313,12 @@ func (s *session) goalStep() loop.Step {
 func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 	s.left[ch.Step.Key] = loop.StepClaimed
 	d := s.v.Definition
+	rules := []string{"Hand over instead of doing: " + d.Escalation}
+	if len(d.StopLines) > 0 {
+		rules = append(rules, "The run halts at these stop lines: "+strings.Join(d.StopLines, ", ")+`. Say in your report how sure you are of your work, as "confidence": from 0 to 1.`)
+	}
 	brief := engine.Brief{
-		Goal: d.Goal, Role: s.role, Rules: []string{"Hand over instead of doing: " + d.Escalation}, Task: ch.Step.Title,
+		Goal: d.Goal, Role: s.role, Rules: rules, Task: ch.Step.Title,
 		Memory: []engine.Block{{Label: StateFile, Text: s.before}, {Label: "the end of " + LogFile, Text: s.log}},
 	}
 	if len(s.v.Recent) > 0 && !s.v.Recent[0].Outcome.IsSuccess() {
@@ -316,6 +335,7 @@ func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 // Record implements engine.Session: a gated tree goes on a branch of its own.
 func (s *session) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) {
 	s.left[r.Settlement.Step.Key] = r.Settlement.Step.State
+	s.counters.Add(r.Iteration)
 	if r.Proposal == nil {
 		return nil, nil
 	}

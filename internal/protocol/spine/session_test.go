@@ -515,3 +515,35 @@ func TestALogWithForeignLinesIsHealedByTime(t *testing.T) {
 		t.Errorf("LastRun = %d, %v, want the highest number that a loop can have reached, 142", last, err)
 	}
 }
+
+func TestNothingIsWorkedOnWhenAStopLineWasCrossed(t *testing.T) {
+	s := withState(t, listing("one\ntwo", "three", ""), func(v *engine.View) { v.Definition.StopLines = []string{"minutes >= 30", "errors >= 5"} })
+	for after, dropped := range map[time.Duration]int{0: 1, 29*time.Minute + 59*time.Second: 1, 30 * time.Minute: 3, time.Hour: 3} {
+		n := 0
+		for _, c := range s.Candidates(engine.Sensed{}, noon.Add(after)) {
+			if c.Drop == "" {
+				continue
+			}
+			if n++; (c.Drop == loop.ReasonStopLine) != (c.Ends == loop.OutcomeGaveUp) || c.Drop == loop.ReasonStopLine && !strings.HasSuffix(c.Detail, ", critical at 30") {
+				t.Errorf("after %v: candidate %+v", after, c)
+			}
+		}
+		if n != dropped {
+			t.Errorf("after %v: %d steps are dropped, want %d", after, n, dropped)
+		}
+	}
+	for crosses, reports := range map[bool][]string{true: {`{"confidence":0.8}`, `{"confidence":0.4}`}, false: {`{"confidence":0.4}`, `{"confidence":0.5}`, ""}} {
+		s := withState(t, listing("one\ntwo", "three", ""), func(v *engine.View) { v.Definition.StopLines = []string{"errors >= 9", "confidence < 0.5"} })
+		for _, report := range reports {
+			s.Record(engine.Result{Iteration: iteration("one", loop.VerdictFail, report)})
+		}
+		c := s.Candidates(engine.Sensed{}, noon)[0]
+		if (c.Detail == "confidence 0.4, critical below 0.5") != crosses || (c.Ends == loop.OutcomeGaveUp) != crosses {
+			t.Errorf("%q: candidate %+v", reports, c)
+		}
+	}
+	broken := seen(nil, func(v *engine.View) { v.Definition.StopLines = []string{"errors > 5"} })
+	if _, err := (Protocol{}).Open(t.Context(), broken); err == nil || !strings.Contains(err.Error(), "'errors > 5' is not a stop line") {
+		t.Errorf("Open = %v, want that it cannot be read", err)
+	}
+}
