@@ -116,7 +116,7 @@ func (s *session) settleTasks(sum engine.Summary) (tree string) {
 	s.counters.Iterations, s.counters.Errors = 0, 0
 	unfinished := ""
 	for _, it := range sum.Iterations {
-		s.count(it)
+		s.counters.Add(it)
 		id := ids[it.StepID]
 		title := strings.Join(strings.Fields(it.Step), " ")
 		s.note("%s: iteration %d %s: %s", id, it.N, it.Verdict, it.Reason)

@@ -299,7 +299,7 @@ func lastLines(text string, most int) string {
 // Record implements engine.Session. The account of the run is written at its end, where a
 // run that was taken over has it too.
 func (s *session) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) {
-	s.count(r.Iteration)
+	s.counters.Add(r.Iteration)
 	if s.again = ""; r.Settlement.Step.State == loop.StepClaimed {
 		s.again = r.Settlement.Step.Key
 	}
@@ -310,17 +310,6 @@ func (s *session) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) 
 		s.memory.State.SetNextIntent(reportOf(r.Iteration).Handoff)
 	}
 	return nil, nil
-}
-
-// count adds an iteration to the counters of the stop lines.
-func (s *session) count(it loop.Iteration) {
-	s.counters.Iterations++
-	if it.Verdict == loop.VerdictFail {
-		s.counters.Errors++
-	}
-	if c := reportOf(it).Confidence; c != nil {
-		s.counters.Confidence = c
-	}
 }
 
 // reportOf is what the agent reported; the zero report if it cannot be read.
