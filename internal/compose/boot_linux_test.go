@@ -366,6 +366,23 @@ func TestABootRunTriesAgainWhatItHasBegun(t *testing.T) {
 	s.checkBoot()
 }
 
+// What the remote has does not replace what a person has written and not committed.
+func TestABootRunKeepsWhatAPersonHasWrittenWhenItsRemoteIsAhead(t *testing.T) {
+	t.Parallel()
+	s := divergedBootFixture(t, "")
+	s.addTask("six")
+	if v := s.pawl("run"); v.Run.Outcome != loop.OutcomeDone || v.Run.Detail != "" {
+		t.Errorf("run = %s %s %q, want it done and pushed", v.Run.Outcome, v.Run.Reason, v.Run.Detail)
+	}
+	s.checkBoot()
+	tasks, _ := bootstate.FormatSchemas().ReadTodo([]byte(s.git("show", "main:"+bootlink.DefaultTasks)))
+	for _, id := range []string{"four", "five", "six"} {
+		if _, there := tasks.Task(id); !there {
+			t.Errorf("task %s is lost", id)
+		}
+	}
+}
+
 // sendSignal sends a signal to the child.
 func (h *suspended) sendSignal(sig syscall.Signal) {
 	h.t.Helper()
