@@ -44,8 +44,9 @@ type rig struct {
 	engine *engine.Engine
 	def    loop.Definition
 	agent  func(ctx context.Context, r agent.Request) (agent.Result, error)
-	asked  string         // the last prompt
-	fixed  *boot.Protocol // that of all runs; nil: each has a cache of its own
+	asked  string           // the last prompt
+	fixed  *boot.Protocol   // that of all runs; nil: each has a cache of its own
+	live   func(loop.Event) // sees each event; may be nil
 
 	mu  sync.Mutex
 	ids int
@@ -137,6 +138,9 @@ func (r *rig) clone() *rig {
 			defer c.mu.Unlock()
 			if e.Kind == loop.EventNote {
 				c.say = append(c.say, e.Text)
+			}
+			if c.live != nil {
+				c.live(e)
 			}
 		},
 	})

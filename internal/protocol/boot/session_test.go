@@ -239,6 +239,47 @@ func TestASessionWhoseCommitFailsIsNotDone(t *testing.T) {
 	}
 }
 
+// TestASwitchBetweenTheVerdictAndTheCommit leaves nothing that says more than what is in a
+// commit.
+func TestASwitchBetweenTheVerdictAndTheCommit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.reports(`{"outcome":"done","summary":"worked"}`, map[string]string{"outputs/a.txt": "two\n"})
+	r.def.Verify = "true"
+	paused := filepath.Join(r.root, ".loops", "PAUSED")
+	r.live = func(e loop.Event) {
+		if e.Kind == loop.EventGate && strings.Contains(e.Text, "pass") && r.live != nil {
+			gittest.WriteFile(t, paused, "stop")
+			r.live = nil
+		}
+	}
+	before := r.git("rev-parse", "main")
+	run := r.run(engine.Firing{})
+	if run.Outcome != loop.OutcomePaused {
+		t.Fatalf("run = %s %s %q, want paused", run.Outcome, run.Reason, run.Detail)
+	}
+	if r.git("rev-parse", "main") != before && r.git("show", "main:outputs/a.txt") == "two" {
+		t.Error("work was committed while the switch was set")
+	}
+	text, err := os.ReadFile(filepath.Join(r.root, todoPath))
+	if err != nil {
+		t.Fatal(err)
+	}
+	todo, wrong := bootstate.FormatSchemas().ReadTodo(text)
+	if task, _ := todo.Task("a"); len(wrong) > 0 || task.Status != bootstate.StatusInProgress || run.Snapshot == "" {
+		t.Errorf("the task is %s in the file, the work is kept as %q", task.Status, run.Snapshot)
+	}
+	if err := os.Remove(paused); err != nil {
+		t.Fatal(err)
+	}
+	r.works("")
+	wantDone(t, r.run(engine.Firing{}))
+	r.inOrder()
+	if r.status("a") != bootstate.StatusDone {
+		t.Errorf("the task is %s", r.status("a"))
+	}
+}
+
 func TestAHandEditDuringASessionStays(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
