@@ -109,13 +109,15 @@ func TestOwnerAndRepoAreBelowTheMirrorOrTheForge(t *testing.T) {
 		"": "https://github.com/own/er.x", "https://git.example.com/mirrors": "https://git.example.com/mirrors/own/er.x", "ssh://git@git.example.com/": "ssh://git@git.example.com/own/er.x",
 		"git@git.example.com:": "git@git.example.com:own/er.x", "/srv/git": "/srv/git/own/er.x", "file:///srv/git": "/srv/git/own/er.x",
 	} {
-		s, err := Cache{Mirror: mirror}.resolveSource("own/er.x", "/work")
+		s, err := Cache{Mirror: mirror}.resolveSource("own/er.x", "/home/you/repo")
 		if err != nil || s.String() != want {
 			t.Errorf("below %q it is %q, %v, want %q", mirror, s, err, want)
 		}
 	}
-	for text, want := range map[string]string{"a": "/work/a", "a/b/c": "/work/a/b/c", "./a/b": "/work/a/b", "../a": "/a", "a/..": "/work", "/a/b": "/a/b"} {
-		s, err := Cache{}.resolveSource(text, "/work")
+	for text, want := range map[string]string{
+		"a": "/home/you/repo/a", "a/b/c": "/home/you/repo/a/b/c", "./a/b": "/home/you/repo/a/b", "../a": "/home/you/a", "a/..": "/home/you/repo", "/a/b": "/a/b",
+	} {
+		s, err := Cache{}.resolveSource(text, "/home/you/repo")
 		if err != nil || s.path != want {
 			t.Errorf("%q is the path %q, %v, want %q", text, s.path, err, want)
 		}
