@@ -49,9 +49,7 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 
 // endSession lets a session ask for effects now that the outcome is known.
 func (c *cycle) endSession(ctx context.Context) error {
-	s, ok := c.memory.session.(interface {
-		End(Summary) ([]loop.Change, []loop.EffectRequest)
-	})
+	s, ok := c.memory.session.(endingSession)
 	if !ok {
 		return nil
 	}
@@ -213,9 +211,7 @@ func (h *heldRun) unsettledUsage() loop.Usage {
 // A paused run gets none, unless its session has an End. A run that failed before its memory was open tries once
 // more to open it. If that fails, the protocol may still write what needs no memory.
 func (m *memory) closingChanges(ctx context.Context, effects []loop.Effect, now time.Time) []loop.Change {
-	_, always := m.session.(interface {
-		End(Summary) ([]loop.Change, []loop.EffectRequest)
-	})
+	_, always := m.session.(endingSession)
 	if m.run.Outcome == loop.OutcomePaused && !always {
 		return nil
 	}

@@ -78,6 +78,11 @@ type Session interface {
 	Close(Summary) []loop.Change
 }
 
+// endingSession is a Session with an End.
+type endingSession interface {
+	End(s Summary) ([]loop.Change, []loop.EffectRequest)
+}
+
 // View is what a protocol may see, read-only.
 type View struct {
 	Loop       loop.Loop

@@ -31,15 +31,21 @@ func (c *cycle) question(ctx context.Context, s *plan.Settlement) error {
 	if s.Step.State != loop.StepEscalated {
 		return nil // Whoever resumes the loop wants it tried again.
 	}
-	now := c.Now().UTC()
-	a := loop.Approval{
-		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: s.Step.ID, Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
-		Tree: cmp.Or(c.current().Tree, c.run.BaseTree), Action: loop.Action{Kind: loop.ActionQuestion, Why: why},
-	}
-	a.Hash = a.BindingHash()
+	a := c.newQuestion(s.Step.ID, cmp.Or(c.current().Tree, c.run.BaseTree), why)
 	s.Step.WaitsFor, c.run.Approval = a.ID, a.ID
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, a) })
 	return nil
+}
+
+// newQuestion makes an approval that asks a person something about a step.
+func (c *cycle) newQuestion(stepID, tree, why string) loop.Approval {
+	now := c.Now().UTC()
+	a := loop.Approval{
+		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: stepID, Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
+		Tree: tree, Action: loop.Action{Kind: loop.ActionQuestion, Why: why},
+	}
+	a.Hash = a.BindingHash()
+	return a
 }
 
 // accountOf says what the iterations of a step came to, in all of its runs.
@@ -115,16 +121,12 @@ func (c *cycle) askFirst(ctx context.Context) (*ending, error) {
 		end.outcome, end.detail = loop.OutcomeQuiet, end.detail+" Nobody said yes; the files of the memory settle it too."
 		return end, nil
 	}
-	now := c.Now().UTC()
 	row = loop.Step{
 		ID: StepID(c.run.LoopID, questionPrefix+q.Key), LoopID: c.run.LoopID, Key: questionPrefix + q.Key, Title: firstLine(q.Text),
-		Kind: loop.StepWork, State: loop.StepEscalated, WaitsFor: c.NewID("ap"),
+		Kind: loop.StepWork, State: loop.StepEscalated,
 	}
-	a := loop.Approval{
-		ID: row.WaitsFor, LoopID: c.run.LoopID, RunID: c.run.ID, StepID: row.ID, Definition: c.run.Definition, State: loop.ApprovalOpen,
-		Created: now, Expires: now.Add(ApprovalTime), Tree: c.run.BaseTree, Action: loop.Action{Kind: loop.ActionQuestion, Why: q.Text},
-	}
-	a.Hash = a.BindingHash()
+	a := c.newQuestion(row.ID, c.run.BaseTree, q.Text)
+	row.WaitsFor = a.ID
 	c.steps[row.Key], c.run.Approval = row, a.ID
 	c.stage(
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, row) },

@@ -228,8 +228,9 @@ func (s *session) readLastCommit(ctx context.Context, tip string) error {
 	return nil
 }
 
-// findUncommitted finds out whether the checkout has more of the memory than the branch,
-// such as what a session left that died: it is committed, whatever becomes of this one.
+// findUncommitted finds out whether the memory in the checkout differs from that of the branch,
+// for example because a session died. The difference is committed, whatever the outcome of
+// this run.
 func (s *session) findUncommitted(ctx context.Context) error {
 	s.keeps = len(s.repairs) > 0
 	if s.elsewhere || s.keeps || s.changed && !s.behind && !s.owed {
@@ -308,7 +309,7 @@ func (s *session) compareRemote(ctx context.Context) (err error) {
 		if ctx.Err() != nil {
 			return err
 		}
-		s.notes = append(s.notes, Remote+" cannot be asked, and the run goes on with what is here: "+firstLine(err.Error()))
+		s.notes = append(s.notes, Remote+" cannot be asked; the run continues with what is here: "+firstLine(err.Error()))
 	}
 	list, err := s.v.History.Unpushed(ctx, Remote, mostHistory)
 	s.owed = slices.ContainsFunc(list, func(c git.Commit) bool { _, ours := bootstate.ReadMessage(c.Message); return ours })

@@ -32,17 +32,14 @@ func (s *session) End(sum engine.Summary) ([]loop.Change, []loop.EffectRequest) 
 		Brief: s.brief(sum), State: bootstate.DescribeState(before.State, s.memory.State), Tasks: bootstate.DescribeTasks(before.Tasks, s.memory.Tasks),
 		Summary: cmp.Or(sum.Run.Summary, sum.Run.Reason.Explain(firstLine(sum.Run.Detail)), string(sum.Run.Outcome)),
 	}
-	s.note("ended %s: %s", sum.Run.Outcome, cmp.Or(string(sum.Run.Reason), "-"))
+	s.note(sum.Now, "ended %s: %s", sum.Run.Outcome, cmp.Or(string(sum.Run.Reason), "-"))
 	files := s.files()
 	if name := s.auditFile(); name != "" {
 		text := s.texts[name]
 		if text != "" && !strings.HasSuffix(text, "\n") {
 			text += "\n"
 		}
-		for _, line := range s.audit {
-			text += "- " + sum.Now.UTC().Format(time.TimeOnly) + "Z " + line + "\n"
-		}
-		files[name] = text
+		files[name] = text + strings.Join(s.audit, "")
 	}
 	changes := s.write()
 	if name := s.auditFile(); name != "" && !s.elsewhere {
@@ -119,7 +116,8 @@ func (s *session) settleTasks(sum engine.Summary) (tree string) {
 		s.counters.Add(it)
 		id := ids[it.StepID]
 		title := strings.Join(strings.Fields(it.Step), " ")
-		s.note("%s: iteration %d %s: %s", id, it.N, it.Verdict, it.Reason)
+		s.note(it.Started, "%s: began (%s)", id, strings.TrimPrefix(it.Decided, it.Step+": "))
+		s.note(it.Ended, "%s: iteration %d %s: %s", id, it.N, it.Verdict, it.Reason)
 		switch {
 		case it.Verdict == loop.VerdictPass && sum.Run.Outcome != loop.OutcomePaused:
 			s.memory.Tasks.SetStatus(id, bootstate.StatusDone, "", sum.Now)

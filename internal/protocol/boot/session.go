@@ -33,15 +33,15 @@ type session struct {
 	texts    map[string]string  // what the files of the checkout hold, by path
 	present  map[string]bool    // whether there was a file when the run began
 	notes    []string           // for people
-	entries  []string           // for the changelog, beside what becomes of tasks
-	changed  bool               // something is to be committed, whatever becomes of the run
+	entries  []string           // for the changelog, beside the results of tasks
+	changed  bool               // there is something to commit, whatever the outcome of the run
 	keeps    bool               // the checkout has something of the memory that is in no commit
 	behind   bool               // the remote has commits that are not here
 	owed     bool               // commits of earlier sessions are not at the remote
 	question *engine.Question   // nil: none
 
 	counters bootlink.Counters
-	audit    []string // lines of this run
+	audit    []string // lines of this run; End makes them
 
 	again   string    // id of the task that is tried again; empty: none is
 	begun   int       // iterations
@@ -53,14 +53,13 @@ type snapshot struct {
 	memory  bootstate.Memory
 	texts   map[string]string
 	changed bool
-	audit   []string
 }
 
 // takeBackBegin takes back the last Begin if the engine could not begin the iteration, for
 // want of money or of an agent: nothing of it was written.
 func (s *session) takeBackBegin(iterations int) {
 	if s.begun > iterations {
-		s.memory, s.texts, s.changed, s.audit = s.unbegun.memory, s.unbegun.texts, s.unbegun.changed, s.unbegun.audit
+		s.memory, s.texts, s.changed = s.unbegun.memory, s.unbegun.texts, s.unbegun.changed
 	}
 }
 
@@ -234,11 +233,10 @@ const mostRules = 48 << 10
 func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 	id := ch.Step.Key
 	s.begun++
-	s.unbegun = &snapshot{s.memory, maps.Clone(s.texts), s.changed, slices.Clone(s.audit)}
+	s.unbegun = &snapshot{s.memory, maps.Clone(s.texts), s.changed}
 	s.memory.State, s.memory.Tasks = bootstate.Begin(s.memory.State, s.memory.Tasks, id, s.v.Now)
 	s.changed = true
 	task, _ := s.memory.Tasks.Task(id)
-	s.note("%s: began (%s)", id, ch.Detail)
 	rules := s.contract.Rules
 	if len(rules) > mostRules {
 		rules = strings.ToValidUTF8(rules[:mostRules], "") + "\n[cut here]"
@@ -338,8 +336,9 @@ func (s *session) Owed() []loop.EffectRequest {
 }
 
 // note adds a line to the audit trail of the run.
-func (s *session) note(format string, args ...any) {
-	s.audit = append(s.audit, strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
+func (s *session) note(at time.Time, format string, args ...any) {
+	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+	s.audit = append(s.audit, "- "+at.UTC().Format(time.TimeOnly)+"Z "+text+"\n")
 }
 
 // auditFile is the file of the audit trail of this day; empty: the link lists no directory
