@@ -89,7 +89,7 @@ func (s *session) Recovered() []engine.Repair {
 	s.changed = true
 	var list []engine.Repair
 	for _, r := range s.repairs {
-		repair := engine.Repair{Note: r.Path + ": " + r.Note + " (" + string(r.Reason) + ")"}
+		repair := engine.Repair{Note: strings.TrimPrefix(r.Note, "recovered ") + " (" + string(r.Reason) + ")"}
 		if r.Aside && !s.elsewhere && s.present[r.Path] {
 			// A name that people recognise, in the one directory that git does not see.
 			aside := fmt.Sprintf("%s%s.broken-%s", bootlink.Scratch, strings.ReplaceAll(r.Path, "/", "-"), s.v.Now.UTC().Format("20060102-150405"))
