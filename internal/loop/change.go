@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"time"
 )
 
 // ChangeKind says what a protocol asks the engine to do with its memory.
@@ -18,10 +19,12 @@ const (
 	ChangeAside  ChangeKind = "aside"  // rename an unreadable file to the name in Content, or to that path from the top if it has a slash
 	ChangeStep   ChangeKind = "step"   // create or update a step row
 
+	ChangeDeliver ChangeKind = "deliver" // send a message to another loop, or to a person
+	ChangeReceive ChangeKind = "receive" // a message that was delivered is in the memory now
+
 	// These are only data so far: the engine does not apply them, and CheckChanges
 	// refuses them.
 	ChangeRow     ChangeKind = "row"     // write a row of the protocol's own
-	ChangeDeliver ChangeKind = "deliver" // put a message into the inbox of another loop
 	ChangeCommit  ChangeKind = "commit"  // commit files of the memory to a branch
 	ChangePush    ChangeKind = "push"    // push a branch
 )
@@ -52,13 +55,24 @@ type Row struct {
 	Body    json.RawMessage `json:"body,omitempty"` // empty: the row is deleted
 }
 
-// Delivery is a message for another loop, which senses it in its next run.
+// Delivery is a message. Another loop takes it into its memory with its next run; a person
+// is told of it by a notice.
 type Delivery struct {
-	To   string `json:"to"`  // name of the loop
-	Key  string `json:"key"` // the same key is delivered once
-	Kind string `json:"kind,omitempty"`
-	Text string `json:"text"`
+	To        string    `json:"to"`               // name of the loop, or of a person
+	Person    bool      `json:"person,omitempty"` // To is a person
+	Key       string    `json:"key"`              // the same key is delivered to the same recipient once
+	From      string    `json:"from,omitempty"`   // name of the loop that sent it
+	Kind      string    `json:"kind,omitempty"`
+	Topic     string    `json:"topic,omitempty"` // the matter that it is about, to find who knows of it
+	Priority  string    `json:"priority,omitempty"`
+	Tags      []string  `json:"tags,omitempty"`
+	DependsOn string    `json:"depends_on,omitempty"`
+	Text      string    `json:"text"`
+	Sent      time.Time `json:"sent,omitzero"`
 }
+
+// Urgent is the priority of a message that fires its recipient at once.
+const Urgent = "critical"
 
 // Commit puts files of the memory on a branch as one commit.
 type Commit struct {
@@ -91,7 +105,9 @@ func CheckChanges(changes []Change) error {
 		case ChangeRow:
 			complete = ch.Row != nil && ch.Row.Set != "" && ch.Row.Key != "" && ch.Row.Version >= 0 && (len(ch.Row.Body) == 0 || json.Valid(ch.Row.Body))
 		case ChangeDeliver:
-			complete = ch.Delivery != nil && ch.Delivery.To != "" && ch.Delivery.Key != "" && ch.Delivery.Text != ""
+			complete, applied = ch.Delivery != nil && ch.Delivery.To != "" && ch.Delivery.Key != "" && ch.Delivery.Text != "", true
+		case ChangeReceive:
+			complete, applied = ch.Delivery != nil && ch.Delivery.To != "" && ch.Delivery.Key != "", true
 		case ChangeCommit:
 			complete = ch.Commit != nil && ch.Commit.Branch != "" && ch.Commit.Onto != "" && ch.Commit.Message != "" && validPaths(ch.Commit.Paths)
 		case ChangePush:

@@ -18,6 +18,7 @@ func whole() map[ChangeKind]Change {
 		ChangeStep:    {Kind: ChangeStep, Step: &Step{Key: "k"}},
 		ChangeRow:     {Kind: ChangeRow, Row: &Row{Set: "tasks", Key: "t1", Version: 3, Body: json.RawMessage(`{"done":true}`)}},
 		ChangeDeliver: {Kind: ChangeDeliver, Delivery: &Delivery{To: "ann", Key: "run_1/1", Kind: "note", Text: "look"}},
+		ChangeReceive: {Kind: ChangeReceive, Delivery: &Delivery{To: "ann", Key: "run_1/1"}},
 		ChangeCommit:  {Kind: ChangeCommit, Commit: &Commit{Branch: "main", Onto: "abc", Paths: []string{"agent/STATE.json"}, Message: "one step"}},
 		ChangePush:    {Kind: ChangePush, Push: &Push{Remote: "origin", Branch: "main", Commit: "abc"}},
 	}
@@ -26,7 +27,7 @@ func whole() map[ChangeKind]Change {
 func TestAChangeIsAppliedOrRefusedByItsKind(t *testing.T) {
 	for kind, want := range map[ChangeKind]bool{
 		ChangeEdit: true, ChangeAppend: true, ChangeAside: true, ChangeStep: true,
-		ChangeRow: false, ChangeDeliver: false, ChangeCommit: false, ChangePush: false,
+		ChangeDeliver: true, ChangeReceive: true, ChangeRow: false, ChangeCommit: false, ChangePush: false,
 	} {
 		err := CheckChanges([]Change{whole()[ChangeEdit], whole()[kind]})
 		switch {

@@ -87,6 +87,14 @@ func answers(ctx context.Context, r *Reader, of string) (map[string]any, error) 
 	say("memories that count", memories, err)
 	proposed, err := r.ProposedMemories(ctx, ws, lp)
 	say("proposed memories", proposed, err)
+	messages, err := r.Undelivered(ctx, ws, "ci", 9)
+	say("messages", messages, err)
+	messages, err = r.MessagesOnTopics(ctx, ws, "ci", 9)
+	say("messages on topics", messages, err)
+	messages, err = r.MessagesTold(ctx, ws, 9)
+	say("messages that were told", messages, err)
+	cycles, err := r.CyclesSince(ctx, lp, 0, 9, 9)
+	say("cycles", cycles, err)
 	newest, err := r.NewestRuns(ctx, lp)
 	say("newest run", newest, err)
 	runs, err := r.WorkspaceRuns(ctx, ws, 0, 9)
@@ -220,6 +228,15 @@ func changesNothing(t *testing.T, of string, first bool) {
 			return errors.Join(learn(ctx, rt.Tx, of, "use tabs"), learn(ctx, rt.Tx, of, "another thing"))
 		}},
 		{"a person's word", func(rt *RunTx) error { rt.SaveMemory("ws"+of, loop.Memory{N: 1, State: loop.MemoryActive}); return nil }},
+		{"a message", func(rt *RunTx) error {
+			_, err := rt.Deliver(ctx, loop.Delivery{To: "ci", Key: "another", From: "ci", Topic: "t", Text: "look"})
+			return err
+		}},
+		{"a message to a person", func(rt *RunTx) error {
+			_, err := rt.Deliver(ctx, loop.Delivery{To: "ann", Person: true, Key: "k", From: "ci", Text: "look"})
+			return err
+		}},
+		{"a message that was taken", func(rt *RunTx) error { return rt.Receive(ctx, loop.Delivery{To: "ci", Key: "k"}) }},
 		{"a fingerprint", func(rt *RunTx) error { return rt.SaveGitFingerprint(ctx, "ws"+of, "", "g", "{}") }},
 		{"counts", func(rt *RunTx) error {
 			return rt.SaveTestRecord(ctx, "tree"+of, "another", loop.TestRecord{TestCounts: loop.TestCounts{Passed: 3}})

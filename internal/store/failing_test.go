@@ -68,7 +68,7 @@ func filledFor(t *testing.T, s *Store, of string) (have rows) {
 			tx.Place(ctx, loop.Placement{WorkspaceID: ws, NodeID: "node_" + run, Path: "/repo"}),
 			rt.SaveStep(ctx, have.step), rt.SaveIteration(ctx, loop.Iteration{RunID: run, N: 1, StepID: have.step.ID, Verdict: loop.VerdictPass}),
 			rt.SaveTurn(ctx, loop.Turn{RunID: run, N: 1}), rt.RequestEffect(ctx, have.effect), rt.SaveSession(ctx, "claude", loop.Session{ID: "s"}),
-			rt.AppendEvents(ctx, []loop.Event{{RunID: run, Seq: 1, Kind: "output", Text: "x"}}), fillNotices(ctx, tx, of), fillEvents(ctx, tx, of), learn(ctx, tx, of, "use tabs"))
+			rt.AppendEvents(ctx, []loop.Event{{RunID: run, Seq: 1, Kind: "output", Text: "x"}}), fillNotices(ctx, tx, of), fillEvents(ctx, tx, of), learn(ctx, tx, of, "use tabs"), send(ctx, rt))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -103,6 +103,12 @@ func learn(ctx context.Context, tx *Tx, of, text string) error {
 		}
 		return []loop.Memory{m}
 	})
+	return err
+}
+
+// send adds a message that waits for the loop ci.
+func send(ctx context.Context, rt *RunTx) error {
+	_, err := rt.Deliver(ctx, loop.Delivery{To: "ci", Key: "k", From: "ci", Topic: "t", Text: "look"})
 	return err
 }
 
@@ -149,6 +155,12 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"ChangeMemories": func(rt *RunTx) error {
 			return errors.Join(learn(ctx, rt.Tx, "", "use tabs"), learn(ctx, rt.Tx, "", "new"))
 		},
+		"CyclesSince":      func(rt *RunTx) error { _, err := rt.CyclesSince(ctx, "lp", 0, 9, 9); return err },
+		"Deliver":          func(rt *RunTx) error { _, err := rt.Deliver(ctx, loop.Delivery{To: "ci", Key: "new", From: "ci"}); return err },
+		"MessagesOnTopics": func(rt *RunTx) error { _, err := rt.MessagesOnTopics(ctx, "ws", "ci", 9); return err },
+		"MessagesTold":     func(rt *RunTx) error { _, err := rt.MessagesTold(ctx, "ws", 9); return err },
+		"Receive":          func(rt *RunTx) error { return rt.Receive(ctx, loop.Delivery{To: "ci", Key: "k"}) },
+		"Undelivered":      func(rt *RunTx) error { _, err := rt.Undelivered(ctx, "ws", "ci", 9); return err },
 		"LockMemory":       func(rt *RunTx) error { _, err := rt.LockMemory(ctx, "ws", 1); return err },
 		"Memories":         func(rt *RunTx) error { _, err := rt.Memories(ctx, MemoryQuery{Workspace: "ws", Limit: 9}); return err },
 		"Memory":           func(rt *RunTx) error { _, err := rt.Memory(ctx, "ws", 1); return err },
@@ -515,6 +527,7 @@ func TestARowThatIsNotUnderstoodIsAnErrorAndNeverAnEmptyOne(t *testing.T) {
 		"agents.body":         func(rt *RunTx) error { _, err := rt.Agent(ctx, "ada"); return err },
 		"sessions.body":       func(rt *RunTx) error { _, err := rt.Session(ctx, "lp", "claude"); return err },
 		"test_counts.body":    func(rt *RunTx) error { _, err := rt.TestRecord(ctx, "tree", "gate"); return err },
+		"messages.body":       func(rt *RunTx) error { _, err := rt.Undelivered(ctx, "ws", "ci", 9); return err },
 		"memories.body":       func(rt *RunTx) error { _, err := rt.Memory(ctx, "ws", 1); return err },
 		"reservations.amount": func(rt *RunTx) error { _, _, _, err := rt.Reserved(ctx); return err },
 		"reservations.used":   func(rt *RunTx) error { _, _, _, err := rt.Reserved(ctx); return err },

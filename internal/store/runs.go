@@ -271,6 +271,18 @@ func (r *Reader) Ended(ctx context.Context, loopID string, limit int) ([]loop.Ru
 	return collect(ctx, r, endedRuns, scanRun, loopID, limit)
 }
 
+const cyclesSince = `
+SELECT count(*) FROM (SELECT 1 FROM runs WHERE loop_id = $1 AND n > $2 AND n < $3 AND outcome <> 'paused' LIMIT $4) AS later`
+
+// CyclesSince counts the runs of a loop between two numbers, up to a limit. Runs that a
+// switch kept from beginning are not counted.
+func (r *Reader) CyclesSince(ctx context.Context, loopID string, after, before, limit int64) (n int64, err error) {
+	if err = r.queryRow(ctx, cyclesSince, loopID, after, before, limit).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count runs of loop %s: %w", loopID, err)
+	}
+	return n, nil
+}
+
 // RunTx writes what belongs to one run. It exists only for the holder whose
 // fence is the newest: Enter, Save, Settle and End make it, each by a statement
 // that a stale fence does not match.

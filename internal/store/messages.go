@@ -1,0 +1,77 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// States of messages.
+const (
+	messageWaits = "waits" // for a run of the loop that it is for
+	messageTaken = "taken"
+	messageTold  = "told" // to a person
+)
+
+const insertMessage = `
+INSERT INTO messages (workspace_id, recipient, message_key, sender, topic, state, body, sent_ms)
+SELECT workspace_id, $1, $2, $3, $4, $5, $6, $7 FROM loops WHERE id = $8
+ON CONFLICT (workspace_id, recipient, message_key) DO NOTHING`
+
+// Deliver records a message of the run's loop. It reports false, and changes nothing, if the
+// recipient has one with that key already.
+func (t *RunTx) Deliver(ctx context.Context, d loop.Delivery) (bool, error) {
+	state := messageWaits
+	if d.Person {
+		state = messageTold
+	}
+	d.Sent = t.now
+	n, err := t.exec(ctx, insertMessage, d.To, d.Key, d.From, d.Topic, state, encode(d), millis(t.now), t.run.LoopID)
+	if err != nil {
+		return false, fmt.Errorf("deliver message %s to %s: %w", d.Key, d.To, err)
+	}
+	return n == 1, nil
+}
+
+const takeMessage = `
+UPDATE messages SET state = 'taken', taken_by = $1
+WHERE  workspace_id = (SELECT workspace_id FROM loops WHERE id = $2) AND recipient = $3 AND message_key = $4 AND state = 'waits'`
+
+// Receive records that the run has taken a message into the memory of its loop.
+func (t *RunTx) Receive(ctx context.Context, d loop.Delivery) error {
+	if _, err := t.exec(ctx, takeMessage, t.run.ID, t.run.LoopID, d.To, d.Key); err != nil {
+		return fmt.Errorf("receive message %s: %w", d.Key, err)
+	}
+	return nil
+}
+
+const waitingMessages = `SELECT body FROM messages WHERE workspace_id = $1 AND recipient = $2 AND state = 'waits' ORDER BY sent_ms, message_key LIMIT $3`
+
+// Undelivered lists the messages that no run of their recipient has taken yet, the oldest
+// first.
+func (r *Reader) Undelivered(ctx context.Context, workspace, recipient string, limit int) ([]loop.Delivery, error) {
+	return r.messages(ctx, waitingMessages, workspace, recipient, limit)
+}
+
+const topicMessages = `SELECT body FROM messages WHERE workspace_id = $1 AND sender = $2 AND topic <> '' ORDER BY sent_ms DESC, message_key LIMIT $3`
+
+// MessagesOnTopics lists what a loop has sent about any topic, the newest first.
+func (r *Reader) MessagesOnTopics(ctx context.Context, workspace, sender string, limit int) ([]loop.Delivery, error) {
+	return r.messages(ctx, topicMessages, workspace, sender, limit)
+}
+
+const toldMessages = `SELECT body FROM messages WHERE workspace_id = $1 AND state = 'told' ORDER BY sent_ms DESC, message_key LIMIT $2`
+
+// MessagesTold lists what loops of a workspace have told people, the newest first.
+func (r *Reader) MessagesTold(ctx context.Context, workspace string, limit int) ([]loop.Delivery, error) {
+	return r.messages(ctx, toldMessages, workspace, limit)
+}
+
+func (r *Reader) messages(ctx context.Context, query string, args ...any) ([]loop.Delivery, error) {
+	list, err := collect(ctx, r, query, scanBody[loop.Delivery], args...)
+	if err != nil {
+		return nil, fmt.Errorf("read messages: %w", err)
+	}
+	return list, nil
+}

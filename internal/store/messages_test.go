@@ -1,0 +1,110 @@
+package store_test
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// deliver sends a message in a transaction of a run, and reports whether it was new.
+func deliver(t *testing.T, s *store.Store, r loop.Run, d loop.Delivery) (added bool) {
+	t.Helper()
+	err := held(t.Context(), s, r, func(rt *store.RunTx) (err error) {
+		added, err = rt.Deliver(t.Context(), d)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return added
+}
+
+// messages are those that a query finds, as "KEY to RECIPIENT", sorted.
+func messages(t *testing.T, s *store.Store, query func(context.Context, *store.Reader) ([]loop.Delivery, error)) (found []string) {
+	t.Helper()
+	for _, d := range look(t, s, query) {
+		found = append(found, d.Key+" to "+d.To)
+	}
+	slices.Sort(found)
+	return found
+}
+
+// waitingFor are the messages that no run of a loop has taken.
+func waitingFor(t *testing.T, s *store.Store, workspace, to string) []string {
+	t.Helper()
+	return messages(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Delivery, error) { return r.Undelivered(ctx, workspace, to, 100) })
+}
+
+func TestAMessageIsDeliveredOnceAndWaitsUntilARunOfItsRecipientHasTakenIt(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		from, to := fire(t, s, seed(t, s, "dev"), "1", alice), fire(t, s, seed(t, s, "chief"), "1", bob)
+		d := loop.Delivery{To: "chief", From: "dev", Key: "case/1", Kind: "escalation", Topic: "step-3", Text: "step 3 is blocked"}
+		if !deliver(t, s, from, d) || deliver(t, s, from, d) {
+			t.Fatal("the same key was delivered twice, or never")
+		}
+		lead := d
+		lead.To = "lead"
+		if !deliver(t, s, from, lead) {
+			t.Error("the same key was not delivered to another recipient")
+		}
+		if diff := cmp.Diff([]string{"case/1 to chief"}, waitingFor(t, s, "ws", "chief")); diff != "" {
+			t.Errorf("messages that wait (-want +got):\n%s", diff)
+		}
+		if got := waitingFor(t, s, "far", "chief"); got != nil {
+			t.Errorf("another workspace has %v", got)
+		}
+		if err := held(t.Context(), s, to, func(rt *store.RunTx) error { return rt.Receive(t.Context(), d) }); err != nil {
+			t.Fatal(err)
+		}
+		if got := waitingFor(t, s, "ws", "chief"); got != nil {
+			t.Errorf("%v waits after it was taken", got)
+		}
+		if deliver(t, s, from, d) {
+			t.Error("a message that was taken was delivered again")
+		}
+		got := messages(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Delivery, error) {
+			return r.MessagesOnTopics(ctx, "ws", "dev", 10)
+		})
+		if diff := cmp.Diff([]string{"case/1 to chief", "case/1 to lead"}, got); diff != "" {
+			t.Errorf("what dev has sent (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestWhatAPersonIsToldWaitsForNoLoop(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		from := fire(t, s, seed(t, s, "dev"), "1", alice)
+		deliver(t, s, from, loop.Delivery{To: "owner", Person: true, From: "dev", Key: "k", Text: "all is blocked"})
+		if got := waitingFor(t, s, "ws", "owner"); got != nil {
+			t.Errorf("%v waits for a loop", got)
+		}
+		list := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Delivery, error) { return r.MessagesTold(ctx, "ws", 10) })
+		if len(list) != 1 || list[0].Text != "all is blocked" || list[0].Sent.IsZero() {
+			t.Errorf("told: %+v", list)
+		}
+	})
+}
+
+func TestRunsThatASwitchKeptFromBeginningAreNoCycles(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l := seed(t, s, "dev")
+		for n, outcome := range []loop.Outcome{loop.OutcomeBlocked, loop.OutcomePaused, loop.OutcomeQuiet, loop.OutcomePaused, loop.OutcomeQuiet} {
+			settle(t, s, fire(t, s, l, strconv.Itoa(n+1), alice), outcome)
+		}
+		count := func(after, limit int64) int64 {
+			return look(t, s, func(ctx context.Context, r *store.Reader) (int64, error) { return r.CyclesSince(ctx, l.ID, after, 6, limit) })
+		}
+		if n := count(1, 100); n != 2 {
+			t.Errorf("%d cycles since #1, want 2", n)
+		}
+		if n := count(0, 2); n != 2 {
+			t.Errorf("%d cycles, want no more than the limit", n)
+		}
+	})
+}
