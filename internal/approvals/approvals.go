@@ -178,6 +178,17 @@ func (s *Service) approvalView(ctx context.Context, a loop.Approval) (View, erro
 	if v.Node, v.Path, err = s.ws.Elsewhere(ctx, v.RunRow); err != nil || v.Node != "" {
 		return v, err // Whether it can still land is known there.
 	}
+	if len(a.Action.Stack) > 0 && v.State == loop.ApprovalOpen {
+		tip, _, err := s.ws.Repo.Ref(ctx, "refs/heads/"+a.Action.Base)
+		if err != nil {
+			return v, err
+		}
+		if with := a.Action.LandsWith(tip); len(with) > 0 {
+			from := a
+			from.Action.Onto = tip
+			v.Does = describeAction(from) + ", and lands " + strings.Join(with, " and ") + " with it"
+		}
+	}
 	if a.Action.Commit != "" {
 		v.Files, v.Added, v.Removed, err = s.ws.Repo.DiffStat(ctx, a.Action.Onto, a.Action.Commit)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/effect"
@@ -124,14 +125,53 @@ func (s *Service) voidIfStale(ctx context.Context, v View) (again bool, err erro
 	case !ok:
 		return false, s.voidWithFault(ctx, v, "branch "+act.Base+" is gone")
 	}
-	if tip != act.Onto {
+	if !act.MayAdvance(tip) {
+		lost, err := s.checkLower(ctx, v)
+		if err != nil {
+			return false, err
+		}
+		if lost != "" {
+			return false, s.voidWithFault(ctx, v, lost)
+		}
 		why := fmt.Sprintf("%s moved to %s after the gates ran; the change is made again there", act.Base, short(tip))
 		return true, s.voidUnlessAnswered(ctx, v, why)
 	}
 	if act.Kind != loop.ActionLand {
 		return false, nil
 	}
-	return false, s.ws.Repo.CanAdvance(ctx, git.Advance{Branch: act.Base, Onto: act.Onto, Commit: act.Commit, From: act.Branch})
+	return false, s.ws.Repo.CanAdvance(ctx, git.Advance{Branch: act.Base, Onto: tip, Commit: act.Commit, From: act.Branch})
+}
+
+// checkLower looks at the proposals that one builds on, after their base has moved: they have
+// to be on it before this one is made again there. It returns why the question is void; one
+// that is to be answered first is a *loop.Fault.
+func (s *Service) checkLower(ctx context.Context, v View) (void string, err error) {
+	if len(v.Action.Stack) == 0 {
+		return "", nil
+	}
+	var all []loop.Approval
+	err = s.ws.View(ctx, func(r *store.Reader) (err error) {
+		all, err = r.Approvals(ctx, v.Row.LoopID)
+		return err
+	})
+	for _, lower := range v.Action.Stack {
+		at := slices.IndexFunc(all, func(a loop.Approval) bool { return a.Action.Commit == lower.Commit })
+		if at < 0 || err != nil {
+			continue
+		}
+		newest := slices.IndexFunc(all, func(a loop.Approval) bool { return a.StepID == all[at].StepID && a.Action.Commit != "" })
+		switch a := all[newest]; {
+		case a.State == loop.ApprovalRejected:
+			return fmt.Sprintf("it builds on %s, which %s rejected", a.Action.Branch, a.By), nil
+		case a.State == loop.ApprovalOpen && s.ws.Now().Before(a.Expires):
+			return "", &loop.Fault{
+				Exit: loop.ExitHeld, What: "approve " + v.ID + ": nothing has landed",
+				Why: fmt.Sprintf("%s has moved, and %s, on which it builds, has to be made again there first", v.Action.Base, lower.Branch),
+				Fix: "{1}, then approve this one", Actions: []loop.Command{loop.PawlCommand("approve", a.ID)},
+			}
+		}
+	}
+	return "", err
 }
 
 // voidWithFault closes a question and returns why it was not done.

@@ -15,7 +15,7 @@ var cycleMutants = []mutant{
 	},
 	{
 		"a gate that its scope can rewrite is not said", "internal/engine/conclude.go",
-		[][2]string{{"slices.Concat(a.flags, a.rewritable)", "slices.Concat(a.flags, a.rewritable[:0])"}},
+		[][2]string{{"slices.Concat(a.flags, a.rewritable, stackFlag(c.stack))", "slices.Concat(a.flags, stackFlag(c.stack))"}},
 		"compose.TestAttack055AGateThatItsScopeCanRewriteIsSaid",
 	},
 	{
@@ -88,7 +88,7 @@ var cycleMutants = []mutant{
 	},
 	{
 		"older approvals stay open", "internal/engine/land.go",
-		[][2]string{{"_, err := rt.VoidProposals(ctx, a.LoopID, passedSteps(c.its), a.ID, newer)\n\t\t\treturn err", "return nil"}},
+		[][2]string{{"older, err := rt.VoidProposals(ctx, a.LoopID, passedSteps(c.its), a.ID, newer)", "older, err := []loop.Approval(nil), error(nil)"}},
 		"compose.TestAttack110AnApprovalCountsOnceAndForItsOwnRun",
 	},
 	{

@@ -112,6 +112,9 @@ func describeFiringEvent(e loop.FiringEvent) string {
 	if e.Source == loop.OnBudget {
 		text = "a new day or month of its budget"
 	}
+	if e.Source == loop.OnMessage {
+		text = "an urgent message"
+	}
 	if e.Times > 1 {
 		text += fmt.Sprintf(" (%d times)", e.Times)
 	}

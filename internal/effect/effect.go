@@ -50,6 +50,7 @@ const (
 	ArgParent  = "parent"
 	ArgMessage = "message"
 	ArgFlags   = "flags" // what a person should know before it lands, one per line
+	ArgStack   = "stack" // the proposals that it builds on, as JSON
 	ArgWhen    = "when"  // RFC 3339; fixed when the effect is requested, so that applying it twice makes the same commit
 )
 

@@ -166,5 +166,10 @@ func recordAnswer(ctx context.Context, tx *store.Tx, id string, by loop.Answer) 
 			return a, err
 		}
 	}
+	if a.State == loop.ApprovalRejected {
+		if err := voidStacked(ctx, tx, a, fmt.Sprintf("it builds on %s, which %s rejected", a.Action.Branch, a.By)); err != nil {
+			return a, err
+		}
+	}
 	return a, tx.Link(ctx, a.LoopID, loop.LinkApproval, a.RunID, map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State), "by": a.By})
 }

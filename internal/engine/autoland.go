@@ -17,6 +17,10 @@ func (c *cycle) landUnattended(ctx context.Context, w work, a judgement, propose
 	if c.def.Tier != loop.TierUnattended || len(c.def.Autoland) == 0 {
 		return nil, nil
 	}
+	if len(c.stack) > 0 {
+		c.said.Note("a human decides: it builds on a proposal that has not landed")
+		return nil, nil
+	}
 	// A lockfile is one of the files that judge, and its patch is a class.
 	inherent := a.onlyJudges && policy.LockfilePatch(w.compared.Changes).Allowed
 	reasons := a.flags

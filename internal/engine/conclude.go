@@ -144,14 +144,18 @@ func (c *cycle) proposalEffect(step loop.Step, w work, a judgement) *loop.Effect
 	title := strings.TrimSpace(strings.SplitN(cmp.Or(w.report.Summary, step.Title), "\n", 2)[0])
 	msg := fmt.Sprintf("%s\n\nPawl-Loop: %s\nPawl-Run: %s#%d %s\nPawl-Tree: %s\n",
 		title, c.target.Loop.Name, c.target.Loop.Name, c.run.N, c.run.ID, w.candidate.Tree)
-	return &loop.EffectRequest{
+	e := &loop.EffectRequest{
 		Kind: effect.KindPropose, Key: c.run.ID + "/" + branch,
 		Args: map[string]string{
 			effect.ArgBranch: branch, effect.ArgTree: w.candidate.Tree, effect.ArgParent: c.run.BaseCommit,
 			effect.ArgMessage: msg, effect.ArgWhen: c.Now().UTC().Format(time.RFC3339), effect.ArgBase: c.baseBranch,
-			effect.ArgFlags: strings.Join(slices.Concat(a.flags, a.rewritable), "\n"),
+			effect.ArgFlags: strings.Join(slices.Concat(a.flags, a.rewritable, stackFlag(c.stack)), "\n"),
 		},
 	}
+	if len(c.stack) > 0 {
+		e.Args[effect.ArgStack] = encodeStack(c.stack)
+	}
+	return e
 }
 
 // refuseChanges ends the run because of paths that may not be changed. The work is

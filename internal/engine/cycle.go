@@ -69,6 +69,7 @@ type heldRun struct {
 	started    time.Time
 	inputTrees map[string]string // by tree: without the memory of loops
 	baseBranch string            // that the base is the tip of; empty if HEAD is detached
+	stack      []loop.Lower      // proposals between that branch and the base, the lowest first
 	maker      turn.Actor        // who works on the steps
 	nobody     error             // why there is no maker
 	tools      runenv.Tools

@@ -35,10 +35,17 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 			c.proposals.holdBack(&cand)
 		}
 		if s.Nothing == "" && s.Hold == nil && cand.Drop == "" {
-			if err := c.resolveBase(ctx); err != nil {
+			err := c.resolveBase(ctx)
+			if err != nil {
 				return plan.Decision{}, err
 			}
-			tree, err := c.inputTree(ctx, c.run.BaseTree)
+			if cand.Paused, err = c.pausedSince(ctx, cand.Step); err != nil {
+				return plan.Decision{}, err
+			}
+			tree, err := c.baseTreeOf(ctx, cand)
+			if err == nil {
+				tree, err = c.inputTree(ctx, tree)
+			}
 			if err != nil {
 				return plan.Decision{}, err
 			}
@@ -104,6 +111,11 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 		return brief, fmt.Errorf("begin %q: %w", d.Choice.Step.Title, err)
 	}
 	step := d.Choice.Step
+	if len(d.Choice.Stack) > 0 {
+		if err := c.startFrom(ctx, d.Choice.Stack, &step); err != nil {
+			return brief, err
+		}
+	}
 	step.LoopID, step.State, step.RunID = c.run.LoopID, loop.StepClaimed, c.run.ID
 	step.Inputs = d.Choice.Inputs
 	switch had, now := c.steps[step.Key], c.Now().UTC(); {

@@ -55,11 +55,28 @@ func (c *cycle) landApproved(ctx context.Context) (ending, bool, error) {
 	if act.Kind == loop.ActionAccept || act.Kind == loop.ActionKeep {
 		return ending{outcome: loop.OutcomeDone, reason: loop.ReasonApproved, detail: a.By + " accepted the result"}, true, nil
 	}
+	if a, err = c.landingFrom(ctx, a); err != nil {
+		return ending{}, true, err
+	}
+	c.voidLanded(a)
 	c.outbox.request(effect.RequestsFor(a, c.Now())...) // What the human allowed, and nothing else.
 	if act.Kind == loop.ActionPullRequest {
 		return ending{outcome: loop.OutcomeProposed, reason: loop.ReasonApproved, detail: a.By + " said yes"}, true, nil
 	}
 	return ending{outcome: loop.OutcomeLanded, reason: loop.ReasonApproved, detail: fmt.Sprintf("%s said yes to landing %s on %s", a.By, act.Branch, act.Base)}, true, nil
+}
+
+// landingFrom is the approval with the commit that its base points to now, if that is one of
+// those from which it may be moved: a lower proposal may have landed meanwhile.
+func (h *heldRun) landingFrom(ctx context.Context, a loop.Approval) (loop.Approval, error) {
+	if len(a.Action.Stack) == 0 {
+		return a, nil
+	}
+	tip, _, err := h.target.Repo.Ref(ctx, effect.BranchRef(a.Action.Base))
+	if err == nil && a.Action.MayAdvance(tip) {
+		a.Action.Onto = tip
+	}
+	return a, err
 }
 
 // finishWaiting stages that the steps whose result was accepted are done. What they
@@ -105,7 +122,7 @@ func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
 		e := effects[proposed]
 		a.StepID, a.Tree = c.iterationOfTree(e.Args[effect.ArgTree]).StepID, e.Args[effect.ArgTree]
 		a.Action.Branch, a.Action.Commit, a.Action.Onto = e.Args[effect.ArgBranch], e.Result[effect.ResultCommit], e.Args[effect.ArgParent]
-		a.Action.Base, a.Action.Flags = e.Args[effect.ArgBase], effect.ProposalFlags(e)
+		a.Action.Base, a.Action.Flags, a.Action.Stack = e.Args[effect.ArgBase], effect.ProposalFlags(e), stackOf(e)
 	}
 	switch {
 	case proposed >= 0 && a.Action.Base != "" && kind != "":
@@ -197,7 +214,12 @@ func (c *cycle) askLanding(effects []loop.Effect) {
 	newer := "superseded by " + cmp.Or(a.Action.Branch, fmt.Sprintf("the result of %s#%d", c.target.Loop.Name, c.run.N))
 	c.stage(
 		func(ctx context.Context, rt *store.RunTx) error {
-			_, err := rt.VoidProposals(ctx, a.LoopID, passedSteps(c.its), a.ID, newer)
+			older, err := rt.VoidProposals(ctx, a.LoopID, passedSteps(c.its), a.ID, newer)
+			for _, old := range older {
+				if err == nil {
+					err = voidStacked(ctx, rt.Tx, old, fmt.Sprintf("it builds on %s, which is superseded", old.Action.Branch))
+				}
+			}
 			return err
 		},
 		func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, *a) },

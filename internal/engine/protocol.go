@@ -93,6 +93,8 @@ type View struct {
 	Steps      []loop.Step // rows of this loop that its memory held last
 	Files      Files
 	History    History
+	Mail       Mail
+	Results    Results
 	Answers    map[string]string // notes of a person's yes, by the key of the question
 	Ending     bool              // another process died with the run, and only its end is left
 	Now        time.Time

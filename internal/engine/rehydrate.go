@@ -250,7 +250,7 @@ func (h history) Show(ctx context.Context, rev, path string) ([]byte, error) {
 // answers of humans, and file changes that no process is known to have applied.
 func (m *memory) readLoop(ctx context.Context) (View, error) {
 	v := View{
-		Loop: m.target.Loop, Root: m.target.Workspace.Root, Definition: m.def, Run: m.run, Files: m.loopFiles(m.target), History: history{m.heldRun}, Now: m.Now(),
+		Loop: m.target.Loop, Root: m.target.Workspace.Root, Definition: m.def, Run: m.run, Files: m.loopFiles(m.target), History: history{m.heldRun}, Mail: mail{m.heldRun}, Results: results{m.heldRun}, Now: m.Now(),
 		Answers: map[string]string{}, Ending: m.taken || m.run.State == loop.RunSettling,
 	}
 	err := m.Store.View(ctx, func(r *store.Reader) (err error) {
@@ -336,14 +336,21 @@ func (h *heldRun) recordChanges(changes []loop.Change) write {
 	return func(ctx context.Context, rt *store.RunTx) error {
 		var ofFiles []loop.Change
 		for _, ch := range changes {
-			if ch.Kind != loop.ChangeStep {
+			var err error
+			switch ch.Kind {
+			case loop.ChangeStep:
+				err = rt.SaveStep(ctx, *ch.Step)
+				h.steps[ch.Step.Key] = *ch.Step
+			case loop.ChangeDeliver:
+				err = h.deliver(ctx, rt, *ch.Delivery)
+			case loop.ChangeReceive:
+				err = rt.Receive(ctx, *ch.Delivery)
+			default:
 				ofFiles = append(ofFiles, ch)
-				continue
 			}
-			if err := rt.SaveStep(ctx, *ch.Step); err != nil {
+			if err != nil {
 				return err
 			}
-			h.steps[ch.Step.Key] = *ch.Step
 		}
 		pending, err := rt.RecordChanges(ctx, ofFiles)
 		h.pending = append(h.pending, pending...)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -21,7 +22,41 @@ type Action struct {
 	Merge  bool   `json:"merge,omitempty"`  // with a merge commit instead of a fast-forward
 	Remote string `json:"remote,omitempty"` // pull_request: where the branch is pushed to
 
+	// Stack are the proposals that the proposed commit builds on, the lowest first. Those of
+	// them that Base does not have yet land with it.
+	Stack []Lower `json:"stack,omitempty"`
+
 	Flags []string `json:"flags,omitempty"` // what a human should know before saying yes
+}
+
+// Lower is a proposal that another one builds on.
+type Lower struct {
+	Branch string `json:"branch"` // without refs/heads/
+	Commit string `json:"commit"`
+	Onto   string `json:"onto"` // the commit that it was made on
+}
+
+// MayAdvance reports whether Base may be moved to the commit from where it points to now:
+// it is where the gates ran, or below a proposal that lands with this one.
+func (a Action) MayAdvance(tip string) bool {
+	return tip == a.Onto || slices.ContainsFunc(a.Stack, func(l Lower) bool { return l.Onto == tip })
+}
+
+// LandsWith returns the branches of the stack that land with the proposal if Base points to
+// that commit.
+func (a Action) LandsWith(tip string) (branches []string) {
+	at := slices.IndexFunc(a.Stack, func(l Lower) bool { return l.Onto == tip })
+	for i, l := range a.Stack {
+		if at >= 0 && i >= at {
+			branches = append(branches, l.Branch)
+		}
+	}
+	return branches
+}
+
+// BuildsOn reports whether a proposal with that commit is below this one.
+func (a Action) BuildsOn(commit string) bool {
+	return slices.ContainsFunc(a.Stack, func(l Lower) bool { return l.Commit == commit })
 }
 
 // BranchRef is the ref of the proposed branch, from which its step can be worked on again;

@@ -24,9 +24,9 @@ const (
 
 	// These are only data so far: the engine does not apply them, and CheckChanges
 	// refuses them.
-	ChangeRow     ChangeKind = "row"     // write a row of the protocol's own
-	ChangeCommit  ChangeKind = "commit"  // commit files of the memory to a branch
-	ChangePush    ChangeKind = "push"    // push a branch
+	ChangeRow    ChangeKind = "row"    // write a row of the protocol's own
+	ChangeCommit ChangeKind = "commit" // commit files of the memory to a branch
+	ChangePush   ChangeKind = "push"   // push a branch
 )
 
 // Change is one change of a protocol's memory. File changes are rows first and

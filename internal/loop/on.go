@@ -35,11 +35,12 @@ var OnForms = []OnForm{
 	{OnCommand, "cmd:COMMAND", "the command exits 0, or exits 0 with another output than before"},
 }
 
-// The sources of events that no definition names: the rest of a loop has ended, and a
-// budget that was short has begun a new day or month.
+// The sources of events that no definition names: the rest of a loop has ended, a budget
+// that was short has begun a new day or month, and an urgent message was sent to the loop.
 const (
-	OnRest   = "rest"
-	OnBudget = "budget"
+	OnRest    = "rest"
+	OnBudget  = "budget"
+	OnMessage = "message"
 )
 
 // EventSource is a parsed item of the key on.

@@ -26,6 +26,8 @@ type Candidate struct {
 	Proposed string       // the open proposal that the step has to wait for, in words; empty: none
 	Depends  bool         // on every proposal of the loop: its result may build on a branch that waits for an answer
 	Ends     loop.Outcome // of the run, if no step is chosen because of Drop; empty: quiet, or failed after an iteration
+	Stack    []loop.Lower // proposals that its work builds on and that are not on the base yet, the lowest first
+	Paused   int64        // of a blocked step: runs since then that a switch kept from beginning
 	Memory   string       // the part of the protocol's memory that the result depends on
 	Inputs   string       // digest of everything that the result depends on, as it is now
 }
@@ -80,6 +82,7 @@ type Choice struct {
 	Reason loop.Reason
 	Detail string
 	Inputs string // digest
+	Stack  []loop.Lower
 }
 
 // Decision says what to do next. A nil Choice ends the run: Reason says why.
@@ -112,7 +115,7 @@ func Next(s Snapshot, now time.Time) Decision {
 			reason, detail = loop.ReasonOutranked, fmt.Sprintf("%q goes first", d.Choice.Step.Title)
 		default:
 			reason, detail = loop.ReasonChosen, chosenBecause(c)
-			d.Choice = &Choice{Step: c.Step, Reason: reason, Detail: detail, Inputs: c.Inputs}
+			d.Choice = &Choice{Step: c.Step, Reason: reason, Detail: detail, Inputs: c.Inputs, Stack: c.Stack}
 		}
 		d.Considered = append(d.Considered, loop.Considered{
 			Step: c.Step.Title, Key: c.Step.Key, Chosen: reason == loop.ReasonChosen, Reason: reason, Detail: detail,
@@ -217,11 +220,11 @@ func (s Snapshot) exclusion(c Candidate) (loop.Reason, string) {
 		}
 		return "", ""
 	case loop.StepBlocked:
-		first := c.Step.BlockedAt + s.Rules.RetryBlockedAfter
+		wait := s.Rules.RetryBlockedAfter
 		if s.Rules.OnBlocked == "retry_next_cycle" {
-			first = c.Step.BlockedAt + 1
+			wait = 1
 		}
-		if s.Run < first {
+		if first := c.Step.BlockedAt + wait + c.Paused; s.Run < first {
 			return loop.ReasonStepBackoff, fmt.Sprintf("blocked in run #%d, eligible first in run #%d: %s", c.Step.BlockedAt, first, c.Step.Feedback)
 		}
 		return "", ""

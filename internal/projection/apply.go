@@ -36,7 +36,7 @@ func (m Memory) applyChange(ctx context.Context, root *os.Root, ch loop.Change) 
 		return appendLine(ctx, root, name, ch)
 	case loop.ChangeAside:
 		return moveAside(root, name, ch)
-	case loop.ChangeStep, loop.ChangeRow, loop.ChangeDeliver, loop.ChangeCommit, loop.ChangePush:
+	case loop.ChangeStep, loop.ChangeRow, loop.ChangeDeliver, loop.ChangeReceive, loop.ChangeCommit, loop.ChangePush:
 		return fmt.Errorf("change %q is not one of a file: %w", ch.Kind, errors.ErrUnsupported)
 	}
 	return fmt.Errorf("change %q: %w", ch.Kind, errors.ErrUnsupported)

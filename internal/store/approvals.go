@@ -69,6 +69,16 @@ func (r *Reader) Approvals(ctx context.Context, in string, states ...loop.Approv
 	return collect(ctx, r, query, scanApproval, args...)
 }
 
+// ApprovalsOfSteps lists the approvals of a loop that are about one of the steps, newest
+// first.
+func (r *Reader) ApprovalsOfSteps(ctx context.Context, loopID string, steps ...string) ([]loop.Approval, error) {
+	if len(steps) == 0 {
+		return nil, nil
+	}
+	query, args := fillAmong(approvalsIn, "step_id", []any{loopID}, steps)
+	return collect(ctx, r, query, scanApproval, args...)
+}
+
 // fillAmong fills in {among}: the column holds one of the values, if there are any.
 func fillAmong[T ~string](query, column string, args []any, values []T) (string, []any) {
 	var marks []string

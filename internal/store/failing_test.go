@@ -155,8 +155,12 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"ChangeMemories": func(rt *RunTx) error {
 			return errors.Join(learn(ctx, rt.Tx, "", "use tabs"), learn(ctx, rt.Tx, "", "new"))
 		},
-		"CyclesSince":      func(rt *RunTx) error { _, err := rt.CyclesSince(ctx, "lp", 0, 9, 9); return err },
-		"Deliver":          func(rt *RunTx) error { _, err := rt.Deliver(ctx, loop.Delivery{To: "ci", Key: "new", From: "ci"}); return err },
+		"ApprovalsOfSteps": func(rt *RunTx) error { _, err := rt.ApprovalsOfSteps(ctx, "lp", "st"); return err },
+		"PausedBetween":    func(rt *RunTx) error { _, err := rt.PausedBetween(ctx, "lp", 0, 9); return err },
+		"Deliver": func(rt *RunTx) error {
+			_, err := rt.Deliver(ctx, loop.Delivery{To: "ci", Key: "new", From: "ci"})
+			return err
+		},
 		"MessagesOnTopics": func(rt *RunTx) error { _, err := rt.MessagesOnTopics(ctx, "ws", "ci", 9); return err },
 		"MessagesTold":     func(rt *RunTx) error { _, err := rt.MessagesTold(ctx, "ws", 9); return err },
 		"Receive":          func(rt *RunTx) error { return rt.Receive(ctx, loop.Delivery{To: "ci", Key: "k"}) },

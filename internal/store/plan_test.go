@@ -43,7 +43,7 @@ func TestListingsUseIndexes(t *testing.T) {
 		"messages that wait":  {waitingMessages, "messages_waiting (workspace_id=? AND recipient=?)"},
 		"messages by topic":   {topicMessages, "messages_topic (workspace_id=? AND sender=?)"},
 		"messages to people":  {toldMessages, "messages_told (workspace_id=?)"},
-		"cycles of a loop":    {cyclesSince, "(loop_id=? AND n>? AND n<?)"},
+		"paused runs":         {pausedBetween, "(loop_id=? AND n>? AND n<?)"},
 		"a page of memories":  {memoriesBefore, "sqlite_autoindex_memories_1 (workspace_id=? AND n<?)"},
 		"memories that count": {activeBefore, "memories_active (workspace_id=? AND n<?)"},
 		"proposed memories":   {countProposed, "memories_proposed (workspace_id=? AND proposed_by=?)"},

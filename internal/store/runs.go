@@ -271,13 +271,12 @@ func (r *Reader) Ended(ctx context.Context, loopID string, limit int) ([]loop.Ru
 	return collect(ctx, r, endedRuns, scanRun, loopID, limit)
 }
 
-const cyclesSince = `
-SELECT count(*) FROM (SELECT 1 FROM runs WHERE loop_id = $1 AND n > $2 AND n < $3 AND outcome <> 'paused' LIMIT $4) AS later`
+const pausedBetween = `SELECT count(*) FROM runs WHERE loop_id = $1 AND n > $2 AND n < $3 AND outcome = 'paused'`
 
-// CyclesSince counts the runs of a loop between two numbers, up to a limit. Runs that a
-// switch kept from beginning are not counted.
-func (r *Reader) CyclesSince(ctx context.Context, loopID string, after, before, limit int64) (n int64, err error) {
-	if err = r.queryRow(ctx, cyclesSince, loopID, after, before, limit).Scan(&n); err != nil {
+// PausedBetween counts the runs of a loop between two numbers that a switch kept from
+// beginning or stopped.
+func (r *Reader) PausedBetween(ctx context.Context, loopID string, after, before int64) (n int64, err error) {
+	if err = r.queryRow(ctx, pausedBetween, loopID, after, before).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count runs of loop %s: %w", loopID, err)
 	}
 	return n, nil
