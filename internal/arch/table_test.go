@@ -88,6 +88,7 @@ var table = []row{
 		level: 1, name: "bootstate", what: "the memory of the boot protocol: state, tasks and changelog, recovered, planned and merged",
 		may: []string{"draft07", "readiness"}, pure: true,
 	},
+	{level: 1, name: "taskfile", what: "the files of agents that work in cycles: read, edited line by line, merged", pure: true},
 	{level: 1, name: "store", what: "rows, both databases", sql: "it is the store"},
 	{
 		level: 1, name: "test/pgtest", what: "a private PostgreSQL for tests", tests: true,
