@@ -92,6 +92,8 @@ type Definition struct {
 	Network []string `json:"network,omitempty"` // hosts that may be reached, HOST[:PORT] or *.HOST
 
 	ModelTools []ModelTool `json:"model_tools,omitempty"` // tools of the model's vendor that requests may ask for; empty: none
+
+	Tasks *TaskLoop `json:"tasks,omitempty"` // of an agent of protocol tasks; nil for all others
 }
 
 // SenseGates as Sense runs the gates on the base. If they pass, and nothing else is
@@ -163,7 +165,7 @@ func (d Definition) WithDefaults() Definition {
 func (d Definition) Digest() string {
 	body, err := json.Marshal(d)
 	if err != nil {
-		// A Definition holds strings, numbers and lists of strings only.
+		// A Definition holds nothing that JSON cannot write.
 		panic("loop: definition does not marshal: " + err.Error())
 	}
 	sum := sha256.Sum256(body)
