@@ -89,6 +89,7 @@ var table = []row{
 		may: []string{"draft07", "readiness"}, pure: true,
 	},
 	{level: 1, name: "taskfile", what: "the files of agents that work in cycles: read, edited line by line, merged", pure: true},
+	{level: 1, name: "people", what: "who works in an organisation, who reports to whom, and when", may: []string{"schedule"}, pure: true},
 	{level: 1, name: "store", what: "rows, both databases", sql: "it is the store"},
 	{
 		level: 1, name: "test/pgtest", what: "a private PostgreSQL for tests", tests: true,
