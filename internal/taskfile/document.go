@@ -119,6 +119,33 @@ func (d *document) insertLines(at int, lines []string) {
 	d.plain = slices.Insert(d.plain, at, slices.Repeat([]bool{true}, len(lines))...)
 }
 
+// insertApart inserts lines with a blank line above them and below.
+func (d *document) insertApart(at int, lines ...string) {
+	if at > 0 && !d.blank(at-1) {
+		lines = append([]string{""}, lines...)
+	}
+	if at < len(d.lines) && !d.blank(at) {
+		lines = append(lines, "")
+	}
+	d.insert(at, lines...)
+}
+
+// appendText adds text at the end of the file.
+func (d *document) appendText(text string) {
+	rows := foldRows(text)
+	if len(rows) == 0 {
+		return
+	}
+	if last := len(d.lines) - 1; last >= 0 && !strings.HasSuffix(d.lines[last], "\n") {
+		d.lines[last] += d.eol
+	}
+	d.insert(len(d.lines), rows...)
+	text = d.String()
+	eol := d.eol
+	*d = newDocument(text)
+	d.eol = eol
+}
+
 // blank reports whether a line has no text.
 func (d *document) blank(i int) bool { return strings.TrimSpace(d.lines[i]) == "" }
 
@@ -131,7 +158,7 @@ func (d *document) lastText(from, to int) int {
 }
 
 // section finds the first heading with one of the names and returns the lines below
-// it, up to the next heading that is not deeper. Without such a heading, found is false.
+// it, up to the next heading that is not deeper. Without such a heading there are none.
 func (d *document) section(names ...string) (from, to int, found bool) {
 	level := 0
 	for i, line := range d.lines {
@@ -143,6 +170,9 @@ func (d *document) section(names ...string) (from, to int, found bool) {
 		case level == 0 && slices.Contains(names, sectionName(title)):
 			level, from = l, i+1
 		}
+	}
+	if level == 0 {
+		from = len(d.lines)
 	}
 	return from, len(d.lines), level > 0
 }

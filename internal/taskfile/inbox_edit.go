@@ -94,19 +94,20 @@ func (b *Inbox) Process(id string, at time.Time, note string) bool {
 	return true
 }
 
-// place adds the lines of one entry at the end of a section. In a file whose code
-// blocks or headings would swallow it, the section is made again at the end, and at
-// last the lines are escaped. It reports whether the entry is there.
+// place adds the lines of one entry at the end of a section. Where it would open or
+// close a comment or a code block for other lines, or be hidden by one, the section is
+// made again at the end, and at last the lines are escaped. It reports whether the entry
+// is there.
 func (b *Inbox) place(section inboxSection, lines []string) bool {
 	before := b.document.String()
 	names := map[inboxSection]string{pendingSection: "Pending", processedSection: "Processed"}
 	count, had := len(b.entries), len(b.list(section))
 	escaped := slices.Clone(lines)
-	escaped[0] = strings.ReplaceAll(lines[0], "-->", "→")
-	for i, line := range escaped[1:] {
-		if name, _ := cutEntryField(line); name == "" {
+	for i, line := range escaped {
+		escaped[i] = strings.ReplaceAll(line, "-->", `--\>`)
+		if name, _ := cutEntryField(line); name == "" && i > 0 {
 			text, end := cutLineEnd(line)
-			escaped[i+1] = escapeRow(text) + end
+			escaped[i] = escapeRow(text) + end
 		}
 	}
 	for _, try := range []struct {
@@ -123,8 +124,10 @@ func (b *Inbox) place(section inboxSection, lines []string) bool {
 			block = append(block, b.eol)
 		}
 		b.insertLines(at, block)
+		others := slices.Delete(slices.Clone(b.plain), at, at+len(block))
 		b.reread(b.document.String())
-		if len(b.entries) == count+1 && len(b.list(section)) == had+1 {
+		hides := !b.plain[at+len(try.lines)] || !slices.Equal(others, slices.Delete(slices.Clone(b.plain), at, at+len(block)))
+		if !hides && len(b.entries) == count+1 && len(b.list(section)) == had+1 {
 			return true
 		}
 		b.reread(before)

@@ -23,15 +23,18 @@ func fold(text string) string {
 	return bound(text, MaxValue)
 }
 
-// foldRows makes any text lines without control and invisible characters.
+// foldRows makes any text lines without control and invisible characters. The first
+// and the last one are not blank.
 func foldRows(text string) []string {
-	text = strings.Trim(cleanRunes(strings.ReplaceAll(text, "\r\n", "\n"), true), "\n")
-	if strings.TrimSpace(text) == "" {
-		return nil
-	}
-	rows := strings.Split(text, "\n")
+	rows := strings.Split(cleanRunes(strings.ReplaceAll(text, "\r\n", "\n"), true), "\n")
 	for i, row := range rows {
 		rows[i] = strings.TrimRightFunc(row, unicode.IsSpace)
+	}
+	for len(rows) > 0 && rows[len(rows)-1] == "" {
+		rows = rows[:len(rows)-1]
+	}
+	for len(rows) > 0 && rows[0] == "" {
+		rows = rows[1:]
 	}
 	return rows
 }
