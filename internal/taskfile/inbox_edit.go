@@ -72,11 +72,15 @@ func (b *Inbox) Process(id string, at time.Time, note string) bool {
 	if i < 0 {
 		return false
 	}
-	e := b.entries[i]
 	said := "Processed: " + at.UTC().Format(stamp)
 	if note = fold(note); note != "" {
 		said += " → " + note
 	}
+	return b.move(b.entries[i], said)
+}
+
+// move moves an entry to the end of "## Processed", with one more line.
+func (b *Inbox) move(e entry, said string) bool {
 	lines := append(slices.Clone(b.lines[e.start:e.end]), said+b.eol)
 	if last := len(lines) - 2; !strings.HasSuffix(lines[last], "\n") {
 		lines[last] += b.eol

@@ -1,6 +1,7 @@
 package taskfile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -172,34 +173,47 @@ type NewStep struct {
 	Tags      []string
 	DependsOn []string // keys
 	From      string
-	Text      string // added below the fields, as a quotation
-	Least     int    // the lowest number that it may get: one above all that were given before
+	Fields    []Field // others
+	Text      string  // added below the fields, as a quotation
+	Least     int     // the lowest number that it may get: one above all that were given before
 }
 
 // Add adds an open step at the end of "## Active Tasks", in the shape of the steps
 // there, and returns its key. It gets a number above all others of the file.
 func (t *Tasks) Add(n NewStep) string {
-	number := n.Least
-	shape, width := -1, 3
+	number := max(n.Least, 1)
+	width := len("001")
 	for i := range t.steps {
 		s := &t.steps[i]
 		number = max(number, s.Number+1)
-		if s.active || shape < 0 {
-			shape = i
-		}
 		if s.indent < 0 {
 			width = max(width, len(s.Key)-len("task-"))
 		}
 	}
-	heading := shape >= 0 && t.steps[shape].indent < 0
-	number = max(number, 1)
-	key := "step-" + strconv.Itoa(number)
-	if heading {
-		key = fmt.Sprintf("task-%0*d", width, number)
+	if shape := t.shape(); shape != nil && shape.indent < 0 {
+		return t.addAs(n, fmt.Sprintf("task-%0*d", width, number))
 	}
-	margin := ""
-	if shape >= 0 && !heading {
-		first := t.lines[t.steps[shape].start]
+	return t.addAs(n, "step-"+strconv.Itoa(number))
+}
+
+// shape is the step whose form new ones have: the last of the active ones, or any.
+func (t *Tasks) shape() *step {
+	for i := range slices.Backward(t.steps) {
+		if t.steps[i].active {
+			return &t.steps[i]
+		}
+	}
+	if len(t.steps) == 0 {
+		return nil
+	}
+	return &t.steps[0]
+}
+
+// addAs adds a step with a key that no other has.
+func (t *Tasks) addAs(n NewStep, key string) string {
+	heading, margin := strings.HasPrefix(key, "task-"), ""
+	if shape := t.shape(); shape != nil && shape.indent > 0 && !heading {
+		first := t.lines[shape.start]
 		margin = first[:len(first)-len(strings.TrimLeft(first, " \t"))]
 	}
 	lines := newStepLines(n, key, margin, heading)
@@ -246,12 +260,12 @@ func (t *Tasks) placeForStep() (at int, apart bool) {
 	return s.end, s.start > from && t.blank(s.start-1) || s.indent < 0
 }
 
+// noTitle is the title of a step that was added without one.
+const noTitle = "(no title)"
+
 // newStepLines are the lines of a new step.
 func newStepLines(n NewStep, key, margin string, heading bool) []string {
-	title, priority := fold(n.Title), n.Priority
-	if title == "" {
-		title = "(no title)"
-	}
+	title, priority := cmp.Or(fold(n.Title), noTitle), n.Priority
 	if !slices.Contains(Priorities, priority) {
 		priority = PriorityMedium
 	}
@@ -276,6 +290,11 @@ func newStepLines(n NewStep, key, margin string, heading bool) []string {
 	for _, w := range written {
 		if values[w.name] != "" {
 			lines = append(lines, lead+fieldTitle(w.name, heading)+": "+values[w.name])
+		}
+	}
+	for _, f := range n.Fields {
+		if name, _, ok := cutField("- " + fold(f.Name) + ":"); ok && lookupField(name) == "" {
+			lines = append(lines, lead+name+": "+fold(f.Value))
 		}
 	}
 	for _, row := range foldRows(n.Text) {
