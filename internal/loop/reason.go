@@ -147,6 +147,16 @@ const (
 	ReasonMergeInvalid     Reason = "boot_merge_invalid" // two states that do not fit together
 )
 
+// Reasons why somebody else is told about an agent's work.
+const (
+	ReasonEscalateRepeated Reason = "escalate_repeated"    // a step was blocked or failed too often
+	ReasonEscalateCritical Reason = "escalate_critical"    // a critical step is blocked, or failed
+	ReasonEscalateBlocked  Reason = "escalate_all_blocked" //
+	ReasonEscalateCycles   Reason = "escalate_cycles"      // too many cycles in a row failed
+	ReasonEscalateIdle     Reason = "escalate_idle"        // too many cycles in a row had nothing to do
+	ReasonEscalateInbox    Reason = "escalate_inbox"       // too many entries wait
+)
+
 // FixMark precedes, in a detail, the command line that is the fix.
 const FixMark = "; fetch them in the checkout: "
 
@@ -173,6 +183,12 @@ var sentences = map[Reason]string{
 	ReasonWallClock:        "the time of the run is over",
 	ReasonBudgetTokens:     "the tokens of the run are used up",
 	ReasonBudget:           "the budget is used up",
+	ReasonEscalateRepeated: "a step was blocked or failed too often in a row",
+	ReasonEscalateCritical: "a critical step is blocked or failed",
+	ReasonEscalateBlocked:  "all steps are blocked",
+	ReasonEscalateCycles:   "too many cycles in a row failed",
+	ReasonEscalateIdle:     "too many cycles in a row had nothing to do",
+	ReasonEscalateInbox:    "too many entries wait in the inbox",
 	ReasonCoolOff:          "the agent failed several times in a row",
 	ReasonAgentBusy:        "the agent has as many runs at once as it may",
 	ReasonAccountBusy:      "the account has as many runs at once as it may",
