@@ -18,6 +18,30 @@ type TaskLoop struct {
 	Owner      string            `json:"owner,omitempty"`      // the person who answers for all; empty: whoever runs pawl
 	Routing    map[string]string `json:"routing,omitempty"`    // tag to agent
 	MaxRetries int               `json:"max_retries"`          // blocked or failed so often, a step is escalated
+
+	FromHour  int `json:"from_hour,omitempty"`  // of a day in the loop's time zone: it fires from then
+	UntilHour int `json:"until_hour,omitempty"` // and before that; if both are the same, at any time
+}
+
+// Hours returns the hours between which the agent works; nil has none.
+func (t *TaskLoop) Hours() (from, until int) {
+	if t == nil || t.FromHour == t.UntilHour {
+		return 0, 0
+	}
+	return t.FromHour, t.UntilHour
+}
+
+// WorksAt reports whether the agent works at an hour of its day, from 0 to 23. If it begins
+// later than it ends, it works past midnight.
+func (t *TaskLoop) WorksAt(hour int) bool {
+	from, until := t.Hours()
+	switch {
+	case from == until:
+		return true
+	case from < until:
+		return from <= hour && hour < until
+	}
+	return from <= hour || hour < until
 }
 
 // DefaultMaxRetries is MaxRetries without max_retries_per_step.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/schedule"
 )
 
@@ -44,13 +45,7 @@ func (h Hours) Contain(at time.Time) (bool, error) {
 	if err == nil {
 		hour = at.In(zone).Hour()
 	}
-	switch {
-	case h.From == h.Until:
-		return true, err
-	case h.From < h.Until:
-		return h.From <= hour && hour < h.Until, err
-	}
-	return h.From <= hour || hour < h.Until, err
+	return (&loop.TaskLoop{FromHour: h.From, UntilHour: h.Until}).WorksAt(hour), err
 }
 
 // Team is an organisation. Make it with New; the zero Team has nobody.

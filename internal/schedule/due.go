@@ -26,17 +26,39 @@ func Zone(name string) (*time.Location, error) {
 // Next returns the first firing of a loop with the definition that is planned after
 // after. Its intervals are counted from anchor: a loop that is registered at 10:07 and
 // fires every hour is due at 11:07. The zero Firing means never: the definition has no
-// cadence.
+// cadence, or says that nothing fires the loop.
 func Next(d loop.Definition, anchor, after time.Time) (Firing, error) {
 	c, zone, err := plannedBy(d, anchor)
 	if err != nil || c == (Cadence{}) {
 		return Firing{}, err
 	}
-	return firingAt(d, c, zone, c.Next(after, zone)), nil
+	return firingAt(d, c, zone, nextIn(d, c, zone, after)), nil
+}
+
+// mostDays is how many days ahead a firing within the hours is looked for: with leap years,
+// a cadence that fires once a year fires in that time.
+const mostDays = 366 * 8
+
+// nextIn is the next time of a cadence within the hours at which the loop works; the zero
+// time if there is none.
+func nextIn(d loop.Definition, c Cadence, zone *time.Location, after time.Time) time.Time {
+	at := c.Next(after, zone)
+	for range mostDays {
+		if at.IsZero() || d.Tasks.WorksAt(at.In(zone).Hour()) {
+			return at
+		}
+		local := at.In(zone)
+		begin := time.Date(local.Year(), local.Month(), local.Day(), d.Tasks.FromHour, 0, 0, 0, zone)
+		if !begin.After(at) {
+			begin = time.Date(local.Year(), local.Month(), local.Day()+1, d.Tasks.FromHour, 0, 0, 0, zone)
+		}
+		at = c.Next(begin.Add(-time.Nanosecond), zone)
+	}
+	return time.Time{}
 }
 
 func plannedBy(d loop.Definition, anchor time.Time) (Cadence, *time.Location, error) {
-	if d.Cadence == "" {
+	if d.Cadence == "" || d.NeverFires() {
 		return Cadence{}, nil, nil
 	}
 	zone, err := Zone(d.Timezone)
@@ -55,7 +77,7 @@ func firingAt(d loop.Definition, c Cadence, zone *time.Location, planned time.Ti
 		return f
 	}
 	most := d.Jitter
-	if next := c.Next(planned, zone); !next.IsZero() {
+	if next := nextIn(d, c, zone, planned); !next.IsZero() {
 		most = min(most, next.Sub(planned)-time.Second)
 	}
 	hash := fnv.New64a()
@@ -66,7 +88,10 @@ func firingAt(d loop.Definition, c Cadence, zone *time.Location, planned time.Ti
 
 // SameDue reports whether two definitions of a loop fire at the same times.
 func SameDue(a, b loop.Definition) bool {
-	return a.Cadence == b.Cadence && a.Name == b.Name && a.Timezone == b.Timezone && a.Jitter == b.Jitter
+	from, until := a.Tasks.Hours()
+	otherFrom, otherUntil := b.Tasks.Hours()
+	return a.Cadence == b.Cadence && a.Name == b.Name && a.Timezone == b.Timezone && a.Jitter == b.Jitter &&
+		from == otherFrom && until == otherUntil && a.NeverFires() == b.NeverFires()
 }
 
 // Bounds of what Ticks decides.
@@ -91,7 +116,7 @@ func Ticks(d loop.Definition, anchor time.Time, f Firing, now time.Time) (ticks 
 		}
 		ticks = append(ticks, loop.Tick{First: at, Last: at, N: 1, Verdict: v, Reason: reason})
 	}
-	for next = f; !next.Planned.IsZero() && !next.Due.After(now); next = firingAt(d, c, zone, c.Next(next.Planned, zone)) {
+	for next = f; !next.Planned.IsZero() && !next.Due.After(now); next = firingAt(d, c, zone, nextIn(d, c, zone, next.Planned)) {
 		late := now.Sub(next.Due)
 		switch {
 		case d.StartDeadline > 0 && late > d.StartDeadline:

@@ -204,3 +204,41 @@ func TestANoteSaysWhatTheClocksDid(t *testing.T) {
 		})
 	}
 }
+
+func TestAnAgentFiresInItsHoursAndNotAtAllWithoutEnabled(t *testing.T) {
+	work := func(cadence, zone string, from, until int) loop.Definition {
+		return loop.Definition{Name: "dev", Cadence: cadence, Timezone: zone, Tasks: &loop.TaskLoop{Enabled: true, FromHour: from, UntilHour: until}}
+	}
+	never := work("1h", "", 0, 0)
+	never.Tasks.Enabled = false
+	for name, c := range map[string]struct {
+		d           loop.Definition
+		after, want string // empty: never
+	}{
+		"in its hours":                 {work("1h", "", 9, 17), "2026-05-04T10:30:00Z", "2026-05-04T11:00:00Z"},
+		"the first":                    {work("1h", "", 9, 17), "2026-05-04T08:30:00Z", "2026-05-04T09:00:00Z"},
+		"not the one at which it ends": {work("1h", "", 9, 17), "2026-05-04T16:00:00Z", "2026-05-05T09:00:00Z"},
+		"past midnight":                {work("1h", "", 22, 6), "2026-05-04T23:30:00Z", "2026-05-05T00:00:00Z"},
+		"past midnight, by day":        {work("1h", "", 22, 6), "2026-05-04T06:00:00Z", "2026-05-04T22:00:00Z"},
+		"in its zone":                  {work("1h", "Asia/Tokyo", 9, 17), "2026-05-04T12:00:00Z", "2026-05-05T00:00:00Z"},
+		"all day":                      {work("1h", "", 9, 9), "2026-05-04T03:30:00Z", "2026-05-04T04:00:00Z"},
+		"a cadence of other hours":     {work("0 3 * * *", "", 9, 17), "2026-05-04T03:30:00Z", ""},
+		"without enabled":              {never, "2026-05-04T03:30:00Z", ""},
+	} {
+		want := time.Time{}
+		if c.want != "" {
+			want = at(t, c.want)
+		}
+		got, err := Next(c.d, time.Unix(0, 0).UTC(), at(t, c.after))
+		if err != nil || !got.Due.Equal(want) {
+			t.Errorf("%s: %v, %v, want %v", name, got.Due, err, want)
+		}
+		ticks, next, err := Ticks(c.d, time.Unix(0, 0).UTC(), got, want)
+		if err != nil || len(ticks) > 1 || !want.IsZero() && (len(ticks) != 1 || !c.d.Tasks.WorksAt(next.Due.In(next.Due.Location()).Hour())) {
+			t.Errorf("%s: ticks %v, next %v, %v", name, ticks, next, err)
+		}
+	}
+	if a, b := work("1h", "", 9, 17), work("1h", "", 9, 18); !SameDue(a, a) || SameDue(a, b) || SameDue(work("1h", "", 0, 0), never) {
+		t.Error("definitions with other hours fire at the same times")
+	}
+}
