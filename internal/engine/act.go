@@ -121,6 +121,9 @@ func (a *agentSide) takeTurns(ctx context.Context, step loop.Step, brief Brief, 
 		return turnResult{}, err
 	}
 	t := assignment{purpose: purposeOf(step), prompt: a.promptFor(step, brief, sensed, beside), def: a.def, env: a.runEnv(), copy: a.tree.copy, limit: a.def.MaxStepTimeout}
+	if brief.Prints {
+		t.begins = MostPrinted
+	}
 	a.said.Emit(loop.EventPrompt, t.prompt)
 	if err := beforeAct.Hit(ctx); err != nil {
 		return turnResult{}, err

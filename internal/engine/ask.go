@@ -65,7 +65,7 @@ func Heard(id string, by loop.Actor) Firing {
 
 // Runs that approvals fire, and what their keys begin with.
 const (
-	triggerApproval = "approval"
+	triggerApproval = loop.TriggerApproval
 	approvalKey     = "approval/"
 	rebaseKey       = "rebase/"
 )

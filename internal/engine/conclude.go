@@ -60,7 +60,7 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgemen
 
 // recordIteration stages the rows of the iteration and lets the protocol add its own.
 func (c *cycle) recordIteration(ctx context.Context, s plan.Settlement, w work, a judgement) error {
-	res := Result{Run: c.run, Iteration: *c.current(), Settlement: s}
+	res := Result{Run: c.run, Iteration: *c.current(), Settlement: s, Said: w.said}
 	if a.stands() {
 		if s.Step.Kind != loop.StepReply {
 			c.items++

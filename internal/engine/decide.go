@@ -39,7 +39,7 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 			if err != nil {
 				return plan.Decision{}, err
 			}
-			if cand.Paused, err = c.pausedSince(ctx, cand.Step); err != nil {
+			if cand.NoCycles, err = c.noCyclesSince(ctx, cand.Step); err != nil {
 				return plan.Decision{}, err
 			}
 			tree, err := c.baseTreeOf(ctx, cand)

@@ -26,6 +26,7 @@ var (
 // work is what an agent's turn left behind.
 type work struct {
 	turn      turnResult
+	said      string // what its agent said last, or printed
 	report    report.Report
 	malformed error // why the report could not be read
 	changed   []string
@@ -49,6 +50,8 @@ func (wt *workTree) gatherWork(ctx context.Context, turn turnResult, sensed []Ob
 	} else {
 		it.Report, w.report, w.malformed = wt.readReport(turn.Message)
 	}
+	w.said = wt.said.Hide(strings.TrimSpace(cmp.Or(turn.Message, turn.printed)))
+	w.said = strings.ToValidUTF8(w.said[:min(len(w.said), MostPrinted)], "")
 	changes, problems, err := wt.copy.Changes(ctx)
 	if err != nil {
 		return w, err

@@ -11,7 +11,13 @@ import (
 
 // loopFiles is the memory of a target's loop.
 func (e *Engine) loopFiles(t Target) projection.Memory {
-	return projection.Memory{Home: e.Home, Root: t.Workspace.Root, Loop: t.Loop.ID}
+	m := projection.Memory{Home: e.Home, Root: t.Workspace.Root, Loop: t.Loop.ID}
+	if p, ok := t.Protocol.(interface {
+		Mergers() map[string]projection.Merger
+	}); ok {
+		m.Mergers = p.Mergers()
+	}
+	return m
 }
 
 // applyPending writes recorded file changes into the workspace.

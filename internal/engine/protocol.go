@@ -18,6 +18,9 @@ import (
 // error), which returns the highest number for a loop of this name: the first run
 // that the store knows goes on from it.
 //
+// One whose edits are not merged line by line with what people write meanwhile has a method
+// Mergers() map[string]projection.Merger, by the names that the edits have for that.
+//
 // One that has something to write of a run whose memory cannot be opened has a
 // method CloseUnopened(View, Summary) []loop.Change.
 type Protocol interface {
@@ -190,12 +193,16 @@ type Brief struct {
 	Rules  []string
 	Task   string  // the step in full
 	Memory []Block // of the protocol; data, never instructions
+	Prints bool    // the result has all that the agent prints, up to MostPrinted
 
 	// Prompt is all that the agent is told, where only what it says counts: its turn has the
 	// purpose loop.PurposeGenerate and is taken in an empty tree, and the iteration has the answer as
 	// its Words. The loop has to be of the tier that only reports. Empty: the agent works on the step.
 	Prompt string
 }
+
+// MostPrinted bounds what is kept of what an agent prints, in bytes.
+const MostPrinted = 256 << 10
 
 // Block is labelled text from outside.
 type Block struct {
@@ -208,6 +215,7 @@ type Result struct {
 	Run        loop.Run
 	Iteration  loop.Iteration
 	Settlement plan.Settlement
+	Said       string // the agent's last message, or the end of what its program printed; bounded, without secrets
 	// Proposal is the effect that would put this iteration's gated tree on a
 	// branch; nil when there is nothing to put there.
 	Proposal *loop.EffectRequest

@@ -36,6 +36,8 @@ type StepResult struct {
 type Results interface {
 	// Of returns the results of steps by their ids. A step that proposed nothing is missing.
 	Of(ctx context.Context, steps ...string) (map[string]StepResult, error)
+	// Refused lists the ids of steps that have a proposal that was rejected or is void.
+	Refused(ctx context.Context) ([]string, error)
 }
 
 // results are those of the loop of a run.
@@ -78,6 +80,21 @@ func (rs results) Of(ctx context.Context, steps ...string) (map[string]StepResul
 		found[a.StepID] = res
 	}
 	return found, nil
+}
+
+// Refused implements Results.
+func (rs results) Refused(ctx context.Context) (ids []string, err error) {
+	var list []loop.Approval
+	err = rs.Store.View(ctx, func(r *store.Reader) (err error) {
+		list, err = r.Approvals(ctx, rs.run.LoopID, loop.ApprovalRejected, loop.ApprovalVoid, loop.ApprovalExpired)
+		return err
+	})
+	for _, a := range list {
+		if a.Action.Commit != "" && !slices.Contains(ids, a.StepID) {
+			ids = append(ids, a.StepID)
+		}
+	}
+	return ids, err
 }
 
 // unlandedStack are the proposals from the lowest that the base lacks up to this one; none
@@ -205,14 +222,13 @@ func (c *cycle) voidLanded(a loop.Approval) {
 	})
 }
 
-// pausedSince counts the runs since a blocked step was blocked in which the loop was paused:
-// they are not cycles.
-func (c *cycle) pausedSince(ctx context.Context, step loop.Step) (n int64, err error) {
+// noCyclesSince counts the runs since a step was blocked that were not cycles.
+func (c *cycle) noCyclesSince(ctx context.Context, step loop.Step) (n int64, err error) {
 	if step.State != loop.StepBlocked {
 		return 0, nil
 	}
 	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
-		n, err = r.PausedBetween(ctx, c.run.LoopID, step.BlockedAt, c.run.N)
+		n, err = r.NoCyclesBetween(ctx, c.run.LoopID, step.BlockedAt, c.run.N)
 		return err
 	})
 	return n, err

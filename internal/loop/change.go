@@ -38,6 +38,7 @@ type Change struct {
 	Path    string     `json:"path,omitempty"`    // relative to the workspace, slash separated
 	Before  string     `json:"before,omitempty"`  // edit: the content that Content was made from, empty if there was no file
 	Content string     `json:"content,omitempty"` // edit: new content; append: the line; aside: the new name, or its path
+	Merge   string     `json:"merge,omitempty"`   // edit: how it is united with what a person has written meanwhile, by the name that its protocol gives that; empty: line by line
 	Step    *Step      `json:"step,omitempty"`
 
 	Row      *Row      `json:"row,omitempty"`

@@ -133,7 +133,7 @@ func (d Definition) WithDefaults() Definition {
 	}
 	if d.MaxIterations == 0 {
 		d.MaxIterations = 3
-		if d.Tier == TierReport {
+		if d.Tier == TierReport || d.Protocol == ProtocolTasks {
 			d.MaxIterations = 1
 		}
 	}

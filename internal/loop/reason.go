@@ -35,6 +35,7 @@ const (
 	ReasonSameTest      Reason = "same_test_fails" // likewise
 	ReasonOscillates    Reason = "oscillates"      // attempts come back to trees that failed before
 	ReasonNoFindings    Reason = "no_new_findings" // reports in a row had none
+	ReasonDisabled      Reason = "disabled"        // the definition says that the loop never fires
 )
 
 // Reasons why an iteration or a run ended as it did.
@@ -169,6 +170,7 @@ var sentences = map[Reason]string{
 	ReasonStepEscalated:    "it was handed to a person",
 	ReasonStepBackoff:      "it failed or was blocked, and is tried again later",
 	ReasonStepClaimed:      "another run works on it",
+	ReasonDisabled:         "the loop is disabled",
 	ReasonNotEligible:      "it cannot be worked on now",
 	ReasonSensedNothing:    "there is nothing to do",
 	ReasonUnchanged:        "it needed no change, and nothing has changed since",

@@ -133,3 +133,10 @@ func (s Spent) Overhead() time.Duration { return max(0, s.Total-s.Agent-s.Gates)
 // UnpushedSubject begins the subject of a run whose commit could not be pushed; the branch
 // follows.
 const UnpushedSubject = "unpushed="
+
+// TriggerApproval is the Trigger of runs that carry out an answer.
+const TriggerApproval = "approval"
+
+// IsCycle reports whether a run that has ended counts as one of the loop's cycles: it was not
+// paused, and did not carry out an answer.
+func (r Run) IsCycle() bool { return r.Outcome != OutcomePaused && r.Trigger != TriggerApproval }

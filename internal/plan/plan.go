@@ -27,7 +27,7 @@ type Candidate struct {
 	Depends  bool         // on every proposal of the loop: its result may build on a branch that waits for an answer
 	Ends     loop.Outcome // of the run, if no step is chosen because of Drop; empty: quiet, or failed after an iteration
 	Stack    []loop.Lower // proposals that its work builds on and that are not on the base yet, the lowest first
-	Paused   int64        // of a blocked step: runs since then that a switch kept from beginning
+	NoCycles int64        // of a blocked step: runs since then that were not cycles: paused, or for an answer
 	Memory   string       // the part of the protocol's memory that the result depends on
 	Inputs   string       // digest of everything that the result depends on, as it is now
 }
@@ -224,7 +224,7 @@ func (s Snapshot) exclusion(c Candidate) (loop.Reason, string) {
 		if s.Rules.OnBlocked == "retry_next_cycle" {
 			wait = 1
 		}
-		if first := c.Step.BlockedAt + wait + c.Paused; s.Run < first {
+		if first := c.Step.BlockedAt + wait + c.NoCycles; s.Run < first {
 			return loop.ReasonStepBackoff, fmt.Sprintf("blocked in run #%d, eligible first in run #%d: %s", c.Step.BlockedAt, first, c.Step.Feedback)
 		}
 		return "", ""

@@ -55,7 +55,14 @@ func (m Memory) applyEdit(ctx context.Context, root *os.Root, name string, ch lo
 	content := ch.Content
 	if now.Exists && now.Content != ch.Before {
 		var left []string
-		if content, left = mergeLines(ch.Before, ch.Content, now.Content); len(left) > 0 && m.NotMerged != nil {
+		merge := mergeLines
+		if ch.Merge != "" {
+			var known bool
+			if merge, known = m.Mergers[ch.Merge]; !known {
+				return fmt.Errorf("merge as %q: %w", ch.Merge, errors.ErrUnsupported)
+			}
+		}
+		if content, left = merge(ch.Before, ch.Content, now.Content); len(left) > 0 && m.NotMerged != nil {
 			m.NotMerged(ch.Path, left)
 		}
 	}

@@ -35,7 +35,14 @@ type Memory struct {
 	// NotMerged is called with the lines of an edit that were not merged into the
 	// file, because a person changed the same place meanwhile. It may be nil.
 	NotMerged func(path string, lines []string)
+	// Mergers are ways to merge, by the names that edits have for them.
+	Mergers map[string]Merger
 }
+
+// Merger makes the edit from base to ours again on theirs, which a person has made from base.
+// Left says what was not done, because the person did something else. Merging what it
+// returned again changes nothing.
+type Merger func(base, ours, theirs string) (merged string, left []string)
 
 // Read reads a file of the workspace, by its slash-separated path. It never leaves
 // the workspace, not even by a link.

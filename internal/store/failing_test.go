@@ -156,7 +156,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			return errors.Join(learn(ctx, rt.Tx, "", "use tabs"), learn(ctx, rt.Tx, "", "new"))
 		},
 		"ApprovalsOfSteps": func(rt *RunTx) error { _, err := rt.ApprovalsOfSteps(ctx, "lp", "st"); return err },
-		"PausedBetween":    func(rt *RunTx) error { _, err := rt.PausedBetween(ctx, "lp", 0, 9); return err },
+		"NoCyclesBetween":  func(rt *RunTx) error { _, err := rt.NoCyclesBetween(ctx, "lp", 0, 9); return err },
 		"Deliver": func(rt *RunTx) error {
 			_, err := rt.Deliver(ctx, loop.Delivery{To: "ci", Key: "new", From: "ci"})
 			return err

@@ -101,7 +101,7 @@ func TestRunsThatASwitchKeptFromBeginningAreCounted(t *testing.T) {
 		for n, outcome := range []loop.Outcome{loop.OutcomePaused, loop.OutcomeBlocked, loop.OutcomePaused, loop.OutcomeQuiet, loop.OutcomePaused, loop.OutcomePaused} {
 			settle(t, s, fire(t, s, l, strconv.Itoa(n+1), alice), outcome)
 		}
-		if n := look(t, s, func(ctx context.Context, r *store.Reader) (int64, error) { return r.PausedBetween(ctx, l.ID, 2, 6) }); n != 2 {
+		if n := look(t, s, func(ctx context.Context, r *store.Reader) (int64, error) { return r.NoCyclesBetween(ctx, l.ID, 2, 6) }); n != 2 {
 			t.Errorf("%d paused runs between #2 and #6, want 2", n)
 		}
 	})

@@ -271,12 +271,12 @@ func (r *Reader) Ended(ctx context.Context, loopID string, limit int) ([]loop.Ru
 	return collect(ctx, r, endedRuns, scanRun, loopID, limit)
 }
 
-const pausedBetween = `SELECT count(*) FROM runs WHERE loop_id = $1 AND n > $2 AND n < $3 AND outcome = 'paused'`
+const idleNumbers = `SELECT count(*) FROM runs WHERE loop_id = $1 AND n > $2 AND n < $3 AND (outcome = 'paused' OR trigger_name = 'approval')`
 
-// PausedBetween counts the runs of a loop between two numbers that a switch kept from
-// beginning or stopped.
-func (r *Reader) PausedBetween(ctx context.Context, loopID string, after, before int64) (n int64, err error) {
-	if err = r.queryRow(ctx, pausedBetween, loopID, after, before).Scan(&n); err != nil {
+// NoCyclesBetween counts the runs of a loop between two numbers that were not cycles of it: a
+// switch kept them from working, or they carried out an answer.
+func (r *Reader) NoCyclesBetween(ctx context.Context, loopID string, after, before int64) (n int64, err error) {
+	if err = r.queryRow(ctx, idleNumbers, loopID, after, before).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count runs of loop %s: %w", loopID, err)
 	}
 	return n, nil

@@ -111,11 +111,12 @@ func (t *Tasks) setField(i int, name, text string) {
 		line := t.lines[t.fields[s.fields[0]].line]
 		lead = line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 		lead += strings.TrimLeft(line, " \t")[:1] + " "
-		for at = last + 1; at < s.end && (!t.plain[at] || !t.blank(at) && columns(t.lines[at]) > columns(lead)); {
-			if level, _ := heading(t.lines[at]); level > 0 && t.plain[at] {
+		for at = last + 1; at < s.end; at++ { // the value goes on in these lines
+			within := !t.plain[at] && !t.plain[at-1] // a comment or code block that has begun
+			level, _ := heading(t.lines[at])
+			if !within && (t.blank(at) || columns(t.lines[at]) <= columns(lead) || level > 0 && t.plain[at]) {
 				break
 			}
-			at++ // the value goes on in these lines
 		}
 	}
 	t.insert(at, lead+fieldTitle(name, s.indent < 0)+": "+text)

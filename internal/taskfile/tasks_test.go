@@ -349,3 +349,13 @@ func BenchmarkTenThousandSteps(b *testing.B) {
 		}
 	}
 }
+
+func TestANewFieldGoesBelowTheOthersAndNotBehindACommentThatFollows(t *testing.T) {
+	const before = "## Active Tasks\n\n- **Step 1**: a\n  - Status: open\n<!-- a note\n  of two lines -->\n- **Step 2**: b\n"
+	tasks, _ := ParseTasks(before)
+	tasks.Set("step-1", StepFields{Result: new("x")})
+	want := strings.Replace(before, "open\n", "open\n  - Result: x\n", 1)
+	if diff := cmp.Diff(want, tasks.String()); diff != "" {
+		t.Errorf("TASKS.md (-want +got):\n%s", diff)
+	}
+}
