@@ -17,7 +17,7 @@ var groups = []struct {
 		"loop", "plan", "policy", "judging", "invariant", "schedule", "readiness", "loopspec", "bootlink", "bootstate", "taskfile", "people", "draft07", "report", "price", "pattern", "shell", "unprintable",
 	}},
 	{"Definitions", "Which formats are read, with which keys? What does a machine or a repository offer?", []string{
-		"definition", "bootdef", "catalog", "config", "guidance", "bootrepo", "probe", "probe/toolchain",
+		"definition", "bootdef", "orgdef", "catalog", "config", "guidance", "bootrepo", "probe", "probe/toolchain",
 	}},
 	{"Record", "What is remembered, in which rows and files?", []string{
 		"store", "event", "node", "transcript", "projection", "memory",

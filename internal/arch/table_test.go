@@ -163,6 +163,7 @@ var table = []row{
 	{level: 3, name: "turn", what: "who acts, in which home, with which credential, and what it came to", may: []string{"credential"}},
 	{level: 3, name: "credential", what: "keys that are injected, logins that are lent"},
 	{level: 3, name: "bootdef", what: "the loop `boot` of a workspace, made from AGENT_LINK.md and its loop.config.yaml"},
+	{level: 3, name: "orgdef", what: "the loops of an organisation's agents, made from agents/*/LOOP.md and org.yaml"},
 	{level: 3, name: "effect", what: "outbox and kinds"},
 	{level: 3, name: "memory", what: "what was learned: when it counts, and which of it fits a goal"},
 

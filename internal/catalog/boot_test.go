@@ -218,7 +218,7 @@ func TestOnlyTheLoopBootHasItsProtocol(t *testing.T) {
 	r.write(".loops/boot/STATE.md", "# boot\n")
 	for _, name := range []string{"other", "spine:boot"} {
 		e, err := r.Lookup(t.Context(), name)
-		if f, ok := errors.AsType[*loop.Fault](e.Problem); err != nil || !ok || f.Exit != loop.ExitNotReady || !strings.Contains(f.Error(), catalog.OnlyBoot) {
+		if f, ok := errors.AsType[*loop.Fault](e.Problem); err != nil || !ok || f.Exit != loop.ExitNotReady || !strings.Contains(f.Error(), catalog.OnlyElsewhere(loop.ProtocolBoot)) {
 			t.Errorf("%s: %v, problem %v", name, err, e.Problem)
 		}
 	}

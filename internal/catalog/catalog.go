@@ -1,5 +1,6 @@
 // Package catalog finds and lists the loops of a workspace: those that files below
-// .loops define, the loop boot that AGENT_LINK.md makes, and those that only the store has.
+// .loops define, the loop boot that AGENT_LINK.md makes, the agents in agents/, and those
+// that only the store has.
 //
 // It opens only the definitions of the loops that a caller asks for, so that finding
 // one loop costs the same however many there are. Sync, SyncLoop and Entry.Register make
@@ -22,6 +23,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/bootdef"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/orgdef"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/store"
@@ -219,7 +221,7 @@ func isListed(row loop.Loop) bool {
 
 // DefinedByFile reports whether files of the workspace define the loops of a protocol.
 func DefinedByFile(protocol string) bool {
-	return protocol == loop.ProtocolSpine || protocol == loop.ProtocolBoot
+	return protocol == loop.ProtocolSpine || protocol == loop.ProtocolBoot || protocol == loop.ProtocolTasks
 }
 
 // Page is a part of a listing. The zero Page is all of it.
@@ -316,6 +318,8 @@ func (c *Catalog) LoadDefinitions(ctx context.Context, list []Entry) error {
 			e.Problem = missingFault(e.Name)
 		case e.Protocol == loop.ProtocolBoot:
 			e.Problem = bootdef.MissingFault(c.ws.Root)
+		case e.Protocol == loop.ProtocolTasks:
+			e.Problem = orgdef.MissingFault(e.Name)
 		case !ok:
 			e.Problem = &loop.Fault{
 				Exit: loop.ExitNotFound, What: "loop " + e.Name + " has no definition that can be read", Err: loop.ErrNotFound,

@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/bootdef"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/orgdef"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
@@ -54,7 +56,7 @@ func definitionsOf(files []file, err error) ([]Definition, error) {
 	var list []Definition
 	for _, f := range files {
 		d := Definition{f.name, f.protocol, f.path()}
-		if f.config != nil {
+		if f.protocol == loop.ProtocolBoot && f.config != nil {
 			d.File = DefinitionFile(f.name)
 		}
 		list = append(list, d)
@@ -66,16 +68,26 @@ func definitionsOf(files []file, err error) ([]Definition, error) {
 type file struct {
 	name     string // of the loop
 	protocol string
-	info     fs.FileInfo // of the file; of a boot loop of AGENT_LINK.md, or nil without one
-	config   fs.FileInfo // of a boot loop's loop.config.yaml; nil: there is none
+	info     fs.FileInfo // of the file; of a boot loop of AGENT_LINK.md, of an agent of its LOOP.md, or nil without one
+	config   fs.FileInfo // of a boot loop's loop.config.yaml, of an agent's MANIFEST.yaml; nil: there is none
+	shared   sharedInfo  // of an agent: the files of its organisation
 }
+
+// sharedInfo is what is known of orgdef.SharedFiles without opening them; nil for each that
+// is missing.
+type sharedInfo [4]fs.FileInfo
 
 func (f file) sortKey() Key { return Key{f.name, f.protocol} }
 
 // path is relative to the workspace.
 func (f file) path() string {
-	if f.protocol == loop.ProtocolBoot && f.info != nil {
+	switch {
+	case f.protocol == loop.ProtocolBoot && f.info != nil:
 		return bootdef.LinkFile
+	case f.protocol == loop.ProtocolTasks && f.info != nil:
+		return filepath.FromSlash(orgdef.AgentFile(f.name, orgdef.LoopFile))
+	case f.protocol == loop.ProtocolTasks:
+		return filepath.FromSlash(orgdef.AgentFile(f.name, orgdef.Manifest))
 	}
 	return DefinitionFile(f.name)
 }
@@ -101,7 +113,63 @@ func findFiles(root string) ([]file, error) {
 		}
 	}
 	at, _ := slices.BinarySearchFunc(files, bootdef.Name, func(f file, name string) int { return strings.Compare(f.name, name) })
-	return slices.Insert(files, at, bootFiles(root, config)...), nil
+	files = slices.Insert(files, at, bootFiles(root, config)...)
+	agents, err := findAgents(root)
+	if len(agents) > 0 {
+		files = append(files, agents...)
+		slices.SortFunc(files, func(a, b file) int { return a.sortKey().compare(b.sortKey()) })
+	}
+	return files, err
+}
+
+// findAgents finds the definitions of all agents.
+func findAgents(root string) (files []file, err error) {
+	entries, err := os.ReadDir(filepath.Join(root, orgdef.AgentsDir))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &loop.Fault{
+			Exit: loop.ExitUnreadable, What: "list agents", Why: err.Error(), Err: err, Fix: "put a readable folder there, or nothing",
+		}
+	}
+	var shared *sharedInfo
+	for _, e := range entries {
+		if f, ok := agentFile(root, e.Name()); ok {
+			if shared == nil {
+				shared = findShared(root)
+			}
+			f.shared = *shared
+			files = append(files, f)
+		}
+	}
+	return files, nil
+}
+
+// agentFile finds the definition of one agent, without what it shares with others.
+func agentFile(root, name string) (file, bool) {
+	folder := filepath.Join(root, orgdef.AgentsDir, name)
+	if _, err := os.Lstat(folder); err != nil {
+		return file{}, false
+	}
+	f := file{name: name, protocol: loop.ProtocolTasks}
+	if info, err := os.Lstat(filepath.Join(folder, orgdef.LoopFile)); err == nil {
+		f.info = info
+	}
+	if info, err := os.Lstat(filepath.Join(folder, orgdef.Manifest)); err == nil {
+		f.config = info
+	}
+	return f, f.info != nil || f.config != nil
+}
+
+func findShared(root string) *sharedInfo {
+	var s sharedInfo
+	for i, name := range orgdef.SharedFiles {
+		if info, err := os.Lstat(filepath.Join(root, filepath.FromSlash(name))); err == nil {
+			s[i] = info
+		}
+	}
+	return &s
 }
 
 // findNamed finds the definitions of the loops with that name, as findFiles does.
@@ -114,13 +182,18 @@ func findNamed(root, name string) ([]file, error) {
 		_, err = findFiles(root) // For the same error if .loops cannot be listed.
 		return nil, err
 	}
+	var files []file
 	switch {
 	case name == bootdef.Name:
-		return bootFiles(root, info), nil
+		files = bootFiles(root, info)
 	case info != nil:
-		return []file{{name: name, protocol: loop.ProtocolSpine, info: info}}, nil
+		files = []file{{name: name, protocol: loop.ProtocolSpine, info: info}}
 	}
-	return nil, nil
+	if f, ok := agentFile(root, name); ok {
+		f.shared = *findShared(root)
+		files = append(files, f)
+	}
+	return files, nil
 }
 
 // bootFiles finds the definitions of the loops called boot. Config is the loop.config.yaml
@@ -139,7 +212,7 @@ func bootFiles(root string, config fs.FileInfo) []file {
 	}
 	var files []file
 	if link != nil || config != nil {
-		files = append(files, file{bootdef.Name, loop.ProtocolBoot, link, config})
+		files = append(files, file{name: bootdef.Name, protocol: loop.ProtocolBoot, info: link, config: config})
 	}
 	if spineConfig != nil {
 		files = append(files, file{name: bootdef.Name, protocol: loop.ProtocolSpine, info: spineConfig})
@@ -173,7 +246,7 @@ func ReadDefinition(root, name string) (def loop.Definition, warnings []string, 
 	if len(files) == 0 {
 		return loop.Definition{}, nil, missingFault(name)
 	}
-	t, err := readText(root, files[0])
+	t, err := readText(root, files[0], orgdef.ReadOrganisation)
 	if err != nil {
 		return loop.Definition{}, nil, err
 	}
@@ -193,17 +266,34 @@ func ReadFile(path, name string) (def loop.Definition, warnings []string, err er
 	return convert(doc, path, name, text)
 }
 
-// OnlyBoot says what is wrong with the protocol boot in any other definition.
-const OnlyBoot = "protocol: boot, which only the loop has that " + bootdef.LinkFile + " makes"
+// OnlyElsewhere says what is wrong with a protocol in a loop.config.yaml of .loops that
+// has no effect there; empty if nothing is.
+func OnlyElsewhere(protocol string) string {
+	switch protocol {
+	case loop.ProtocolBoot:
+		return "protocol: boot, which only the loop has that " + bootdef.LinkFile + " makes"
+	case loop.ProtocolTasks:
+		return "protocol: tasks, which only the agents in " + orgdef.AgentsDir + "/ have"
+	}
+	return ""
+}
 
 // text is what the files say that define a loop.
 type text struct {
 	config []byte
-	link   bootdef.Link // of a boot loop
+	link   bootdef.Link         // of a boot loop
+	agent  *orgdef.Agent        // of protocol tasks
+	org    *orgdef.Organisation // of the agent
 }
 
-// readText reads the files of a loop.
-func readText(root string, f file) (t text, err error) {
+// readText reads the files of a loop, and with organisation those that agents share.
+func readText(root string, f file, organisation func(root string) orgdef.Organisation) (t text, err error) {
+	if f.protocol == loop.ProtocolTasks {
+		org := organisation(root)
+		agent, err := orgdef.ReadAgent(root, f.name)
+		t.config, t.agent, t.org = agent.Text, &agent, &org
+		return t, err
+	}
 	if f.protocol == loop.ProtocolBoot {
 		if t.link, err = bootdef.Read(root); err != nil || f.config == nil {
 			return t, err
@@ -220,20 +310,24 @@ func readText(root string, f file) (t text, err error) {
 func (t text) parse(root string, f file) (def loop.Definition, warnings []string, err error) {
 	rel := DefinitionFile(f.name)
 	var doc *definition.Document
-	if f.protocol == loop.ProtocolBoot {
+	switch f.protocol {
+	case loop.ProtocolBoot:
 		if err = t.link.Fault(); err == nil {
 			doc, err = t.link.Document(rel, t.config)
 		}
-	} else {
+	case loop.ProtocolTasks:
+		rel = t.agent.File
+		doc, err = t.agent.Document(*t.org)
+	default:
 		doc, err = definition.Parse(filepath.Join(root, rel), t.config)
 	}
 	if err != nil {
 		return loop.Definition{}, nil, err
 	}
 	def, warnings, err = convert(doc, rel, f.name, t.config)
-	if err == nil && def.Protocol == loop.ProtocolBoot && f.protocol != loop.ProtocolBoot {
+	if problem := OnlyElsewhere(def.Protocol); err == nil && def.Protocol != f.protocol && problem != "" {
 		err = &loop.Fault{
-			Exit: loop.ExitNotReady, What: f.name + " is not ready to run", Why: rel + " says " + OnlyBoot, Fix: "remove the key",
+			Exit: loop.ExitNotReady, What: f.name + " is not ready to run", Why: rel + " says " + problem, Fix: "remove the key",
 		}
 	}
 	return def, warnings, err
@@ -272,6 +366,9 @@ type cache struct {
 	version string // of this pawl: another one may judge a file differently
 	mu      sync.Mutex
 	kept    map[Key]*reading
+
+	shared sharedInfo           // of the files that org was read from
+	org    *orgdef.Organisation // nil: it was not read, or its files may still change unseen
 }
 
 // reading is what was read of the files of a loop.
@@ -286,7 +383,16 @@ type reading struct {
 
 // isSame reports whether files are as they were.
 func (f file) isSame(was file) bool {
-	return sameInfo(f.info, was.info) && sameInfo(f.config, was.config)
+	return sameInfo(f.info, was.info) && sameInfo(f.config, was.config) && f.shared.isSame(was.shared)
+}
+
+func (s sharedInfo) isSame(was sharedInfo) bool {
+	for i := range s {
+		if !sameInfo(s[i], was[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 func sameInfo(a, b fs.FileInfo) bool {
@@ -299,12 +405,30 @@ func sameInfo(a, b fs.FileInfo) bool {
 // hasSettled reports whether the files would show by their times that they were written
 // again.
 func (f file) hasSettled(now time.Time) bool {
-	for _, info := range []fs.FileInfo{f.info, f.config} {
+	return haveSettled(now, append(f.shared[:], f.info, f.config))
+}
+
+func haveSettled(now time.Time, infos []fs.FileInfo) bool {
+	for _, info := range infos {
 		if info != nil && (!info.Mode().IsRegular() || now.Sub(info.ModTime()) < settleTime) {
 			return false
 		}
 	}
 	return true
+}
+
+// organisation reads the files that agents share, or has read them since they changed.
+func (c *cache) organisation(root string, shared sharedInfo) orgdef.Organisation {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.org != nil && c.shared.isSame(shared) {
+		return *c.org
+	}
+	org := orgdef.ReadOrganisation(root)
+	if c.org = nil; haveSettled(c.now(), shared[:]) {
+		c.org, c.shared = &org, shared
+	}
+	return org
 }
 
 // read reads the definition of a loop, or finds it in the cache. The file is as it is now. If
@@ -317,7 +441,7 @@ func (c *cache) read(root string, f file, known string) reading {
 		return *k
 	}
 	k = &reading{of: f}
-	t, err := readText(root, f)
+	t, err := readText(root, f, func(root string) orgdef.Organisation { return c.organisation(root, f.shared) })
 	k.source = c.digest(t, err)
 	switch {
 	case err != nil:
@@ -360,6 +484,11 @@ func (c *cache) digest(t text, err error) string {
 	h := sha256.New()
 	_, _ = h.Write([]byte(head))
 	_, _ = h.Write(t.config)
+	if t.agent != nil {
+		agent := t.agent.Digest()
+		_, _ = h.Write(agent[:])
+		_, _ = h.Write(t.org.Digest[:])
+	}
 	if t.link.Source != nil {
 		_, _ = h.Write([]byte("\x00" + string(t.link.Source)))
 		for _, f := range t.link.Findings { // Links on disk count, too.

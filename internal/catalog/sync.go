@@ -196,7 +196,7 @@ func (c *Catalog) Registration(e Entry) func(context.Context, *store.Tx, loop.Lo
 // saveRegistration makes the locked row of the loop say what its file says.
 func (e Entry) saveRegistration(ctx context.Context, tx *store.Tx, root string, l loop.Loop) error {
 	before, reg := l.Registered, loop.Registration{Source: e.source}
-	if e.source != "" {
+	if e.source != "" && !e.Definition.NeverFires() {
 		reg.Listens = strings.Join(e.Definition.On, "\n")
 	}
 	switch {

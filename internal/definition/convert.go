@@ -51,7 +51,8 @@ type converter struct {
 
 func (d *Document) convert(dirName string) *converter {
 	config := d.Config()
-	c := &converter{doc: d, config: config, verdict: readiness.Check(config)}
+	c := &converter{doc: d, config: config, verdict: readiness.Check(config), more: slices.Clone(d.reported)}
+	c.def.Tasks = d.Tasks
 	c.convertIdentity(dirName)
 	c.convertTask()
 	c.convertGates()

@@ -316,7 +316,7 @@ func (c *converter) reportUnknownKeys() {
 		case slices.Contains(knownKeys, key.Name):
 			continue
 		default:
-			if similar := SimilarKey(key.Name); similar != "" {
+			if similar := readiness.NearestName(key.Name, slices.Concat(knownKeys, c.doc.suggested)); similar != "" {
 				problem += "; did you mean " + similar + "?"
 			}
 		}

@@ -36,7 +36,12 @@ type Document struct {
 	entries []entry
 	first   map[string]int // index in entries of each key's first occurrence
 
-	optional []string // keys of the format that this loop need not have
+	optional  []string            // keys of the format that this loop need not have
+	suggested []string            // more keys that may have been meant by an unknown one
+	reported  []readiness.Finding // by whoever completed the document
+
+	// Tasks is set for an agent of protocol tasks, and becomes that of the definition.
+	Tasks *loop.TaskLoop
 }
 
 // entry is one occurrence of a top-level key.

@@ -52,9 +52,12 @@ func countDashes(line string) int {
 }
 
 // tooHeavy says why the text must not be passed to the YAML parser; empty if it may be.
-func (s source) tooHeavy() string {
-	if len(s.text) > maxTreeBytes {
-		return fmt.Sprintf("larger than %d bytes", maxTreeBytes)
+func (s source) tooHeavy() string { return s.heavierThan(maxTreeBytes) }
+
+// heavierThan is tooHeavy for another size.
+func (s source) heavierThan(most int) string {
+	if len(s.text) > most {
+		return fmt.Sprintf("larger than %d bytes", most)
 	}
 	if showMarks(s.text) != s.text {
 		return "with invalid characters"

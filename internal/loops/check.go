@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/listen"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/orgdef"
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -53,9 +54,10 @@ func Check(f Found) (Checked, error) {
 	c.Verdict, c.More = doc.Check()
 	c.Definition, _ = doc.Definition(f.Name)
 	c.More = append(c.More, c.rewritableGates()...)
-	if at, _ := doc.Scalar("protocol"); f.Link == "" && c.Definition.Protocol == loop.ProtocolBoot {
+	if problem := catalog.OnlyElsewhere(c.Definition.Protocol); f.Link == "" && f.Agent == "" && problem != "" {
+		at, _ := doc.Scalar("protocol")
 		c.More = append(c.More, readiness.Finding{
-			Kind: readiness.KindOwn, Severity: readiness.SeverityError, Key: "protocol", Line: at.Line, Column: at.Column, Message: catalog.OnlyBoot + "; remove the key",
+			Kind: readiness.KindOwn, Severity: readiness.SeverityError, Key: "protocol", Line: at.Line, Column: at.Column, Message: problem + "; remove the key",
 		})
 	}
 	c.Switches = []string{path.Join(".loops", engine.PausedFile), path.Join(spine.Dir(f.Name), engine.PausedFile)}
@@ -76,6 +78,14 @@ func Check(f Found) (Checked, error) {
 
 // load reads the definition, and the text in which findings have their places.
 func (f Found) load() (*definition.Document, []byte, error) {
+	if f.Agent != "" {
+		agent, err := orgdef.ReadAgent(f.Agent, f.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		doc, err := agent.Document(orgdef.ReadOrganisation(f.Agent))
+		return doc, agent.Text, err
+	}
 	if f.Link == "" {
 		return definition.Load(f.Path)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/bootdef"
 	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/orgdef"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
@@ -20,6 +21,7 @@ type Found struct {
 	Path  string // absolute
 	Shown string // for people: relative to the working directory if that is shorter
 	Link  string // the AGENT_LINK.md that makes the loop, absolute; empty: Path alone defines it
+	Agent string // the workspace of an agent, absolute; empty: the loop is none in agents/
 }
 
 // FindDefinitions finds the definitions that arg means in dir: the path of a definition
@@ -70,20 +72,26 @@ func pathOnDisk(dir, arg string) string {
 	case !info.IsDir():
 		return path
 	}
-	if _, err := os.Lstat(filepath.Join(path, spine.ConfigFile)); err != nil {
-		return ""
+	names := []string{spine.ConfigFile}
+	if filepath.Base(filepath.Dir(path)) == orgdef.AgentsDir {
+		names = append(names, orgdef.LoopFile, orgdef.Manifest)
 	}
-	return filepath.Join(path, spine.ConfigFile)
+	for _, name := range names {
+		if _, err := os.Lstat(filepath.Join(path, name)); err == nil {
+			return filepath.Join(path, name)
+		}
+	}
+	return ""
 }
 
-// loopsRoot returns the nearest folder from dir upwards that has .loops, AGENT_LINK.md or
-// .git, or else dir.
+// loopsRoot returns the nearest folder from dir upwards that has .loops, AGENT_LINK.md,
+// org.yaml or .git, or else dir.
 func loopsRoot(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if info, err := os.Stat(filepath.Join(at, ".loops")); err == nil && info.IsDir() {
 			return at
 		}
-		for _, name := range []string{bootdef.LinkFile, ".git"} {
+		for _, name := range []string{bootdef.LinkFile, orgdef.OrgFile, ".git"} {
 			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
 				return at
 			}
@@ -126,8 +134,11 @@ func newFound(dir, path string) Found {
 func foundAs(dir, root string, d catalog.Definition) Found {
 	f := newFound(dir, filepath.Join(root, d.File))
 	f.Name = d.Name
-	if d.Protocol == loop.ProtocolBoot {
+	switch d.Protocol {
+	case loop.ProtocolBoot:
 		f.Link = filepath.Join(root, bootdef.LinkFile)
+	case loop.ProtocolTasks:
+		f.Agent = root
 	}
 	return f
 }
@@ -135,11 +146,16 @@ func foundAs(dir, root string, d catalog.Definition) Found {
 // foundAt is the definition at a path, which may be one of a workspace.
 func foundAt(dir, path string) Found {
 	f := newFound(dir, path)
-	for _, root := range []string{filepath.Dir(path), f.Root("")} {
-		there, _ := catalog.DefinedAs(root, bootdef.Name) // Of other names the path says enough.
-		for _, d := range there {
-			if at := filepath.Join(root, d.File); root != "" && at == path {
-				return foundAs(dir, root, d)
+	for _, root := range []string{filepath.Dir(path), f.Root(""), filepath.Dir(filepath.Dir(filepath.Dir(path)))} {
+		if root == "" {
+			continue
+		}
+		for _, name := range []string{bootdef.Name, f.Name} {
+			there, _ := catalog.DefinedAs(root, name) // Of a loop in .loops the path says enough.
+			for _, d := range there {
+				if filepath.Join(root, d.File) == path && d.Protocol != loop.ProtocolSpine {
+					return foundAs(dir, root, d)
+				}
 			}
 		}
 	}
@@ -149,8 +165,11 @@ func foundAt(dir, path string) Found {
 // Root returns the folder that contains .loops, to which the paths of a definition are
 // relative, or otherwise if the definition is in no .loops.
 func (f Found) Root(otherwise string) string {
-	if f.Link != "" {
+	switch {
+	case f.Link != "":
 		return filepath.Dir(f.Link)
+	case f.Agent != "":
+		return f.Agent
 	}
 	if loops := filepath.Dir(filepath.Dir(f.Path)); filepath.Base(loops) == ".loops" {
 		return filepath.Dir(loops)

@@ -23,6 +23,12 @@ type Draft struct {
 
 // NewDraft copies a definition for editing, so that a half-edited one is never run.
 func NewDraft(f Found) (Draft, error) {
+	if f.Agent != "" {
+		return Draft{}, &loop.Fault{
+			Exit: loop.ExitNotFound, What: "there is no loop.config.yaml of " + f.Name + " to edit", Why: f.Shown + " makes the loop", Err: loop.ErrNotFound,
+			Fix: "edit that file, and check it: {1}", Actions: []loop.Command{loop.PawlCommand("check", f.Name)},
+		}
+	}
 	if f.Path == f.Link {
 		return Draft{}, &loop.Fault{
 			Exit: loop.ExitNotFound, What: "there is no definition of " + f.Name + " to edit", Why: f.Shown + " alone makes the loop", Err: loop.ErrNotFound,

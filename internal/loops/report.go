@@ -1,6 +1,10 @@
 package loops
 
-import "github.com/pawl-run/pawl/internal/readiness"
+import (
+	"cmp"
+
+	"github.com/pawl-run/pawl/internal/readiness"
+)
 
 // Report is the findings in definitions, schema pawl.check/v1.
 type Report struct {
@@ -83,7 +87,7 @@ func NewReport(checked []Checked, unread, least int, strict bool) Report {
 func withPlaces(c Checked, findings []readiness.Finding) []Finding {
 	var list []Finding
 	for _, f := range findings {
-		list = append(list, Finding{f.Severity, f.Message, f.Key, c.Shown, f.Line, f.Column})
+		list = append(list, Finding{f.Severity, f.Message, f.Key, cmp.Or(f.File, c.Shown), f.Line, f.Column})
 	}
 	return list
 }

@@ -55,6 +55,7 @@ type Finding struct {
 	Message  string
 	Line     int
 	Column   int
+	File     string // that it is in; empty: the definition's own
 }
 
 // excerptWidth is how many characters of a long source line are shown.
@@ -62,8 +63,12 @@ const excerptWidth = 120
 
 // Render is "path:line:column: message", and below it the line of the source
 // with a caret under the place. Control characters of the source are shown as
-// a replacement character. There is no newline at the end.
+// a replacement character. Of a finding in another file, its path and no line is shown.
+// There is no newline at the end.
 func (f Finding) Render(path string, source []byte) string {
+	if f.File != "" {
+		path, source = f.File, nil
+	}
 	head := fmt.Sprintf("%s:%d:%d: %s", path, f.Line, f.Column, f.Message)
 	line, ok := sourceLine(source, f.Line)
 	if !ok {
