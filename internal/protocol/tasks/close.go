@@ -284,9 +284,8 @@ func (s *session) tellFinished(sum engine.Summary) {
 	}
 	s.send(loop.Delivery{
 		To: s.superior(), Key: fmt.Sprintf("finished/%s", sum.Run.ID), Kind: "report", Priority: taskfile.PriorityLow,
-		Text: fmt.Sprintf("%s has done all of its steps; the last one: %s", s.v.Loop.Name, oneLine(sum.Run.Summary)),
+		Text: s.v.Loop.Name + " has done all of its steps; the last one: " + cmp.Or(oneLine(sum.Run.Summary), sum.Iterations[len(sum.Iterations)-1].Step),
 	})
-	s.outgoing = slices.Clip(s.outgoing)
 }
 
 // oneLine is a text without line breaks, bounded.
