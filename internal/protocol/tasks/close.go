@@ -25,7 +25,7 @@ const (
 // Close implements engine.Session: the step gets its result, what went wrong becomes a
 // pitfall, whoever has to know is told, and the heartbeat gets its row, whatever the outcome.
 func (s *session) Close(sum engine.Summary) []loop.Change {
-	row := taskfile.Row{At: sum.Run.Started, Step: "-", Outcome: outcomeOf(sum), Duration: durationOf(sum), Tokens: sum.Run.Usage.ChargedTokens(), Notes: notesOf(sum)}
+	row := taskfile.Row{At: sum.Run.Started, Step: "-", Outcome: outcomeOf(sum.Run), Duration: durationOf(sum), Tokens: sum.Run.Usage.ChargedTokens(), Notes: notesOf(sum)}
 	for _, it := range lastOfSteps(sum.Iterations) {
 		key := s.keyOf(it)
 		if key == "" {
@@ -176,7 +176,7 @@ func resultText(it loop.Iteration, summary string, sum engine.Summary) string {
 
 // adviceFor is what to do about a failure where the agent did not say it.
 func adviceFor(status string, run loop.Run, agent string) string {
-	trace := loop.PawlCommand("trace", fmt.Sprintf("%s#%d", agent, run.N)).String()
+	trace := loop.PawlCommand("trace", runName(agent, run)).String()
 	if status == taskfile.StatusBlocked {
 		return "get what it waits for before it is tried again (" + trace + ")"
 	}
@@ -184,8 +184,7 @@ func adviceFor(status string, run loop.Run, agent string) string {
 }
 
 // outcomeOf is what the cycle came to, in the word of the heartbeat.
-func outcomeOf(sum engine.Summary) string {
-	r := sum.Run
+func outcomeOf(r loop.Run) string {
 	timedOut := r.Reason == loop.ReasonAgentTimeout || r.Reason == loop.ReasonWallClock
 	switch r.Outcome {
 	case loop.OutcomeProposed, loop.OutcomeLanded, loop.OutcomeDone, loop.OutcomeReported:

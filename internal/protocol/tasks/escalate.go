@@ -31,7 +31,7 @@ func (s *session) escalate(sum engine.Summary, outcome string) {
 		}
 		c := plan.Case{
 			Step: stepName(key), Critical: st.Priority == taskfile.PriorityCritical, Times: row.Attempts, MaxRetries: s.me.MaxRetries,
-			Evidence: plan.Evidence{RunID: fmt.Sprintf("%s#%d", s.v.Loop.Name, sum.Run.N), Words: oneLine(it.Feedback), Outputs: outputsOf(it)},
+			Evidence: plan.Evidence{RunID: runName(s.v.Loop.Name, sum.Run), Words: oneLine(it.Feedback), Outputs: outputsOf(it)},
 		}
 		policy := ""
 		switch {
@@ -54,23 +54,26 @@ func (s *session) escalate(sum engine.Summary, outcome string) {
 			s.tell(e, topic, st.Priority, sum)
 		}
 	}
-	if outcome != outcomeIdle && outcome != outcomeCompleted && s.allBlocked() {
-		s.tellIf(plan.Case{Trouble: plan.TroubleAllBlocked, Has: s.whoHas("all_blocked/" + s.sinceWell()), Evidence: plan.Evidence{RunID: fmt.Sprintf("%s#%d", s.v.Loop.Name, sum.Run.N)}}, "all_blocked/"+s.sinceWell(), sum)
+	evidence := plan.Evidence{RunID: runName(s.v.Loop.Name, sum.Run), Words: oneLine(sum.Run.Detail)}
+	if blocked, finished := s.countSteps(); outcome == outcomeBlocked && blocked {
+		topic := fmt.Sprintf("all_blocked/%d", finished) // It is over when another step is finished.
+		s.tellIf(plan.Case{Trouble: plan.TroubleAllBlocked, Has: s.whoHas(topic), Evidence: evidence}, topic, sum)
 	}
-	if outcome == outcomeFailed || outcome == outcomeTimeout {
+	if isFailure(outcome) {
 		topic := "failed_cycles/" + s.sinceWell()
-		s.tellIf(plan.Case{
-			Trouble: plan.TroubleFailedCycles, Times: 1 + s.inARow(func(r loop.Run) bool {
-				return outcomeOf(engine.Summary{Run: r}) == outcomeFailed || outcomeOf(engine.Summary{Run: r}) == outcomeTimeout
-			}),
-			Has: s.whoHas(topic), Evidence: plan.Evidence{RunID: fmt.Sprintf("%s#%d", s.v.Loop.Name, sum.Run.N), Words: oneLine(sum.Run.Detail)},
-		}, topic, sum)
+		times := 1 + s.inARow(func(r loop.Run) bool { return isFailure(outcomeOf(r)) })
+		s.tellIf(plan.Case{Trouble: plan.TroubleFailedCycles, Times: times, Has: s.whoHas(topic), Evidence: evidence}, topic, sum)
 	}
 	if outcome == outcomeIdle && s.me.Chief != s.v.Loop.Name {
 		idle := 1 + s.inARow(func(r loop.Run) bool { return r.Outcome == loop.OutcomeQuiet && r.N > s.lastAlert() })
-		s.tellIf(plan.Case{Trouble: plan.TroubleIdle, Times: idle, Evidence: plan.Evidence{RunID: fmt.Sprintf("%s#%d", s.v.Loop.Name, sum.Run.N), Words: oneLine(sum.Run.Detail)}}, fmt.Sprintf("idle/%d", sum.Run.N), sum)
+		s.tellIf(plan.Case{Trouble: plan.TroubleIdle, Times: idle, Evidence: evidence}, fmt.Sprintf("idle/%d", sum.Run.N), sum)
 	}
 }
+
+func isFailure(outcome string) bool { return outcome == outcomeFailed || outcome == outcomeTimeout }
+
+// runName is a run as people call it.
+func runName(agent string, r loop.Run) string { return fmt.Sprintf("%s#%d", agent, r.N) }
 
 // tellIf tells whoever has to know of a case that is not about one step.
 func (s *session) tellIf(c plan.Case, topic string, sum engine.Summary) {
@@ -121,20 +124,22 @@ func (s *session) findStep(key string) (taskfile.Step, bool) {
 	return steps[at], true
 }
 
-// allBlocked reports whether there are steps that are not finished and all of them are
-// blocked.
-func (s *session) allBlocked() bool {
-	some := false
+// countSteps reports whether there are steps that are not finished and all of them are
+// blocked, and how many are finished.
+func (s *session) countSteps() (allBlocked bool, finished int) {
+	blocked, other := 0, 0
 	for _, st := range s.tasks.Steps() {
 		switch {
-		case st.Malformed, st.Completed, st.Status == taskfile.StatusDone, st.Status == taskfile.StatusCancelled, st.Status == taskfile.StatusFailed:
+		case st.Malformed:
+		case st.Completed, st.Status == taskfile.StatusDone, st.Status == taskfile.StatusCancelled, st.Status == taskfile.StatusFailed:
+			finished++
 		case st.Status == taskfile.StatusBlocked:
-			some = true
+			blocked++
 		default:
-			return false
+			other++
 		}
 	}
-	return some
+	return blocked > 0 && other == 0, finished
 }
 
 // cycles are the earlier cycles that are known, newest first.
@@ -152,8 +157,8 @@ func (s *session) inARow(so func(loop.Run) bool) int {
 	return len(s.cycles())
 }
 
-// sinceWell names the time since the newest cycle that the run knows of and that did not end
-// badly: trouble after another one is another case.
+// sinceWell names the newest cycle that did not end badly: failures after another one are
+// another case.
 func (s *session) sinceWell() string {
 	for _, r := range s.cycles() {
 		if r.Outcome.IsSuccess() {
@@ -161,10 +166,8 @@ func (s *session) sinceWell() string {
 		}
 	}
 	for _, d := range s.sent { // It lasts for longer than is known: the case is that which was told.
-		for _, prefix := range []string{"all_blocked/", "failed_cycles/"} {
-			if n, is := strings.CutPrefix(d.Topic, prefix); is {
-				return n
-			}
+		if n, is := strings.CutPrefix(d.Topic, "failed_cycles/"); is {
+			return n
 		}
 	}
 	return "0"
