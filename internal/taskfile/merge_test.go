@@ -77,7 +77,7 @@ func TestChangesOfACycleAreMadeAgainOnTheFileOfAPerson(t *testing.T) {
 // or the line ends change.
 func editByHand(t *rapid.T, text string, words []string) string {
 	lines := slices.Collect(strings.Lines(text))
-	for range rapid.IntRange(0, 6).Draw(t, "hand edits") {
+	for range rapid.IntRange(0, 20).Draw(t, "hand edits") {
 		at := rapid.IntRange(0, len(lines)).Draw(t, "at")
 		word := rapid.SampledFrom(words).Draw(t, "word") + rapid.SampledFrom([]string{"\n", "\r\n", "  \n"}).Draw(t, "end")
 		switch what := rapid.SampledFrom([]string{"add", "add", "remove", "change", "move", "cut"}).Draw(t, "what"); {
@@ -291,6 +291,19 @@ func TestNoHandEditOfTheContextIsLost(t *testing.T) {
 		}
 		if again, _ := MergeContext(base, ours, merged); again != merged {
 			t.Fatalf("the second time\n%q becomes\n%q\nbase %q\nours %q", merged, again, base, ours)
+		}
+	})
+}
+
+func FuzzMerge(f *testing.F) {
+	f.Add(baseTasks, strings.Replace(baseTasks, "open", "done", 1), strings.Replace(baseTasks, "one", "uno", 1))
+	f.Add(baseInbox, strings.Replace(baseInbox, "One", "Uno", 1), "## Processed\n### From: x\n")
+	f.Fuzz(func(t *testing.T, base, ours, theirs string) {
+		for _, merge := range []func(base, ours, theirs string) (string, []string){MergeTasks, MergeInbox, MergeHeartbeat, MergeContext} {
+			merged, _ := merge(base, ours, theirs)
+			if unchanged, left := merge(base, base, merged); unchanged != merged || len(left) > 0 {
+				t.Fatalf("no change changes %q into %q", merged, unchanged)
+			}
 		}
 	})
 }
