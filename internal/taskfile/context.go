@@ -84,8 +84,11 @@ func readPitfall(line string) (p Pitfall, ok bool) {
 // "timeout after 4  attempts" are one.
 func sameCause(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
+		switch {
+		case unicode.IsSpace(r):
 			return -1
+		case r == '—': // AddPitfall replaces some.
+			return '-'
 		}
 		return unicode.ToLower(r)
 	}, strings.TrimRight(attempts.ReplaceAllString(text, "#"), ". "))
@@ -116,7 +119,7 @@ func (c *Context) Pitfalls() []Pitfall {
 // same cause, it is counted up instead.
 func (c *Context) AddPitfall(p Pitfall) {
 	clean := func(text string) string {
-		text = strings.ReplaceAll(fold(text), " — ", " - ")
+		text = strings.ReplaceAll(fold(text), instead, " - instead: ")
 		if strings.HasSuffix(text, ")") && strings.Contains(text, " times, last ") {
 			text += "." // it must not read as a count
 		}

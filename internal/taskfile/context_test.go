@@ -62,6 +62,15 @@ func TestAPitfallIsReadAsItWasGiven(t *testing.T) {
 	})
 }
 
+func TestTextOfAnAgentHidesNothingAbove(t *testing.T) {
+	text := "## Known Pitfalls\n<!-- a note\n- 2026-11-27: no key\n```\n"
+	c := ParseContext(text)
+	c.Append("I saw:\n```\n--> x\n")
+	if want := text + "I saw:\n\\```\n--\\> x\n"; c.String() != want || len(c.Pitfalls()) != 1 {
+		t.Error(c.Pitfalls(), cmp.Diff(want, c.String()))
+	}
+}
+
 func FuzzContext(f *testing.F) {
 	f.Add(NewContext("dev"), "x")
 	f.Add("## Known Pitfalls\n- 2026-11-27: a", "a\n(2 times, last 2026-11-27)")

@@ -130,7 +130,8 @@ func (d *document) insertApart(at int, lines ...string) {
 	d.insert(at, lines...)
 }
 
-// appendText adds text at the end of the file.
+// appendText adds text at the end of the file. It is escaped where it would end a
+// comment or a code block that is open above.
 func (d *document) appendText(text string) {
 	rows := foldRows(text)
 	if len(rows) == 0 {
@@ -139,11 +140,23 @@ func (d *document) appendText(text string) {
 	if last := len(d.lines) - 1; last >= 0 && !strings.HasSuffix(d.lines[last], "\n") {
 		d.lines[last] += d.eol
 	}
-	d.insert(len(d.lines), rows...)
-	text = d.String()
-	eol := d.eol
-	*d = newDocument(text)
-	d.eol = eol
+	before, eol := d.String(), d.eol
+	add := func() document {
+		d.insert(len(d.lines), rows...)
+		fresh := newDocument(d.String())
+		fresh.eol = eol
+		return fresh
+	}
+	plain := slices.Clone(d.plain)
+	fresh := add()
+	if !slices.Equal(plain, fresh.plain[:len(plain)]) {
+		for i, row := range rows {
+			rows[i] = escapeRow(row)
+		}
+		*d = newDocument(before)
+		fresh = add()
+	}
+	*d = fresh
 }
 
 // blank reports whether a line has no text.

@@ -98,11 +98,12 @@ func TestTrendsKeepTheNewestWeeksAndEveryOtherLine(t *testing.T) {
 		h.SetTrends(Week{Year: 2026, Week: n, Runs: n})
 	}
 	h.SetTrends(Week{Year: 2026, Week: 50, Runs: 96, Completed: 80, Blocked: 4, Failed: 2, Idle: 10, Tokens: 12345})
-	want := "## Health Trends\nGetting better.\n- 2026-W40: was good\n\n"
+	var weeks strings.Builder
 	for n := 43; n < 50; n++ {
-		want += Week{Year: 2026, Week: n, Runs: n}.line() + "\n"
+		weeks.WriteString(Week{Year: 2026, Week: n, Runs: n}.line() + "\n")
 	}
-	want += "- 2026-W50: 96 runs, 80 completed, 4 blocked, 2 failed, 10 idle, 12345 tokens\n\n## End\n"
+	want := "## Health Trends\nGetting better.\n- 2026-W40: was good\n\n" + weeks.String() +
+		"- 2026-W50: 96 runs, 80 completed, 4 blocked, 2 failed, 10 idle, 12345 tokens\n\n## End\n"
 	if d := cmp.Diff(want, h.String()); d != "" {
 		t.Error(d)
 	}

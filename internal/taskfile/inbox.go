@@ -201,7 +201,8 @@ func (b *Inbox) nameEntries() {
 	}
 }
 
-// digest is a digest of the lines of an entry, without what is said of its processing.
+// digest is a digest of the lines of an entry, without what is said of its processing
+// and without escapes, which it may get when it moves.
 func (b *Inbox) digest(e *entry) string {
 	h := sha256.New()
 	for i := e.start; i < e.end; i++ {
@@ -209,7 +210,7 @@ func (b *Inbox) digest(e *entry) string {
 		if name, _ := cutEntryField(line); name == "processed" && b.plain[i] {
 			continue
 		}
-		h.Write([]byte(line + "\n"))
+		h.Write([]byte(withoutEscapes(line) + "\n"))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }

@@ -108,7 +108,7 @@ func (b *Inbox) place(section inboxSection, lines []string) bool {
 	count, had := len(b.entries), len(b.list(section))
 	escaped := slices.Clone(lines)
 	for i, line := range escaped {
-		escaped[i] = strings.ReplaceAll(line, "-->", `--\>`)
+		escaped[i] = strings.ReplaceAll(line, "-->", arrowEscape)
 		if name, _ := cutEntryField(line); name == "" && i > 0 {
 			text, end := cutLineEnd(line)
 			escaped[i] = escapeRow(text) + end
@@ -149,7 +149,7 @@ func (b *Inbox) reread(text string) {
 // escapeRow keeps a line of text from being a heading, the end of a code block or a
 // comment, or a field.
 func escapeRow(row string) string {
-	row = strings.ReplaceAll(row, "-->", `--\>`)
+	row = strings.ReplaceAll(row, "-->", arrowEscape)
 	text := strings.TrimLeft(row, " \t")
 	margin := row[:len(row)-len(text)]
 	name, _ := cutEntryField(row)
@@ -167,5 +167,13 @@ func unescapeRow(row string) string {
 	if plain, ok := strings.CutPrefix(text, `\`); ok && escapeRow(row[:len(row)-len(text)]+plain) == row {
 		row = row[:len(row)-len(text)] + plain
 	}
-	return strings.ReplaceAll(row, `--\>`, "-->")
+	return strings.ReplaceAll(row, arrowEscape, "-->")
+}
+
+// withoutEscapes is a line as it is compared with one that may have been escaped.
+func withoutEscapes(row string) string {
+	for plain := unescapeRow(row); plain != row; plain = unescapeRow(row) {
+		row = plain
+	}
+	return row
 }

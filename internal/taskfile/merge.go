@@ -151,14 +151,8 @@ func shown(text string) string {
 	return text
 }
 
-// identity is what a step asks for, whatever its number is and what became of it.
-func (s *step) identity() string {
-	var rows []string
-	for _, row := range foldRows(s.Text) {
-		rows = append(rows, strings.TrimSpace(row))
-	}
-	return strings.Join([]string{cmp.Or(fold(s.Title), noTitle), fold(s.From), strings.Join(rows, "\n")}, "\x00")
-}
+// identity is how a step is known again whose number may be another one.
+func (s *step) identity() string { return cmp.Or(fold(s.Title), noTitle) + "\x00" + fold(s.From) }
 
 // addSteps adds the steps that the cycle added, unless theirs has them.
 func (m *taskMerge) addSteps(inBase map[string]int) {
@@ -169,10 +163,7 @@ func (m *taskMerge) addSteps(inBase map[string]int) {
 			there[s.identity()]++
 		}
 	}
-	least := 1
-	for i := range m.ours.steps {
-		least = max(least, m.ours.steps[i].Number+1)
-	}
+	least := m.ours.highest() + 1
 	renamed := map[string]string{}
 	for i := range m.ours.steps {
 		s := &m.ours.steps[i]
@@ -190,15 +181,15 @@ func (m *taskMerge) addSteps(inBase map[string]int) {
 			}
 			n.DependsOn = append(n.DependsOn, d)
 		}
-		key := ""
-		if _, taken := m.theirs.places()[s.Key]; !taken {
-			key = m.theirs.addAs(n, s.Key)
-		} else {
+		key := s.Key
+		if _, taken := m.theirs.places()[key]; taken {
 			key = m.theirs.Add(n)
 			renamed[s.Key] = key
 			m.leave("%s is now %s: a person has added another %s", s.Key, key, s.Key)
+		} else {
+			m.theirs.addAs(n, key)
 		}
-		least = max(least, m.theirs.steps[m.theirs.find(key)].Number+1)
+		least = max(least, m.theirs.highest()+1)
 		fields := StepFields{Status: &s.Status, BlockedReason: &s.BlockedReason, Retries: &s.Retries, Result: &s.Result}
 		if s.Status == "" {
 			fields.Status = nil
@@ -246,11 +237,14 @@ func MergeInbox(base, ours, theirs string) (merged string, left []string) {
 	}
 	for _, e := range o.entries {
 		was, known := inBase[e.ID]
+		known = known && b.entries[was].From == e.From
 		if known && (b.entries[was].section == e.section || e.section == pendingSection) {
 			continue // The cycle left it where it was.
 		}
 		// With another sender it is an entry into which a person has put the key.
-		at := slices.IndexFunc(t.entries, func(x entry) bool { return x.ID == e.ID && x.From == e.From })
+		at := slices.IndexFunc(t.entries, func(x entry) bool {
+			return x.From == e.From && (x.ID == e.ID || e.Delivery != "" && x.Delivery == e.Delivery)
+		})
 		if at < 0 && known { // A person has changed its text, perhaps.
 			at = slices.IndexFunc(t.entries, func(x entry) bool {
 				has := func(list []entry) bool { return slices.ContainsFunc(list, func(y entry) bool { return y.ID == x.ID }) }

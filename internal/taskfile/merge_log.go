@@ -20,7 +20,7 @@ func MergeHeartbeat(base, ours, theirs string) (merged string, left []string) {
 	if !clean {
 		left = append(left, otherLinesStay)
 	}
-	t.appendOnce(tail, b.lines)
+	t.appendOnce(tail, b.otherLines())
 	return t.String(), left
 }
 
@@ -177,7 +177,7 @@ func MergeContext(base, ours, theirs string) (merged string, left []string) {
 	if !clean {
 		left = append(left, otherLinesStay)
 	}
-	t.appendOnce(tail, b.lines)
+	t.appendOnce(tail, b.otherLines())
 	return t.String(), left
 }
 
@@ -205,7 +205,8 @@ func (d *document) others(own map[int]bool, names ...string) []string {
 	var lines []string
 	for i, line := range d.lines {
 		level, title := heading(line)
-		if !own[i] && !(level > 0 && d.plain[i] && slices.Contains(names, sectionName(title))) {
+		ours := level > 0 && d.plain[i] && slices.Contains(names, sectionName(title))
+		if !own[i] && !ours {
 			lines = append(lines, line)
 		}
 	}
@@ -221,19 +222,37 @@ func addedTail(base, ours []string) (tail []string, clean bool) {
 	return ours[len(base):], true
 }
 
-// appendOnce adds lines at the end unless the file has them more often than base.
+// appendOnce adds lines at the end unless the file has them more often than base, as a
+// whole or at its end.
 func (d *document) appendOnce(tail, base []string) {
-	count := func(lines []string) int {
-		return strings.Count("\n"+strings.Join(textLines(lines), "\n")+"\n", "\n"+strings.Join(tail, "\n")+"\n")
+	plain := func(lines []string) (all []string) {
+		for _, line := range lines {
+			all = append(all, withoutEscapes(line))
+		}
+		return all
 	}
-	if len(tail) == 0 || count(d.lines) > count(base) {
+	now, was, run := plain(textLines(d.lines)), plain(base), plain(tail)
+	if len(run) == 0 || countRuns(now, run) > countRuns(was, run) || countEndRuns(now, run) > countEndRuns(was, run) {
 		return
 	}
-	if last := len(d.lines) - 1; last >= 0 && !strings.HasSuffix(d.lines[last], "\n") {
-		d.lines[last] += d.eol
+	d.appendText(strings.Join(tail, "\n"))
+}
+
+// countRuns says how often lines have others in a row.
+func countRuns(lines, run []string) (n int) {
+	for i := range lines {
+		if i+len(run) <= len(lines) && slices.Equal(lines[i:i+len(run)], run) {
+			n++
+		}
 	}
-	d.insert(len(d.lines), tail...)
-	eol := d.eol
-	*d = newDocument(d.String())
-	d.eol = eol
+	return n
+}
+
+// countEndRuns says how often lines have others in a row at their end.
+func countEndRuns(lines, run []string) (n int) {
+	for len(lines) >= len(run) && slices.Equal(lines[len(lines)-len(run):], run) {
+		lines = lines[:len(lines)-len(run)]
+		n++
+	}
+	return n
 }

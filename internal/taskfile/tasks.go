@@ -460,7 +460,7 @@ func (p *taskParser) stepText(s *step) string {
 		}
 		line := strings.TrimSpace(p.lines[i])
 		if quoted, ok := strings.CutPrefix(line, ">"); ok {
-			line = strings.TrimPrefix(quoted, " ")
+			line = strings.ReplaceAll(strings.TrimPrefix(quoted, " "), arrowEscape, "-->")
 		}
 		b.WriteString(line)
 		b.WriteByte('\n')

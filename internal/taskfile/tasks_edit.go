@@ -182,12 +182,10 @@ type NewStep struct {
 // Add adds an open step at the end of "## Active Tasks", in the shape of the steps
 // there, and returns its key. It gets a number above all others of the file.
 func (t *Tasks) Add(n NewStep) string {
-	number := max(n.Least, 1)
+	number := max(n.Least, t.highest()+1)
 	width := len("001")
 	for i := range t.steps {
-		s := &t.steps[i]
-		number = max(number, s.Number+1)
-		if s.indent < 0 {
+		if s := &t.steps[i]; s.indent < 0 {
 			width = max(width, len(s.Key)-len("task-"))
 		}
 	}
@@ -195,6 +193,15 @@ func (t *Tasks) Add(n NewStep) string {
 		return t.addAs(n, fmt.Sprintf("task-%0*d", width, number))
 	}
 	return t.addAs(n, "step-"+strconv.Itoa(number))
+}
+
+// highest is the highest number that a step has.
+func (t *Tasks) highest() int {
+	n := 0
+	for i := range t.steps {
+		n = max(n, t.steps[i].Number)
+	}
+	return n
 }
 
 // shape is the step whose form new ones have: the last of the active ones, or any.
@@ -219,7 +226,7 @@ func (t *Tasks) addAs(n NewStep, key string) string {
 	}
 	lines := newStepLines(n, key, margin, heading)
 	before := t.String()
-	at, apart := t.placeForStep()
+	at, apart := t.placeForStep(heading)
 	t.insertStep(at, lines, apart || heading)
 	if t.find(key) < 0 { // The heading is itself part of an example.
 		t.document = newDocument(before)
@@ -243,7 +250,7 @@ func (t *Tasks) insertStep(at int, lines []string, apart bool) {
 
 // placeForStep returns the line before which a new step is inserted, and whether a
 // blank line has to separate it from what is above.
-func (t *Tasks) placeForStep() (at int, apart bool) {
+func (t *Tasks) placeForStep(heading bool) (at int, apart bool) {
 	from, to, found := t.section("active tasks", "active")
 	if !found {
 		return t.addSection("Active Tasks"), true
@@ -254,7 +261,7 @@ func (t *Tasks) placeForStep() (at int, apart bool) {
 			last = i
 		}
 	}
-	if last < 0 {
+	if last < 0 || heading && t.steps[last].indent >= 0 { // Text below a heading would belong to it.
 		return t.lastText(from, to), true
 	}
 	s := &t.steps[last]
@@ -299,6 +306,7 @@ func newStepLines(n NewStep, key, margin string, heading bool) []string {
 		}
 	}
 	for _, row := range foldRows(n.Text) {
+		row = strings.ReplaceAll(row, "-->", arrowEscape) // It must not end a comment that is open above.
 		lines = append(lines, strings.TrimSuffix(lead, "- ")+strings.TrimRight("> "+row, " "))
 	}
 	return lines

@@ -2,10 +2,12 @@ package taskfile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 )
 
@@ -79,15 +81,18 @@ func TestWhatCannotBeWorkedOnIsNamedWithItsPlace(t *testing.T) {
 	}{
 		"a status that is not a word of the enum": {
 			"- **Step 1**: x\n  - Status: open | done\n- **Step 2**: y\n",
-			[]string{"2:13: \"open | done\" is not a status; write open, in-progress, blocked, done, failed or cancelled"}, 1,
+			[]string{"2:13: \"open | done\" is not a status; write open, in-progress, blocked, done, failed or cancelled"},
+			1,
 		},
 		"a priority that is not a word of the enum": {
 			"- **Step 1**: ä\n  - Priority: ü asap\n",
-			[]string{"2:15: \"ü asap\" is not a priority; write critical, high, medium or low"}, 0,
+			[]string{"2:15: \"ü asap\" is not a priority; write critical, high, medium or low"},
+			0,
 		},
 		"a number that two steps have": {
 			"- **Step 4**: x\n- **Step 2**: y\n- **Step 4**: z\n",
-			[]string{"3:1: step-4 is in line 1 and in line 3; give one of them another number"}, 1,
+			[]string{"3:1: step-4 is in line 1 and in line 3; give one of them another number"},
+			1,
 		},
 		"a number that is a letter":      {"- **Step N**: x\n", []string{"1:10: a step needs a number, as in \"- **Step 3**: title\""}, 0},
 		"a number that is not whole":     {"- **Step 1.5**: x\n", []string{"1:10: a step needs a number, as in \"- **Step 3**: title\""}, 0},
@@ -289,8 +294,11 @@ func TestAddOnlyInserts(t *testing.T) {
 		text := drawLines(t, taskLines)
 		tasks, _ := ParseTasks(text)
 		before := tasks.Steps()
-		key := tasks.Add(NewStep{Title: "new", Text: rapid.SampledFrom([]string{"", "```", "<!--", "a\n\n- **Step 1**: b"}).Draw(t, "text")})
+		key := tasks.Add(NewStep{Title: "new", Text: rapid.SampledFrom([]string{"", "```", "<!--", "-->", "a\n\n- **Step 1**: b"}).Draw(t, "text")})
 		after := tasks.Steps()
+		if d := cmp.Diff(before, slices.DeleteFunc(slices.Clone(after), func(s Step) bool { return s.Key == key }), cmpopts.IgnoreFields(Step{}, "Line")); d != "" {
+			t.Fatalf("others changed: %s", d)
+		}
 		if len(after) != len(before)+1 || tasks.find(key) < 0 {
 			t.Fatalf("%d steps became %d with %s: %q became %q", len(before), len(after), key, text, tasks.String())
 		}

@@ -23,14 +23,17 @@ func TestFilesOfAnAgentAreReadBetweenItsMarks(t *testing.T) {
 	}{
 		"two files": {
 			whole(block("TASKS.md", "# dev\r\n---FILE_UPDATE: TASKS.md---\n===FILES END===\n") + "\n" + block("inbox", "NO_CHANGES\n")), "n1",
-			[]Update{{Name: TasksFile, Content: "# dev\r\n---FILE_UPDATE: TASKS.md---\n===FILES END===\n"}, {Name: InboxFile, Content: "NO_CHANGES\n", Keep: true}}, nil, nil,
+			[]Update{{Name: TasksFile, Content: "# dev\r\n---FILE_UPDATE: TASKS.md---\n===FILES END===\n"}, {Name: InboxFile, Content: "NO_CHANGES\n", Keep: true}},
+			nil, nil,
 		},
 		"marks without a nonce": {
 			"=== OUTPUT START ===\n---FILE_UPDATE: CONTEXT.md---\nx\n---END_FILE_UPDATE---\n===OUTPUT_END===\n", "", []Update{{Name: ContextFile, Content: "x\n"}}, nil, nil,
 		},
 		"a name that no file has": {
-			whole(block("../../etc/passwd", "x\n") + block("HEARTBEAT.md", "y\n")), "n1", []Update{{Name: HeartbeatFile, Content: "y\n"}},
-			[]string{"../../etc/passwd is not a file of an agent and is left out; there are TASKS.md, CONTEXT.md, HEARTBEAT.md and INBOX.md"}, nil,
+			whole(block("../../etc/passwd", "x\n") + block("HEARTBEAT.md", "y\n")), "n1",
+			[]Update{{Name: HeartbeatFile, Content: "y\n"}},
+			[]string{"../../etc/passwd is not a file of an agent and is left out; there are TASKS.md, CONTEXT.md, HEARTBEAT.md and INBOX.md"},
+			nil,
 		},
 		"a file that is printed twice": {
 			whole(block("TASKS.md", "x\n") + block("TASKS.md", "y\n")), "n1", []Update{{Name: TasksFile, Content: "y\n"}}, []string{"TASKS.md is printed twice; the last one counts"}, nil,

@@ -11,6 +11,9 @@ import (
 // MaxValue is the longest value that is written into one line, in characters.
 const MaxValue = 500
 
+// arrowEscape is what text has for the end of a comment.
+const arrowEscape = `--\>`
+
 var escapes = lazyregexp.New(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x{90}\x{98}\x{9d}-\x{9f}])[^\x07\x1b\x{9c}]*(?:\x07|\x1b\\|\x{9c})?|\x1b[ -/]*[0-~]?`)
 
 // fold makes any text one line without control and invisible characters and without
