@@ -80,6 +80,15 @@ func readPitfall(line string) (p Pitfall, ok bool) {
 	return p, p.line() == text
 }
 
+// pitfallText is a text as the line of a pitfall has it.
+func pitfallText(text string) string {
+	text = strings.ReplaceAll(fold(text), instead, " - instead: ")
+	if strings.HasSuffix(text, ")") && strings.Contains(text, " times, last ") {
+		text += "." // it must not read as a count
+	}
+	return text
+}
+
 // sameCause is a cause without case, spaces, numbers and full stop: "Timeout after 3 attempts" and
 // "timeout after 4  attempts" are one.
 func sameCause(text string) string {
@@ -87,11 +96,11 @@ func sameCause(text string) string {
 		switch {
 		case unicode.IsSpace(r):
 			return -1
-		case r == '—': // AddPitfall replaces some.
+		case r == '—': // pitfallText replaces some.
 			return '-'
 		}
 		return unicode.ToLower(r)
-	}, strings.TrimRight(attempts.ReplaceAllString(text, "#"), ". "))
+	}, strings.TrimRight(attempts.ReplaceAllString(pitfallText(text), "#"), ". "))
 }
 
 func (c *Context) pitfallLines() []int {
@@ -118,14 +127,7 @@ func (c *Context) Pitfalls() []Pitfall {
 // AddPitfall adds a line at the end of "## Known Pitfalls". If there is one with the
 // same cause, it is counted up instead.
 func (c *Context) AddPitfall(p Pitfall) {
-	clean := func(text string) string {
-		text = strings.ReplaceAll(fold(text), instead, " - instead: ")
-		if strings.HasSuffix(text, ")") && strings.Contains(text, " times, last ") {
-			text += "." // it must not read as a count
-		}
-		return text
-	}
-	p.Cause, p.Advice = clean(p.Cause), clean(p.Advice)
+	p.Cause, p.Advice = pitfallText(p.Cause), pitfallText(p.Advice)
 	p.Step = strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
 			return r
