@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/memories"
 	"github.com/pawl-run/pawl/internal/nodes"
 	"github.com/pawl-run/pawl/internal/notices"
+	"github.com/pawl-run/pawl/internal/orgs"
 	"github.com/pawl-run/pawl/internal/roster"
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/setup"
@@ -41,6 +42,7 @@ type Workspace struct {
 	Setup     *setup.Service
 	Specs     *specs.Service
 	Boots     *boots.Service
+	Orgs      *orgs.Service
 }
 
 // Store is what can be done with a whole store, for which no repository is needed.

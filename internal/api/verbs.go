@@ -28,6 +28,7 @@ func Verbs() []Info {
 		PauseEverywhere.Info, ResumeEverywhere.Info,
 		TryGate.Info, CreateSpec.Info, GenerateSpec.Info, ListSpecs.Info, GetSpec.Info, EditSpec.Info, FlagSpec.Info, SpawnSpec.Info, DeleteSpec.Info, ExportSpec.Info, StepSpec.Info, StopSpec.Info,
 		PlanBoot.Info, InitBoot.Info, CheckBoot.Info, BootStatus.Info, FindOutdated.Info, MigrateBoot.Info, ListSessions.Info,
+		PlanOrg.Info, InitOrg.Info, CheckOrg.Info, ShowOrg.Info, PlanImport.Info, ImportOrg.Info,
 		ListApprovals.Info, ShowApproval.Info, Approve.Info, Reject.Info, ShowLanding.Info, Land.Info,
 		ListSnapshots.Info, DiffSnapshot.Info, RestoreSnapshot.Info, PruneSnapshots.Info, ListGone.Info,
 		ShowBudgets.Info, SetBudget.Info, ShowRunLog.Info, RewriteRunLog.Info,

@@ -171,6 +171,17 @@ boot,log
 boot,log,--json
 boot,migrate
 boot,migrate,--json
+org,check
+org,show
+org,init,--department,engineering=lead,dev
+org,init,--department,engineering=lead,dev,--yes
+org,init,--member,qa,--yes
+org,check
+org,check,--json
+org,show
+org,show,--json
+org,import,.
+org,import,nowhere
 ls
 show,boot
 rm,tidy,--yes

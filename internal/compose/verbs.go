@@ -24,6 +24,7 @@ import (
 	"github.com/pawl-run/pawl/internal/nodes"
 	"github.com/pawl-run/pawl/internal/notices"
 	"github.com/pawl-run/pawl/internal/notify"
+	"github.com/pawl-run/pawl/internal/orgs"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/roster"
 	"github.com/pawl-run/pawl/internal/runenv"
@@ -68,6 +69,7 @@ func (d *Parts) open(ctx context.Context, dir string, register bool) (*api.Works
 	v.Runs = runs.New(ws, runs.Deps{Engine: d.engine, Environ: d.environ, Home: d.home, EndHolder: node.EndHolder, Hint: d.hint, Plain: proc.Plain{}})
 	v.Specs = specs.New(ws, specs.Deps{Environ: d.environ, Critic: d.critic, Engine: d.engine})
 	v.Boots = boots.New(ws, boots.Deps{Contracts: d.contracts, Exec: proc.Plain{}})
+	v.Orgs = orgs.New(ws)
 	v.Approvals = approvals.New(ws, d.engine, v.Runs, d.newID)
 	v.Loops = loops.New(ws, loops.Deps{Engine: d.engine, Environ: d.environ, Budgets: v.Budgets.OfLoop, WaitHalted: v.Runs.WaitHalted})
 	return v, ws, nil

@@ -22,7 +22,7 @@ type Row struct {
 	Cadence    string        `json:"cadence,omitempty"`
 	On         []string      `json:"on,omitempty"` // events that fire it
 	Goal       string        `json:"goal,omitempty"`
-	State      string        `json:"state"` // never_run, idle, queued, running, dead, lost, paused, broken
+	State      string        `json:"state"` // never_run, idle, queued, running, dead, lost, paused, disabled, broken
 	Paused     string        `json:"paused,omitempty"`
 	Switches   []loop.Switch `json:"switches,omitempty"` // in the store, of all loops: who set them, when and why
 	Problem    string        `json:"problem,omitempty"`  // why the definition cannot be run
@@ -126,6 +126,8 @@ func (s *Service) rowOf(l lookup.Loop) Row {
 		row.Problem, _, _ = strings.Cut(l.Problem.Error(), "\n")
 	case row.Paused != "" && (row.State == "idle" || row.State == "never_run"):
 		row.State = "paused"
+	case d.NeverFires() && (row.State == "idle" || row.State == "never_run"):
+		row.State = "disabled"
 	}
 	if l.File != "" && l.Problem == nil && l.Row.Registered.Broken == "" {
 		row.Next = shape.Time(l.Row.Registered.Due)

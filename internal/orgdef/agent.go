@@ -82,6 +82,9 @@ func ReadAgent(root, id string) (Agent, error) {
 	return a, err
 }
 
+// Unread is an agent of whose files nothing can be read.
+func Unread(id string) Agent { return Agent{ID: id, Person: people.Person{ID: id}} }
+
 // MissingFault is the error for an agent whose files are not there any more.
 func MissingFault(id string) *loop.Fault {
 	return &loop.Fault{
@@ -397,7 +400,8 @@ func (d document) readInterval(usual string) {
 	v, said := d.takeText(keyInterval)
 	switch _, err := schedule.ParseFor(v.Text, d.agent.ID); {
 	case said && err != nil:
-		d.warn(v, "interval: %s cannot be read, %s is used: %s", readiness.Quote(v.Text), usual, err)
+		_, fix, _ := strings.Cut(err.Error(), ": ")
+		d.warn(v, "interval: %s cannot be read, %s is used; %s", readiness.Quote(v.Text), usual, fix)
 		v.Text = usual
 	case !said && both:
 		return

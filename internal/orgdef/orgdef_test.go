@@ -230,7 +230,7 @@ func TestAFileWithFieldsGivesDefaultsAndIsNeverRun(t *testing.T) {
 
 func TestWhatIsWrongWithAnAgentIsNamedWithItsPlace(t *testing.T) {
 	for text, want := range map[string]string{
-		"interval: soon\n":                  "warning agents/dev/LOOP.md:2:11: interval: 'soon' cannot be read, 15m is used: ",
+		"interval: soon\n":                  "warning agents/dev/LOOP.md:2:11: interval: 'soon' cannot be read, 15m is used; write whole numbers",
 		"enabled: true\n":                   "warning agents/dev/LOOP.md:1:1: interval: missing, 15m is used",
 		"interval:\n":                       "warning agents/dev/LOOP.md:2:10: interval: missing, 15m is used",
 		"interval: 1m\ncadence: 2m\n":       "warning agents/dev/LOOP.md:3:10: cadence: this key is not used, because there is interval",

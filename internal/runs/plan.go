@@ -7,6 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/bootdef"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/orgdef"
 )
 
 // Plan is what would run, schema pawl.plan/v1.
@@ -69,6 +70,9 @@ func (s *Service) Plan(ctx context.Context, p Prepared) (Plan, error) {
 		if link, err := bootdef.Read(s.ws.Root); err == nil {
 			own = append(own, link.Paths()...)
 		}
+	}
+	if d.Protocol == loop.ProtocolTasks {
+		own = append(own, orgdef.AgentsDir)
 	}
 	dirty, err := s.ws.Repo.Dirty(ctx, own...)
 	if err != nil {

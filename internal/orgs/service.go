@@ -1,0 +1,105 @@
+// Package orgs carries out the verbs for organisations of agents: makes their files, checks
+// them, says how each agent stands, and takes over a tree that exists elsewhere.
+//
+// Only Init and Import write, and only files of the checkout that are not there yet. The
+// package commits nothing and starts no run; what the files mean is known to orgdef.
+package orgs
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/durable"
+	"github.com/pawl-run/pawl/internal/lookup"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/orgdef"
+)
+
+// Service carries out the verbs for one workspace.
+type Service struct{ ws *lookup.Workspace }
+
+// New makes the service.
+func New(ws *lookup.Workspace) *Service { return &Service{ws} }
+
+// NewFile is a file that is made.
+type NewFile struct {
+	Path string `json:"path"` // relative to the workspace, with slashes
+	Text string `json:"text,omitempty"`
+}
+
+// writeNew makes files. None may be there.
+func (s *Service) writeNew(files []NewFile) error {
+	root, err := os.OpenRoot(s.ws.Root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, f := range files {
+		if err := create(root, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create makes a file, and returns once it is on the disk.
+func create(root *os.Root, made NewFile) error {
+	folder := path.Dir(made.Path)
+	err := durable.MkdirAll(root, folder, 0o755)
+	var f *os.File
+	if err == nil {
+		f, err = root.OpenFile(filepath.FromSlash(made.Path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return takenFault(made.Path)
+	}
+	if err == nil {
+		_, err = bytes.NewBufferString(made.Text).WriteTo(f)
+		err = errors.Join(err, cmp.Or(err, durable.SyncFile(f)), f.Close())
+	}
+	if err == nil {
+		err = durable.SyncFolderIn(root, folder)
+	}
+	if err != nil {
+		return &loop.Fault{Exit: loop.ExitError, What: "write " + made.Path, Why: err.Error(), Err: err, Fix: "see that the folder can be written, and do this again"}
+	}
+	return nil
+}
+
+func takenFault(names ...string) error {
+	return &loop.Fault{
+		Exit: loop.ExitMissing, What: fmt.Sprintf("already there: %s", strings.Join(names, ", ")), Why: "no file is written over",
+		Fix: "{1} says whether the files are in order", Actions: []loop.Command{loop.PawlCommand("org check")},
+	}
+}
+
+// isThere reports whether anything has a name in the workspace.
+func (s *Service) isThere(name string) bool {
+	_, err := os.Lstat(filepath.Join(s.ws.Root, filepath.FromSlash(name)))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// findAgents lists the folders of agents below root, sorted.
+func findAgents(root string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(root, orgdef.AgentsDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, &loop.Fault{Exit: loop.ExitUnreadable, What: "list agents", Why: err.Error(), Err: err, Fix: "put a readable folder there, or nothing"}
+	}
+	var ids []string
+	for _, e := range entries {
+		for _, name := range []string{orgdef.LoopFile, orgdef.Manifest} {
+			if _, err := os.Lstat(filepath.Join(root, orgdef.AgentsDir, e.Name(), name)); err == nil {
+				ids = append(ids, e.Name())
+				break
+			}
+		}
+	}
+	return ids, nil
+}
