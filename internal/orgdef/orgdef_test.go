@@ -17,15 +17,15 @@ import (
 )
 
 // write makes files of a workspace.
-func write(t testing.TB, root string, files map[string]string) string {
-	t.Helper()
+func write(tb testing.TB, root string, files map[string]string) string {
+	tb.Helper()
 	for name, text := range files {
 		at := filepath.Join(root, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return root
