@@ -37,7 +37,19 @@ type Agent struct {
 // ReadAgent reads the files of the agent in a folder of agents/. Those that cannot be used
 // are the error, a *loop.Fault.
 func ReadAgent(root, id string) (Agent, error) {
-	a := Agent{ID: id, Person: people.Person{ID: id}}
+	a, err := readFiles(root, id)
+	if err != nil {
+		return a, err
+	}
+	if at, said := a.doc.Scalar("tier"); said && (at.Text == "1" || at.Text == "2") {
+		a.doc.Take("tier") // That of the organisation, not L1 to L3.
+		a.tier, a.Person.Tier = at, int(at.Text[0]-'0')
+	}
+	return a, nil
+}
+
+func readFiles(root, id string) (Agent, error) {
+	a := Unread(id)
 	manifest, err := readSource(root, AgentFile(id, Manifest))
 	var top *definition.Node
 	switch {
@@ -263,10 +275,6 @@ func (a *Agent) Document(o Organisation) (*definition.Document, error) {
 	if at, said := d.Scalar("protocol"); said && at.Text != loop.ProtocolTasks {
 		d.refuse(at, "protocol: %s is not that of an agent in %s; remove the key", readiness.Quote(at.Text), AgentsDir)
 		d.Take("protocol")
-	}
-	if at, said := d.Scalar("tier"); said && (at.Text == "1" || at.Text == "2") {
-		d.Take("tier")
-		a.tier, a.Person.Tier = at, int(at.Text[0]-'0')
 	}
 	p, differs := a.place(o)
 	d.Report(ofFile(a.File, slices.Concat(a.Findings, differs))...)

@@ -395,6 +395,26 @@ func TestACycleAndWhoIsNotThereAreFoundInTheWholeOrganisation(t *testing.T) {
 	}
 }
 
+func TestATierOfTheOrganisationMayBeInTheLoopToo(t *testing.T) {
+	root := write(t, t.TempDir(), map[string]string{"agents/boss/LOOP.md": "---\ntier: 1\n---\n", "agents/other/LOOP.md": "---\ntier: 1\ninterval: 1m\n---\n"})
+	d, _, err := read(root, "boss")
+	if err != nil || d.Tasks.Tier != 1 || d.Cadence != "5m" || d.Tier != loop.TierReport {
+		t.Errorf("boss = %+v, %+v, %v", d, d.Tasks, err)
+	}
+	var agents []orgdef.Agent
+	for _, id := range []string{"boss", "other"} {
+		a, err := orgdef.ReadAgent(root, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		agents = append(agents, a)
+	}
+	_, findings := orgdef.ReadOrganisation(root).Team(agents)
+	if want := "more than one agent is of tier 1, which only the chief is: boss, other"; len(findings) != 1 || findings[0].Message != want {
+		t.Errorf("findings = %+v, want %s", findings, want)
+	}
+}
+
 func FuzzReaders(f *testing.F) {
 	for _, text := range []string{front, org, manifest, "---\nfields: {interval: {default: 1m}}\n---\n", "agent: {id: dev}\nloop: {interval: 1m}\n"} {
 		f.Add([]byte(text), []byte(text))
