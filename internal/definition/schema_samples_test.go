@@ -56,6 +56,8 @@ func TestWhatTheFormatsSayIsValid(t *testing.T) {
 		"the template of the state": {"state", setting(stateSample, "currentPhase", `"idle"`, "nextIntent", `""`, "errors", `[]`, "metadata", `{}`, "lastCommitSha", `null`)},
 		"a short commit":            {"state", setting(stateSample, "lastCommitSha", `"1a2b3c4"`)},
 		"tasks with every field":    {"todo", todoSample},
+		"an empty organisation":     {"org", `{}`},
+		"hours as they are written": {"org", `{"hours": "[9, 17)"}`},
 		"the minimal file of tasks": {"todo", `{"version": "1.0.0", "tasks": [], "metadata": {"note": "made anew"}}`},
 		"a task of what it must be": {"todo", setting(todoSample, "tasks", `[{"id": "1", "title": "t", "status": "done", "priority": "low"}]`)},
 

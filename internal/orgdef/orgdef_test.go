@@ -1,7 +1,9 @@
 package orgdef_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/orgdef"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -392,6 +395,36 @@ func TestACycleAndWhoIsNotThereAreFoundInTheWholeOrganisation(t *testing.T) {
 	// The agent whose own entry closes the circle is refused.
 	if _, said, err := read(root, "lead"); err != nil || !slices.Contains(said, "error agents/lead/MANIFEST.yaml:2:15: reports_to goes around in a cycle: dev → lead → dev") {
 		t.Errorf("lead: %q, %v", said, err)
+	}
+}
+
+func TestTheSchemaOfAnOrganisationHasTheKeysThatAreRead(t *testing.T) {
+	text, err := definition.Schema("org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+		Examples   []json.RawMessage          `json:"examples"`
+	}
+	if err := json.Unmarshal(text, &schema); err != nil || len(schema.Properties) == 0 || len(schema.Examples) == 0 {
+		t.Fatalf("schema = %+v, %v", schema, err)
+	}
+	var all strings.Builder
+	for key := range schema.Properties {
+		fmt.Fprintf(&all, "%s: x\n", key)
+	}
+	o := orgdef.ReadOrganisation(write(t, t.TempDir(), map[string]string{"org.yaml": all.String()}))
+	for _, f := range o.Findings {
+		if strings.Contains(f.Message, "is not used") {
+			t.Errorf("a key of the schema: %s", f.Message)
+		}
+	}
+	for _, example := range schema.Examples {
+		o := orgdef.ReadOrganisation(write(t, t.TempDir(), map[string]string{"org.yaml": string(example)}))
+		if len(o.Findings) > 0 || o.Problem() != nil {
+			t.Errorf("an example: %+v, %v", o.Findings, o.Problem())
+		}
 	}
 }
 
