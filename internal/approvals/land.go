@@ -332,6 +332,9 @@ func (s *Service) Land(ctx context.Context, ref string, r LandRequest, hash stri
 	a := v.Row
 	a.ID, a.State = s.newID("ap"), loop.ApprovalOpen
 	err = s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.WaitInstead(ctx, a.StepID, a.ID); err != nil {
+			return err
+		}
 		if _, err := tx.VoidProposals(ctx, a.LoopID, []string{a.StepID}, "", "landed by hand instead"); err != nil {
 			return err
 		}

@@ -189,7 +189,7 @@ func (c *cycle) judgeOpen(end ending) {
 		c.its[i] = it
 		if s := c.stepOf(&it); s.State == loop.StepClaimed {
 			s.Tokens += it.Usage.ChargedTokens()
-			if c.def.Life != nil && !c.taken { // Of a run that was taken over it is counted already.
+			if c.def.Life != nil && !c.taken && c.firing.Rebase == "" { // Of a run that was taken over it is counted already, and no agent rebases.
 				s.Attempts++
 			}
 			c.steps[s.Key] = s

@@ -255,24 +255,33 @@ func (c *cycle) rebaseProposal(ctx context.Context) (ending, error) {
 	if err := c.resolveBase(ctx); err != nil {
 		return ending{}, err
 	}
+	step := c.stepByID(a.StepID)
+	if step.State == loop.StepOpen {
+		step.State, step.RunID = loop.StepClaimed, c.run.ID
+		c.steps[step.Key] = step
+		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) })
+	}
 	moved, conflicts, err := c.target.Repo.Rebase(ctx, git.Replay{Commit: a.Action.Commit, Onto: c.run.BaseCommit, When: c.Now(), Hold: c.tree.holdCandidate(1)})
 	switch {
 	case err != nil:
 		return ending{}, err
 	case len(conflicts) > 0:
-		return ending{
+		end := ending{
 			outcome: loop.OutcomeEscalated, reason: loop.ReasonConflict,
 			detail: fmt.Sprintf("%s and %s changed the same lines: %s; land it by hand, or run the loop again", a.Action.Branch, a.Action.Base, quoteList(conflicts)),
-		}, nil
+		}
+		c.settleStep(step, loop.StepOpen, end.detail)
+		return end, nil
 	case moved.Tree == c.run.BaseTree:
+		c.settleStep(step, loop.StepDone, "")
 		return ending{outcome: loop.OutcomeDone, reason: loop.ReasonNoChange, detail: a.Action.Base + " holds this change already"}, nil
 	}
-	return c.judgeRebased(ctx, a, moved)
+	return c.judgeRebased(ctx, a, step, moved)
 }
 
 // judgeRebased takes the moved change through scope, gates and proposal like
 // any other candidate.
-func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.Candidate) (ending, error) {
+func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, step loop.Step, moved object.Candidate) (ending, error) {
 	changed, err := c.target.Repo.Changed(ctx, c.run.BaseCommit, moved.Commit)
 	if err != nil {
 		return ending{}, err
@@ -281,7 +290,6 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 	if err != nil {
 		return ending{}, err
 	}
-	step := c.stepByID(a.StepID)
 	c.its = append(c.its, loop.Iteration{
 		RunID: c.run.ID, N: len(c.its) + 1, StepID: step.ID, Step: step.Title, Verdict: loop.VerdictIntended, Gates: []loop.GateResult{}, Started: c.Now(),
 		Sensed:  fmt.Sprintf("%s moved from %s to %s", a.Action.Base, shortHash(a.Action.Onto), shortHash(c.run.BaseCommit)),
@@ -312,7 +320,7 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 			return ending{}, err
 		}
 		end = ending{outcome: loop.OutcomeProposed, reason: attempt.Reason}
-		if step.State == loop.StepWaiting || attempt.Verdict == loop.VerdictPending {
+		if step.State == loop.StepClaimed || attempt.Verdict == loop.VerdictPending {
 			end.outcome = loop.OutcomeWaiting
 		}
 		if !attempt.stands() {
@@ -322,15 +330,14 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 	stands := attempt.stands()
 	if !stands {
 		end.detail = fmt.Sprintf("nothing has landed: %s moved to %s, and there: %s", a.Action.Base, shortHash(c.run.BaseCommit), end.detail)
+		c.settleStep(step, loop.StepOpen, end.detail)
 	}
 	it.Verdict, it.Reason, it.Feedback, it.Ended = attempt.Verdict, attempt.Reason, feedbackOf(attempt.Attempt), c.endOf(it)
 	saved = *it
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, saved) })
 	if stands {
-		if end.outcome == loop.OutcomeWaiting && step.Key != "" && step.State != loop.StepDone { // What is done stays done: only its landing is asked about.
-			step.State, step.WaitsFor = loop.StepWaiting, c.NewID("ap")
-			c.steps[step.Key] = step
-			c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) })
+		if end.outcome == loop.OutcomeWaiting {
+			c.settleStep(step, loop.StepWaiting, "")
 		}
 		c.run.Summary = a.Action.Why
 		c.items++
@@ -339,6 +346,23 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 		c.outbox.request(e)
 	}
 	return end, nil
+}
+
+// settleStep stages what has become of the step of a proposal that is made again. It is of
+// this run only if it was open: what is done stays done, and only its landing is asked about.
+func (c *cycle) settleStep(step loop.Step, state loop.StepState, feedback string) {
+	if step.State != loop.StepClaimed {
+		return
+	}
+	step.State, step.RunID, step.Feedback = state, "", feedback
+	switch state {
+	case loop.StepWaiting:
+		step.Snapshot, step.WaitsFor = "", c.NewID("ap")
+	case loop.StepDone:
+		step.Snapshot = ""
+	}
+	c.steps[step.Key] = step
+	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) })
 }
 
 // inputsOf is the digest of what the work of a proposal was made from, apart from its

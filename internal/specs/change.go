@@ -21,7 +21,7 @@ type EditRequest struct {
 }
 
 // Edit replaces the document of a spec. Its id, its relatives and its trace stay. A spec
-// that gave up goes on, within the budget that it has now.
+// that gave up or was handed over goes on, within the budget that it has now.
 func (s *Service) Edit(ctx context.Context, by loop.Actor, r EditRequest) (View, error) {
 	row, before, err := s.find(ctx, r.Spec)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Service) Edit(ctx context.Context, by loop.Actor, r EditRequest) (View,
 		if err := voidApprovals(ctx, tx, row, fmt.Sprintf("the spec has revision %d", row.Revision+1)); err != nil {
 			return err
 		}
-		if statusOf(row) != loopspec.StatusGaveUp {
+		if row.Step.State != loop.StepEscalated {
 			return nil
 		}
 		row.Step.Tried = loop.Tried{}
@@ -206,9 +206,6 @@ func voidApprovals(ctx context.Context, tx *store.Tx, row store.Spec, why string
 	}
 	for _, a := range open {
 		if _, err := tx.VoidApproval(ctx, a.ID, why); err != nil {
-			return err
-		}
-		if err := tx.ReopenRejected(ctx, a.ID, a.Action.BranchRef(), why); err != nil {
 			return err
 		}
 	}

@@ -139,13 +139,13 @@ RETURNING ` + approvalColumns
 
 // VoidProposals makes void, for the reason why, the open approvals of proposals of
 // these steps of a loop, all but one, and returns them. Each is a link in the loop's
-// audit chain.
+// audit chain. What still waits for one of them is opened again, as by VoidApproval.
 func (t *Tx) VoidProposals(ctx context.Context, loopID string, steps []string, except, why string) ([]loop.Approval, error) {
 	if len(steps) == 0 {
 		return nil, nil
 	}
 	query, args := fillAmong(voidProposals, "step_id", []any{storableText(why), loopID, except}, steps)
-	list, err := t.closeApprovals(ctx, query, args...)
+	list, err := t.closeVoid(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("void proposals of %s: %w", loopID, err)
 	}
@@ -156,13 +156,23 @@ const voidApproval = `
 UPDATE approvals SET state = 'void', note = $1, answered_ms = {now} WHERE id = $2 AND state = 'open' RETURNING ` + approvalColumns
 
 // VoidApproval makes one open approval void for the reason why, as a link in the
-// loop's audit chain. It reports false if it was not open.
+// loop's audit chain. It reports false if it was not open. A step whose result was asked
+// about is open again, and one that waits for the answer to a question is left to people:
+// nothing waits for an answer that nobody can give.
 func (t *Tx) VoidApproval(ctx context.Context, id, why string) (bool, error) {
-	list, err := t.closeApprovals(ctx, voidApproval, storableText(why), id)
+	list, err := t.closeVoid(ctx, voidApproval, storableText(why), id)
 	if err != nil {
 		return false, fmt.Errorf("void approval %s: %w", id, err)
 	}
 	return len(list) == 1, nil
+}
+
+func (t *Tx) closeVoid(ctx context.Context, query string, args ...any) ([]loop.Approval, error) {
+	list, err := t.closeApprovals(ctx, query, args...)
+	for _, a := range list {
+		err = errors.Join(err, t.ReopenRejected(ctx, a.ID, a.Action.BranchRef(), a.Note), t.CloseQuestion(ctx, a.ID))
+	}
+	return list, err
 }
 
 const unheardAnswers = `

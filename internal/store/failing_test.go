@@ -319,6 +319,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		},
 		"NewestIterations": func(rt *RunTx) error { _, err := rt.NewestIterations(ctx, "lp", 9); return err },
 		"CloseQuestion":    func(rt *RunTx) error { return rt.CloseQuestion(ctx, "ap_1") },
+		"WaitInstead":      func(rt *RunTx) error { return rt.WaitInstead(ctx, have.step.ID, "ap") },
 		"ReopenRejected":   func(rt *RunTx) error { return rt.ReopenRejected(ctx, "ap_1", "", "no") },
 		"ReopenStep":       func(rt *RunTx) error { _, err := rt.ReopenStep(ctx, have.step); return err },
 		"AddSpec": func(rt *RunTx) error {

@@ -176,14 +176,29 @@ func (t *Tx) ReopenStep(ctx context.Context, s loop.Step) (bool, error) {
 }
 
 const reopenRejected = `
-UPDATE steps SET state = 'open', waits_for = '', snapshot = $1, feedback = $2, inputs = '', updated_ms = {now}
+UPDATE steps SET state = 'open', waits_for = '', snapshot = CASE WHEN $1 = '' THEN snapshot ELSE $1 END, feedback = $2, inputs = '', updated_ms = {now}
 WHERE  waits_for = $3 AND state = 'waiting_human' AND run_id = ''`
 
 // ReopenRejected opens the steps again that waited for an approval, with what a human said
-// and the work that was proposed.
+// and the work that was proposed, if there is any.
 func (t *Tx) ReopenRejected(ctx context.Context, approval, snapshot, feedback string) error {
 	if _, err := t.exec(ctx, reopenRejected, snapshot, feedback, approval); err != nil {
 		return fmt.Errorf("open the steps again that wait for %s: %w", approval, err)
+	}
+	return nil
+}
+
+const waitInstead = `
+UPDATE steps SET state = 'waiting_human', waits_for = $1, updated_ms = {now}
+WHERE  id = $2 AND run_id = '' AND (state = 'waiting_human'
+       OR state <> 'done' AND EXISTS (SELECT 1 FROM loops l WHERE l.id = steps.loop_id AND l.protocol = '` + loop.ProtocolSpec + `'))`
+
+// WaitInstead makes a step wait for another approval, which is about a result of its own. A
+// goal of a spec that is not met waits for it, too, if it has waited for none: whoever says
+// yes accepts the result.
+func (t *Tx) WaitInstead(ctx context.Context, stepID, approval string) error {
+	if _, err := t.exec(ctx, waitInstead, approval, stepID); err != nil {
+		return fmt.Errorf("make step %s wait for %s: %w", stepID, approval, err)
 	}
 	return nil
 }
