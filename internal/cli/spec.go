@@ -229,6 +229,9 @@ func printSpec(p *output.Printer, v specs.View) error {
 		p.Field("", "guardrail", rail)
 	}
 	p.Field("", "a result", s.HumanGate)
+	if s.MemoryWrites != "" {
+		p.Field("", "remembers", s.MemoryWrites+"   (the agent is asked to propose it)")
+	}
 	if s.ParentID != "" {
 		p.Field("", "parent", s.ParentID)
 	}

@@ -89,6 +89,19 @@ func TestTheGoalIsAssertedAgainWithItsGuardrailsInEveryIteration(t *testing.T) {
 	}
 }
 
+func TestTheAgentIsToldWhatToProposeForTheMemory(t *testing.T) {
+	for written, want := range map[string]string{
+		"":                            "edits limited to /src|be brief",
+		" how the tests\n are started ": `edits limited to /src|be brief|Propose for the memory, as texts of a list "memory" in your report: how the tests are started`,
+	} {
+		s := openSpec(t, func(s *loopspec.Spec) { s.MemoryWrites = written }, nil)
+		_, brief, err := s.Begin(plan.Choice{Step: s.Candidates(engine.Sensed{}, noon)[0].Step})
+		if got := strings.Join(brief.Rules, "|"); err != nil || got != want {
+			t.Errorf("%q: rules = %q, %v, want %q", written, got, err, want)
+		}
+	}
+}
+
 func TestTheBudgetOfASpecCountsOverItsWholeLifeAndIncludesItsLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		step loop.Step

@@ -125,6 +125,9 @@ func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 	for _, rail := range s.spec.Guardrails {
 		brief.Rules = append(brief.Rules, strings.TrimSpace(strings.TrimPrefix(rail, "note:")))
 	}
+	if what := strings.Join(strings.Fields(s.spec.MemoryWrites), " "); what != "" {
+		brief.Rules = append(brief.Rules, `Propose for the memory, as texts of a list "memory" in your report: `+what)
+	}
 	return nil, brief, nil
 }
 
