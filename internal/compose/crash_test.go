@@ -217,9 +217,10 @@ type fixture struct {
 	t          *testing.T
 	root, home string
 	database   string
-	host       string // that its children believe to be on; empty: this one
-	loop       string // that its children run; empty: fix
-	collected  bool   // by git gc
+	host       string   // that its children believe to be on; empty: this one
+	loop       string   // that its children run; empty: fix
+	collected  bool     // by git gc
+	environ    []string // of its children; nil: that of this process
 }
 
 // tierFor is the tier of a fixture's loop. What dies on PostgreSQL is to show what
@@ -353,7 +354,10 @@ func (s *fixture) command(verb string, env ...string) *exec.Cmd {
 	cmd := exec.CommandContext(s.t.Context(), argv[0], argv[1:]...)
 	cmd.Dir = s.root
 	cmd.Stdout, cmd.Stderr = new(strings.Builder), new(strings.Builder)
-	cmd.Env = append(os.Environ(), append([]string{
+	if cmd.Env = os.Environ(); s.environ != nil {
+		cmd.Env = slices.Clone(s.environ)
+	}
+	cmd.Env = append(cmd.Env, append([]string{
 		childEnv + "=" + verb, config.EnvHome + "=" + s.home, config.EnvDatabase + "=" + s.database, clockEnv + "=" + s.clockFile(), loopEnv + "=" + s.loop,
 	}, env...)...)
 	return cmd

@@ -3,6 +3,7 @@ package compose_test
 import (
 	"cmp"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/bootlink"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/test/fakemodel"
 	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/test/sample"
 	"github.com/pawl-run/pawl/internal/test/storetest"
@@ -55,10 +57,31 @@ func sweepFixture(t *testing.T, database string) *fixture {
 	return s
 }
 
+// reviewedFixture is a fixture whose agent asks a model for its work, which another model
+// reviews.
+func reviewedFixture(t *testing.T, database string) *fixture {
+	t.Helper()
+	s := sweepFixture(t, database)
+	model := httptest.NewServer(fakemodel.New(fakemodel.Script{Bare: true, Turns: []fakemodel.Turn{{Say: "PASS\n1: it is met.", Usage: &fakemodel.Usage{Input: 300, Output: 20}}}}))
+	t.Cleanup(model.Close)
+	s.environ = keyless("ANTHROPIC_BASE_URL="+model.URL, "ANTHROPIC_API_KEY=sk-maker", "PAWL_API_KEY=sk-critic")
+	config := filepath.Join(s.root, ".loops/fix/loop.config.yaml")
+	gittest.WriteFile(t, config, strings.Replace(readFile(t, config), "agent_command: '", "agent_command: '. ./README.md; ", 1)+
+		"provider: anthropic\nmodel: claude-haiku-4-5\nreviewer: a.txt says a number.\nreviewer_agent: api\nreviewer_model: claude-opus-4-8\n")
+	ask, _, _ := strings.Cut(strings.ReplaceAll(caller, "MODEL", "claude-haiku-4-5"), " >>src/answers")
+	gittest.WriteFile(t, filepath.Join(s.root, "README.md"), strings.Replace(ask, "for turn in 1 2", "for turn in 1", 1)+" >/dev/null 2>&1\ndone\n")
+	s.git("commit", "-q", "-a", "-m", "it is reviewed")
+	return s
+}
+
 var flows = []flow{
 	{
 		name: "run", verb: "run", ready: sweepFixture, disturb: disturbRun,
 		must: []string{"engine.act.before:1", "engine.verify.before:1", "engine.effect.confirm.after:1", "projection.append.after:1"},
+	},
+	{
+		name: "run, reviewed", verb: "run", ready: reviewedFixture, disturb: disturbRun, killed: true,
+		must: []string{"engine.act.after:1", "engine.review.before:1", "meter.model.send.before:2", "engine.review.after:1", "engine.verify.gates.after:1"},
 	},
 	{
 		name: "landing", verb: "approve", disturb: disturbLanding,

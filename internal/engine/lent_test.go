@@ -48,13 +48,20 @@ func lender(t *testing.T) (p *meteredRig, file string) {
 func lenderOn(t *testing.T, database string) (p *meteredRig, file string) {
 	t.Helper()
 	p = newMeteredRig(t, database, says200(1, 1))
-	user := t.TempDir()
-	file = filepath.Join(user, loginName)
-	gittest.WriteFile(t, file, login("first", time.Now().Add(time.Hour)))
-	p.deps.Environ = append([]string{"HOME=" + user}, p.deps.Environ...)
-	p.deps.Drivers["signed"] = signed{caller{p}}
+	file = p.signsIn()
 	p.engine = engine.New(p.deps)
 	return p, file
+}
+
+// signsIn gives the user a login, which is in the file, and a driver that signs in with it.
+func (p *meteredRig) signsIn() (file string) {
+	p.t.Helper()
+	user := p.t.TempDir()
+	file = filepath.Join(user, loginName)
+	gittest.WriteFile(p.t, file, login("first", time.Now().Add(time.Hour)))
+	p.deps.Environ = append([]string{"HOME=" + user}, p.deps.Environ...)
+	p.deps.Drivers["signed"] = signed{caller{p}}
+	return file
 }
 
 func (p *meteredRig) signs(name string, resume bool) engine.Target {

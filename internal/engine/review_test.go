@@ -159,6 +159,18 @@ func TestAReviewThatDecidesNothingLeavesTheResultToAHuman(t *testing.T) {
 		"an agent that pawl cannot meter": {by(loop.Reviewer{Agent: "plain"}), func(p *meteredRig, _ *engine.Target) {
 			p.deps.Drivers["plain"] = driverFunc(p.turn)
 		}, "nobody sees which model @plain asks", 0},
+		"a login that would be lent": {by(loop.Reviewer{Agent: "signed"}), func(p *meteredRig, _ *engine.Target) {
+			p.signsIn()
+		}, "@signed would be lent a login, with which nobody sees which model answers; set a key for it", 0},
+		"a login that was lent to the maker": {loop.Gate{}, func(p *meteredRig, target *engine.Target) {
+			p.signsIn()
+			d := &target.Definition
+			d.Agent, d.BaseURL, d.Model, d.Auth, d.Env, d.Network = "signed", "", "", loop.AuthLend, nil, nil
+			p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
+				gittest.WriteFile(p.t, r.Dir+"/src/a.txt", "by a login\n")
+				return ended(nil)
+			}
+		}, "nobody knows which model did the work, so it may be that of the reviewer", 0},
 		"no key": {loop.Gate{}, func(p *meteredRig, _ *engine.Target) {
 			p.change(func(ctx context.Context, tx *store.Tx) error {
 				return tx.SaveAgent(ctx, loop.Agent{ID: "ag_critic", Handle: "critic", Driver: "caller", Model: dear, Provider: "anthropic", BaseURL: "https://models.example.com"})
