@@ -28,7 +28,7 @@ const module = "github.com/pawl-run/pawl"
 var named = []string{
 	"plan", "policy", "gate", "store", "engine", "effect", "projection", "git", "redact", "meter", "credential",
 	"modelapi", "modeltool", "spend",
-	"schedule", "definition",
+	"schedule", "definition", "loopspec", "invariant", "memory", "bootdef", "bootrepo",
 }
 
 // listed is what `go list` says about a package.

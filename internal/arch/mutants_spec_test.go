@@ -1,0 +1,85 @@
+package arch
+
+// specMutants take the rules of LoopSpecs, invariants and the memory out.
+var specMutants = []mutant{
+	{
+		"a spec whose gates pass is done by itself", "internal/loopspec/status.go",
+		[][2]string{{"{StatusRunning, EventPass, StatusWaitingHuman},", "{StatusRunning, EventPass, StatusDone},"}},
+		"loopspec.TestAPassNeverCompletesASpecByItself",
+	},
+	{
+		"a sentence is run as a command", "internal/loopspec/validate.go",
+		[][2]string{{"v.machine.Executable == nil || v.machine.Executable(word):", "v.machine.Executable == nil || word != \"\":"}},
+		"loopspec.TestASpecIsRefused",
+	},
+	{
+		"the model that did the work reviews it", "internal/loopspec/validate.go",
+		[][2]string{{"if maker != \"\" && strings.EqualFold(strings.TrimSpace(theirs), maker) {", "if maker != \"\" && theirs == \"\" {"}},
+		"loopspec.TestTheConfiguredCriticMayNotAskTheMakersModel",
+	},
+	{
+		"a spec without paths may write", "internal/loopspec/rules.go",
+		[][2]string{{"return len(g.Scope) > 0 && !g.ReportOnly", "return !g.ReportOnly"}},
+		"loopspec.TestWithoutEditsNothingIsWritten",
+	},
+	{
+		"a guardrail may name the whole tree", "internal/loopspec/parse.go",
+		[][2]string{{"case slices.ContainsFunc(alternatives, isWholeTree):", "case slices.ContainsFunc(alternatives[:0], isWholeTree):"}},
+		"loopspec.TestWhatFitsNoPhraseIsRefusedAtItsWord",
+	},
+	{
+		"a model makes a command up", "internal/loopspec/generated.go",
+		[][2]string{{"if !m.Named(line) {", "if line == \"\" {"}},
+		"loopspec.TestWhatAModelGeneratesIsASpecOrTheSkeleton",
+	},
+	{
+		"a spec has one child more than its budget says", "internal/loopspec/spawn.go",
+		[][2]string{{"int64(len(parent.ChildIDs)) >= most:", "int64(len(parent.ChildIDs)) > most:"}},
+		"loopspec.TestMaxItemsBoundsTheChildren",
+	},
+	{
+		"a child's budget is not taken from its parent", "internal/loopspec/carve.go",
+		[][2]string{{"*part.child, *part.left = part.want, part.most-part.want", "*part.child, *part.left = part.want, part.most"}},
+		"specs.TestAHundredWorkersAtOnceDoNotSpendTheirParentsBudgetTwice",
+	},
+	{
+		"a budget does not include its limit", "internal/loop/life.go",
+		[][2]string{{"case int64(s.Attempts) >= l.Iterations:", "case int64(s.Attempts) > l.Iterations:"}},
+		"protocol/spec.TestTheBudgetOfASpecCountsOverItsWholeLifeAndIncludesItsLimit",
+	},
+	{
+		"an evaluation takes more memory than it may", "internal/invariant/invariant.go",
+		[][2]string{{"steps: maxSteps, cells: maxCells,", "steps: maxSteps, cells: maxCells << 4,"}},
+		"invariant.TestAnEvaluationEnds",
+	},
+	{
+		"a proposal counts after one confirmation", "internal/memory/memory.go",
+		[][2]string{{"if m.Confirmed >= NeededConfirmations {", "if m.Confirmed >= 1 {"}},
+		"memory.TestAProposalCountsAfterTwoConfirmationsThatAreIndependentOfItAndOfEachOther",
+	},
+	{
+		"an agent confirms itself", "internal/memory/memory.go",
+		[][2]string{{"return s.RunID == by.RunID || sameMaker(s, by) })", "return s.RunID == by.RunID })"}},
+		"memory.TestNoOrderOfRunsMakesAProposalCountWithoutIndependentConfirmations",
+	},
+	{
+		"a run brings back what a person forgot", "internal/memory/memory.go",
+		[][2]string{{"case slices.ContainsFunc(known, about):", "case slices.ContainsFunc(known[:0], about):"}},
+		"memory.TestWhatAPersonForgotNoRunBringsBack",
+	},
+	{
+		"a prompt has what nobody confirmed", "internal/memory/goal.go",
+		[][2]string{{"if m.State == loop.MemoryActive && (common", "if m.State != loop.MemoryForgotten && (common"}},
+		"memory.TestAProposedMemoryIsNotGivenToAnybody",
+	},
+	{
+		"a spec waits for an approval that became void", "internal/store/approvals.go",
+		[][2]string{{"t.ReopenRejected(ctx, a.ID, a.Action.BranchRef(), a.Note), t.CloseQuestion(ctx, a.ID))", "t.CloseQuestion(ctx, a.ID))"}},
+		"specs.TestASpecNeverWaitsForAQuestionThatNobodyCanAnswer",
+	},
+	{
+		"what a person lands by hand is not accepted", "internal/approvals/land.go",
+		[][2]string{{"if err := tx.WaitInstead(ctx, a.StepID, a.ID); err != nil {", "if err := tx.WaitInstead(ctx, \"\", a.ID); err != nil {"}},
+		"specs.TestASpecNeverWaitsForAQuestionThatNobodyCanAnswer",
+	},
+}
