@@ -218,7 +218,7 @@ func printSpec(p *output.Printer, v specs.View) error {
 	for _, g := range s.Gates {
 		p.Field("", "gate", fmt.Sprintf("%s (%s): %s", g.Name, g.Kind, g.Check))
 	}
-	p.Field("", "budget", fmt.Sprintf("%d of %d iterations, %s of %s tokens, %s", len(v.Iterations), s.Budget.MaxIterations,
+	p.Field("", "budget", fmt.Sprintf("%d of %d iterations, %s of %s tokens, %s", v.Used, s.Budget.MaxIterations,
 		formatNumber(v.TokensUsed), formatNumber(s.Budget.MaxTokens), formatMillis(float64(s.Budget.MaxWallClockMs))))
 	p.Field("", "gives up", s.GiveUp)
 	p.Field("", "on errors", s.ErrorPolicy)

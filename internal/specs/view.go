@@ -20,7 +20,8 @@ type View struct {
 	Schema string `json:"schema"`
 	loopspec.Run
 
-	Revision    int64              `json:"revision"` // of the document, from 1
+	Revision    int64              `json:"revision"`       // of the document, from 1
+	Used        int                `json:"iterationsUsed"` // of its budget: those of Iterations since its last accepted result, as TokensUsed
 	Approval    string             `json:"approval,omitempty"`
 	Feedback    string             `json:"feedback,omitempty"`    // what the next iteration is told of the last one
 	NotEnforced []string           `json:"notEnforced,omitempty"` // guardrails that are advice
@@ -61,7 +62,7 @@ func (s *Service) Get(ctx context.Context, id string) (View, error) {
 	}
 	_, terms := spec.Definition(row.ID)
 	v := View{
-		Schema: "pawl.spec/v1", Revision: row.Revision, Approval: approvalOf(row), Feedback: row.Step.Feedback, NotEnforced: terms.Notes,
+		Schema: "pawl.spec/v1", Revision: row.Revision, Used: row.Step.Attempts, Approval: approvalOf(row), Feedback: row.Step.Feedback, NotEnforced: terms.Notes,
 		Run: loopspec.Run{
 			Spec: spec, Status: statusOf(row), TokensUsed: row.Step.Tokens, Iterations: []loopspec.Iteration{}, UpdatedAt: later(row.Updated, row.Step.Updated).UnixMilli(),
 		},
