@@ -98,6 +98,7 @@ func TestAnInvariantIsTrueOrSaysWhatItCompared(t *testing.T) {
 		`output("verify") matches "^no"`:               `output("verify") is "ok x 0.1s\n", and must match "^no"`,
 		`diff.files > 1 ? diff.added < 9 : true`:       "diff.files > 1 is true: diff.added is 40, and must be < 9",
 		`any(files, # == "x")`:                         `any(files, # == "x") is false`,
+		`json("cov.json")?.ok ?? false`:                `json("cov.json")?.ok ?? false is false`,
 		"true":                                         "",
 		"false":                                        "false is false",
 		"1 < diff.files < 2":                           "diff.files is 2, and must be < 2",
@@ -111,6 +112,46 @@ func TestAnInvariantIsTrueOrSaysWhatItCompared(t *testing.T) {
 		holds, why, err := eval(t, check, sample())
 		if err != nil || holds != (want == "") || why != want {
 			t.Errorf("%s = %v, %v\n got %s\nwant %s", check, holds, err, why, want)
+		}
+	}
+}
+
+func TestObjectsAreEqualIfTheirNamesAndValuesAre(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"a": 1, "b": {"c": [2.0]}}`:         true,
+		`{"b": {"c": [2]}, "a": 1}`:           true,
+		`{"a": 1, "b": {"c": [3]}}`:           false,
+		`{"a": 2, "b": {"c": [2]}}`:           false,
+		`{"a": 1, "x": {"c": [2]}}`:           false,
+		`{"a": 1}`:                            false,
+		`{"a": 1, "b": {"c": [2]}, "c": nil}`: false,
+		`[1, 2]`:                              false,
+	} {
+		in := sample()
+		in.Tree.(files)["one.json"], in.Tree.(files)["other.json"] = `{"a": 1, "b": {"c": [2]}}`, strings.ReplaceAll(text, "nil", "null")
+		for check, want := range map[string]bool{
+			`json("one.json") == json("other.json")`:   want,
+			`json("other.json") == json("one.json")`:   want,
+			`json("one.json") != json("other.json")`:   !want,
+			`json("one.json") in [json("other.json")]`: want,
+		} {
+			if holds, why, err := eval(t, check, in); err != nil || holds != want {
+				t.Errorf("%s with %s = %v, %q, %v; want %v", check, text, holds, why, err, want)
+			}
+		}
+	}
+}
+
+func TestOperatorsBindAsInTheLanguageThatTheyArePartOf(t *testing.T) {
+	for _, check := range []string{
+		"2 + 3 * 4 == 14", "20 - 8 / 4 == 18", "9 + 7 % 4 == 12", "2 * 7 % 4 == 2", "7 % 4 * 2 == 6", "7 / 2 * 2 == 7",
+		"9 - 2 + 3 == 10", "9 + 2 - 3 == 8", "-2 * 3 == -6", "-(2 + 3) == -5", "not false and true", "!(true and false)", "true or false and false", "not (false and false or false)",
+		"true || false && false", `"a" + "b" == "ab"`, `"a" + "b" contains "ab"`, `"a" + "b" startsWith "ab"`, `"a" + "b" endsWith "ab"`, `"a" + "b" matches "^ab$"`, `"a" + "b" in ["ab"]`,
+		"1 + 1 < 3", "1 + 1 <= 2", "2 > 1 + 0", "2 >= 1 + 1", "2 != 1 + 2", `(json("cov.json")?.wrong ?? 2) * 3 == 6`,
+		"false ? false : true ? true : false", "1 == 2 or 2 == 2 ? true : false",
+	} {
+		if holds, why, err := eval(t, check, sample()); err != nil || !holds {
+			t.Errorf("%s = %v, %q, %v", check, holds, why, err)
 		}
 	}
 }
@@ -143,6 +184,10 @@ func TestWhatDoesNotCompilePointsIntoTheExpression(t *testing.T) {
 		`$env != nil`:                             {`line 1, column 1: unexpected "$"`, "$"},
 		`output("a") matches files[0]`:            {"line 1, column 21: what a text matches is a constant", "f"},
 		`output("a") matches "("`:                 {"line 1, column", ""},
+		"[1, 2 == files":                          {"expected", ""},
+		"diff.paths.len() > 1":                    {"len is called on a value", "l"},
+		`base.file("x") == 1`:                     {"base has no function file", ""},
+		`1 in 2`:                                  {"in needs a list or an object, and this is a number", "2"},
 		`{"a": 1} == {"a": 1}`:                    {`line 1, column 1: unexpected "{"`, "{"},
 		`b"x" == b"x"`:                            {"line 1, column 2: unexpected", `"`},
 		"true and \u202e == 1":                    {"line 1, column 10: ", ""},
@@ -180,6 +225,7 @@ func TestWhatCannotBeEvaluatedIsAnError(t *testing.T) {
 	tree["tag.yaml"], tree["merge.yaml"], tree["two.yaml"], tree["nan.yaml"] = "a: !!python/object x\n", "<<: {a: 1}\n", "a: 1\n---\nb: 1\n", "a: .nan\n"
 	tree["deep.yaml"], tree["twice.yaml"], tree["bad.yaml"] = "a: "+deep+"\n", "a: 1\na: 2\n", "a: [1\n"
 	tree["dashes.yaml"] = strings.Repeat("- ", 2000) + "a\n"
+	tree["names.yaml"] = ".inf: 1\n"
 	tree["keys.yaml"] = strings.Repeat("a: b\n", 10_000)
 	for check, want := range map[string]string{
 		`yaml("keys.yaml").a == "b"`:                          "it has 30000 words and signs",
@@ -205,6 +251,16 @@ func TestWhatCannotBeEvaluatedIsAnError(t *testing.T) {
 		`yaml("two.yaml").a != nil`:                           "there are 2 documents of YAML",
 		`yaml("nan.yaml").a != nil`:                           "this part of YAML is not read",
 		`yaml("deep.yaml").a != nil`:                          "values are more than 200 deep",
+		`yaml("names.yaml") != nil`:                           "this name of YAML is not read",
+		`none([1], json("gone.json") == #)`:                   "has no file",
+		`any([1], json("gone.json") == #)`:                    "has no file",
+		`one([1], json("gone.json") == #)`:                    "has no file",
+		`find([1], json("gone.json") == #) == nil`:            "has no file",
+		`count([1], json("gone.json") == #) == 0`:             "has no file",
+		`len(filter([1], json("gone.json") == #)) == 0`:       "has no file",
+		`len(map([1], json("gone.json"))) == 0`:               "has no file",
+		`sum([1], json("gone.json")) == 0`:                    "has no file",
+		`sum(["a"]) == 0`:                                     "+ needs two numbers",
 		`yaml("twice.yaml").a != nil`:                         `the name "a" comes twice`,
 		`yaml("bad.yaml").a != nil`:                           "it is not valid YAML",
 		`yaml("dashes.yaml") != nil`:                          "a line begins with more than 1000 spaces",

@@ -189,6 +189,24 @@ func TestAnAgentThatRepeatsItselfMakesAnEntryFresherButNotSurer(t *testing.T) {
 	}
 }
 
+func TestWhatSaysNothingNewIsNotWritten(t *testing.T) {
+	proposed := learnAll(nil, says("use tabs", "a#1 x"))
+	confirmed := learnAll([]loop.Memory{{N: 1, Kind: loop.MemoryFact, Text: "use tabs", State: loop.MemoryActive}}, says("use tabs", "a#1 x"))
+	for name, c := range map[string]struct {
+		known  []loop.Memory
+		lesson memory.Lesson
+	}{
+		"a proposal by the same agent again": {proposed, says("use tabs", "a#2 x")},
+		"an entry in the same run again":     {confirmed, says("use tabs", "a#1 x")},
+		"a command that was not run again":   {learnAll(nil, ran("make", "a#1 x", true)), known("make", "a#2 x")},
+		"a command that never passed":        {nil, ran("make", "a#2 x", false)},
+	} {
+		if changed := memory.Learn(c.known, []memory.Lesson{c.lesson}, 9); len(changed) != 0 {
+			t.Errorf("%s: %v is written", name, describe(changed))
+		}
+	}
+}
+
 func TestNotMoreIsProposedThanThereIsRoomFor(t *testing.T) {
 	lessons := []memory.Lesson{says("one", "a#1 x"), says("two", "a#1 x"), ran("make", "a#1 x", true)}
 	if d := cmp.Diff([]string{`proposed fact "one" +0 -0`, `active command "make" +1 -0`}, describe(memory.Learn(nil, lessons, 1))); d != "" {
@@ -264,6 +282,16 @@ func TestAGoalIsGivenWhatFitsItTheBestFirst(t *testing.T) {
 	}
 	if got := memory.ForGoal(remembered(), "parser", -1); len(got) != 0 {
 		t.Errorf("at most -1: %v", numbers(got))
+	}
+}
+
+func TestAWordThatSaysNothingFitsNoGoal(t *testing.T) {
+	const words = "the and for with that this are not all from into must has have run make use never always"
+	for word := range strings.FieldsSeq(words) {
+		entry := loop.Memory{N: 1, Kind: loop.MemoryFact, State: loop.MemoryActive, Text: word + " a"}
+		if got := memory.ForGoal([]loop.Memory{entry}, "A "+strings.ToUpper(word)+"!", 1); len(got) != 0 {
+			t.Errorf("%q fits a goal", word)
+		}
 	}
 }
 
