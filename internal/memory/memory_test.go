@@ -343,6 +343,7 @@ func TestARunTeachesWhatItsGatesRanAndWhatItsReportsPropose(t *testing.T) {
 		return loop.GateResult{Name: name, Kind: loop.GateCommand, Pass: true}
 	}
 	its := []loop.Iteration{
+		{Report: `{"memory": ["of a report that cannot be read"], "confidence": "high"}`},
 		{
 			Candidate: "c1", Gates: []loop.GateResult{passes("verify"), {Name: "guard", Exit: 1}},
 			Report: `{"memory": [" Use\ttabs. ", "", "use TABS", "the key is \u0073ecret"], "pitfalls": ["Do not touch gen/"]}`,
@@ -373,6 +374,67 @@ func TestARunTeachesWhatItsGatesRanAndWhatItsReportsPropose(t *testing.T) {
 	}
 	if got := memory.OfRun(loop.Loop{}, loop.Run{}, d, nil, hide); len(got) != 0 {
 		t.Errorf("a run without iterations taught %v", got)
+	}
+}
+
+func TestATextIsKeptAsFarAsItCanBeStored(t *testing.T) {
+	long := strings.Repeat("x", memory.MostText)
+	for text, want := range map[string][2]string{ // as a fact, as a command
+		" two  words\n": {"two words", "two  words"},
+		"a\x00b\xff":    {"a\uFFFDb\uFFFD", "a\uFFFDb\uFFFD"},
+		long:            {long, long},
+		long + "x":      {long[:memory.MostText-3] + "…", ""},
+	} {
+		if fact, command := memory.Clean(loop.MemoryFact, text), memory.Clean(loop.MemoryCommand, text); fact != want[0] || command != want[1] {
+			t.Errorf("%.20q: %.20q and %.20q, want %.20q and %.20q", text, fact, command, want[0], want[1])
+		}
+	}
+}
+
+func TestConfidenceOfAnEntry(t *testing.T) {
+	word := loop.MemoryWord{At: noon}
+	for name, c := range map[string]struct {
+		entry loop.Memory
+		want  int
+	}{
+		"never confirmed":               {loop.Memory{State: loop.MemoryProposed}, 33},
+		"confirmed once":                {loop.Memory{State: loop.MemoryActive, Confirmed: 1}, 50},
+		"confirmed twice":               {loop.Memory{State: loop.MemoryActive, Confirmed: 2}, 60},
+		"a person's word":               {loop.Memory{State: loop.MemoryActive, Word: word}, 81},
+		"a person's word, confirmed":    {loop.Memory{State: loop.MemoryActive, Word: word, Confirmed: 1}, 83},
+		"did not pass since, twice":     {loop.Memory{State: loop.MemoryActive, Confirmed: 2, Failed: 2}, 15},
+		"did not pass for a long time":  {loop.Memory{State: loop.MemoryActive, Confirmed: 99, Failed: 99}, 0},
+		"forgotten, whatever said so":   {loop.Memory{State: loop.MemoryForgotten, Word: word, Confirmed: 9}, 0},
+		"forgotten, and not confirmed":  {loop.Memory{State: loop.MemoryForgotten}, 0},
+		"did not pass in the last run":  {loop.Memory{State: loop.MemoryActive, Confirmed: 1, Failed: 1}, 25},
+		"did not pass, and then it did": {loop.Memory{State: loop.MemoryActive, Confirmed: 3}, 66},
+	} {
+		if got := memory.Confidence(c.entry); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestACommandHasEachOfItsMakersOnceAsASource(t *testing.T) {
+	got := learnAll(nil, ran("make", "a#1 x", true), ran("make", "a#2 x", true), ran("make", "a#3 y", true), ran("make", "b#1 x", true))
+	var makers []string
+	for _, s := range got[0].Sources {
+		makers = append(makers, s.Run+" "+s.Agent)
+	}
+	if diff := cmp.Diff([]string{"a#1 x", "a#3 y", "b#1 x"}, makers); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+}
+
+func TestThePluralOfAWordIsTheWord(t *testing.T) {
+	for _, c := range []struct {
+		goal, text string
+		fits       bool
+	}{{"tests", "test", true}, {"test", "tests", true}, {"class", "clas", false}, {"gas", "ga", false}, {"ids", "id", false}, {"the maps", "a map", true}} {
+		entry := loop.Memory{N: 1, Kind: loop.MemoryFact, State: loop.MemoryActive, Text: c.text}
+		if got := len(memory.ForGoal([]loop.Memory{entry}, c.goal, 1)) == 1; got != c.fits {
+			t.Errorf("%q fits %q: %v, want %v", c.text, c.goal, got, c.fits)
+		}
 	}
 }
 
