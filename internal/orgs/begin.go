@@ -138,7 +138,7 @@ func parseDepartments(texts []string) ([]orgdef.Department, error) {
 
 func organisationText(owner, chief string, departments []orgdef.Department) string {
 	var b strings.Builder
-	b.WriteString("# Who works here, and who reports to whom: docs/org.md\n")
+	b.WriteString("# yaml-language-server: $schema=https://pawl.run/schema/org.v1.json\n# Who works here, and who reports to whom.\n")
 	if owner != "" {
 		fmt.Fprintf(&b, "owner: %q\n", owner)
 	}
