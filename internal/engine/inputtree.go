@@ -14,10 +14,15 @@ func (h *heldRun) inputTree(ctx context.Context, tree string) (string, error) {
 		return known, nil
 	}
 	inLoops := func(dir string) bool {
-		below, in := strings.CutPrefix(dir, ".loops")
-		return in && (below == "" || below[0] == '/' && strings.Count(below, "/") == 1)
+		for _, top := range []string{".loops", loop.AgentsDir} {
+			below, in := strings.CutPrefix(dir, top)
+			if in && (below == "" || below[0] == '/' && strings.Count(below, "/") == 1) {
+				return true
+			}
+		}
+		return false
 	}
-	without, err := h.target.Repo.TreeWithout(ctx, tree, inLoops, loop.IsStateFile)
+	without, err := h.target.Repo.TreeWithout(ctx, tree, inLoops, loop.IsMemoryFile)
 	if err == nil {
 		if h.inputTrees == nil {
 			h.inputTrees = map[string]string{}

@@ -16,7 +16,9 @@ func TestAMessageOfARunReachesTheLoopThatItIsForOnceAndFiresItIfItIsUrgent(t *te
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, database(t))
-			r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) { return says(t, req, `{"outcome":"done","no_change":true}`) }
+			r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+				return says(t, req, `{"outcome":"done","no_change":true}`)
+			}
 			def := loop.Definition{Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x"}
 			message := &loop.Delivery{To: "far", Key: "k", Kind: "task", Priority: loop.Urgent, Text: "mend the build\nnow"}
 			from := r.target("near", early{boardLike{nil, []string{"ask"}}, "Record", loop.Change{Kind: loop.ChangeDeliver, Delivery: message}}, def)
@@ -55,7 +57,9 @@ func TestAMessageOfARunReachesTheLoopThatItIsForOnceAndFiresItIfItIsUrgent(t *te
 func TestWhatAPersonIsToldBecomesANoticeOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, databases["sqlite"](t))
-	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) { return says(t, req, `{"outcome":"done","no_change":true}`) }
+	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+		return says(t, req, `{"outcome":"done","no_change":true}`)
+	}
 	message := &loop.Delivery{To: "owner", Person: true, Key: "k", Kind: "escalation", Text: "all is blocked\nsince noon"}
 	target := r.target("near", early{boardLike{nil, []string{"ask"}}, "Record", loop.Change{Kind: loop.ChangeDeliver, Delivery: message}},
 		loop.Definition{Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x"})

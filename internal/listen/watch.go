@@ -6,11 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/orgdef"
+	"github.com/pawl-run/pawl/internal/projection"
+	"github.com/pawl-run/pawl/internal/taskfile"
 )
 
 const (
@@ -162,7 +166,12 @@ func (w *filewatch) recordFiles(ctx context.Context, p Place, here []listening, 
 				if !known || !slices.Contains(w.globs[p.ID], s.on.What) || payload == "" {
 					payload = noFiles
 				}
-				return seen{before: state, known: seenBefore, now: now.digest(), payload: payload, quiet: !seenBefore}
+				look := seen{before: state, known: seenBefore, now: now.digest(), payload: payload, quiet: !seenBefore}
+				if s.Protocol == loop.ProtocolTasks && s.on.What == orgdef.AgentFile(s.Name, taskfile.InboxFile) {
+					look.payload = criticalEntries(p.Root, s.on.What)
+					look.quiet = look.payload == ""
+				}
+				return look
 			})
 		}
 		if ctx.Err() == nil {
@@ -175,6 +184,24 @@ func (w *filewatch) recordFiles(ctx context.Context, p Place, here []listening, 
 	if err == nil {
 		w.before[p.ID], w.globs[p.ID] = found, globs
 	}
+}
+
+// criticalEntries lists the pending critical entries of an INBOX.md, one a line: no other
+// change of it fires its agent.
+func criticalEntries(root, name string) string {
+	file, err := projection.ReadFile(filepath.Join(root, filepath.FromSlash(name)), projection.MaxFile)
+	if err != nil {
+		return ""
+	}
+	inbox, _ := taskfile.ParseInbox(file.Content)
+	var lines []string
+	for _, e := range inbox.Pending() {
+		if e.Priority == taskfile.PriorityCritical {
+			first, _, _ := strings.Cut(strings.TrimSpace(e.Text), "\n")
+			lines = append(lines, e.From+": "+first)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // watch makes the system tell of changes in these folders and in no others. It reports

@@ -20,6 +20,23 @@ func IsStateFile(name string) bool {
 	return (file == StateFile || file == LogFile) && path.Dir(path.Clean(dir)) == ".loops"
 }
 
+// AgentsDir is the folder of agents with task files, each in a folder of its own.
+const AgentsDir = "agents"
+
+// IsMemoryFile reports whether a path of a workspace is that of a file in which a loop keeps
+// what it knows: work does not depend on it.
+func IsMemoryFile(name string) bool {
+	if IsStateFile(name) {
+		return true
+	}
+	dir, file := path.Split(name)
+	switch file {
+	case "TASKS.md", "INBOX.md", "HEARTBEAT.md", "CONTEXT.md":
+		return path.Dir(path.Clean(dir)) == AgentsDir
+	}
+	return false
+}
+
 // Inputs are everything that the result of a step depends on. A settled step is not
 // worked on again while its inputs are the same.
 type Inputs struct {

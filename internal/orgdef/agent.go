@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/people"
 	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/schedule"
+	"github.com/pawl-run/pawl/internal/taskfile"
 )
 
 // Agent is what the files of one agent say.
@@ -465,6 +466,7 @@ func (d document) completeKeys(t *loop.TaskLoop, p people.Person) {
 	to := cmp.Or(t.Escalation, t.ReportsTo, t.Owner, "the owner")
 	d.Default("escalation", "to "+to+": what stays blocked or keeps failing, and whatever needs a change outside of the scope or the sandbox")
 	d.Default("kill_switch", AgentFile(id, PausedFile)+" exists")
+	d.Include("on", string(loop.OnFile)+":"+AgentFile(id, taskfile.InboxFile)) // A critical entry fires it at once.
 	d.Default("max_iterations", "1")
 	if p.Hours.Zone != "" {
 		d.Default("timezone", p.Hours.Zone)

@@ -23,7 +23,7 @@ import (
 
 // Names of files and folders. Those of an agent are in its folder.
 const (
-	AgentsDir    = "agents"
+	AgentsDir    = loop.AgentsDir
 	OrgFile      = "org.yaml"
 	TreeManifest = "manifest.yaml" // of the organisation
 	LoopFile     = "LOOP.md"

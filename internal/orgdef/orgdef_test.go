@@ -73,7 +73,7 @@ func TestAnAgentHasTheDefaultsOfTheFormat(t *testing.T) {
 	d, said, err := read(root, "dev")
 	want := loop.Definition{
 		Name: "dev", Protocol: loop.ProtocolTasks, Pattern: "custom", Tier: loop.TierReport, Cadence: "15m", Goal: "Work on one step of agents/dev/TASKS.md at a time.",
-		Protect:        []string{"agents/**", "org.yaml", "manifest.yaml", "LOOP.md"},
+		Protect:        []string{"agents/**", "org.yaml", "manifest.yaml", "LOOP.md"}, On: []string{"file:agents/dev/INBOX.md"},
 		PermissionMode: "dontAsk", KillSwitch: "agents/dev/PAUSED exists", MaxIterations: 1, MaxWallClock: 12 * time.Minute,
 		Escalation: "to the owner: what stays blocked or keeps failing, and whatever needs a change outside of the scope or the sandbox",
 		Tasks: &loop.TaskLoop{

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/orgdef"
 	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/taskfile"
 )
 
 // maxFile is the size of the largest file of an agent that is read.
@@ -161,21 +162,25 @@ func (c *Checked) checkAgent(root, id string, read []orgdef.Agent, o orgdef.Orga
 	if c.checkManifest(id, read, o, faults) {
 		h.Passed++
 	}
-	tasks, problem := readText(root, orgdef.AgentFile(id, tasksFile))
+	tasks, problem := readText(root, orgdef.AgentFile(id, taskfile.TasksFile))
 	if problem == "" && !hasHeading(tasks, "") {
 		problem = "it has no heading that begins with ##"
 	}
-	check("tasks", tasksFile, problem)
-	_, problem = readText(root, orgdef.AgentFile(id, heartbeatFile))
-	check("heartbeat", heartbeatFile, problem)
-	inbox, problem := readText(root, orgdef.AgentFile(id, inboxFile))
+	check("tasks", taskfile.TasksFile, problem)
+	_, unusable := taskfile.ParseTasks(string(tasks))
+	for _, p := range unusable { // The cycle works on the other steps.
+		c.Findings = append(c.Findings, Finding{Path: orgdef.AgentFile(id, taskfile.TasksFile), Line: p.Line, Column: p.Column, Severity: string(readiness.SeverityWarning), Message: p.Message})
+	}
+	_, problem = readText(root, orgdef.AgentFile(id, taskfile.HeartbeatFile))
+	check("heartbeat", taskfile.HeartbeatFile, problem)
+	inbox, problem := readText(root, orgdef.AgentFile(id, taskfile.InboxFile))
 	for _, section := range []string{"Pending", "Processed"} {
 		if problem == "" && !hasHeading(inbox, section) {
 			problem = "it has no section ## " + section
 		}
 	}
-	check("inbox", inboxFile, problem)
-	for _, name := range []string{contextFile, identityFile, soulFile} {
+	check("inbox", taskfile.InboxFile, problem)
+	for _, name := range []string{taskfile.ContextFile, identityFile, soulFile} {
 		_, problem = readText(root, orgdef.AgentFile(id, name))
 		check(strings.ToLower(strings.TrimSuffix(name, ".md")), name, problem)
 	}

@@ -5,17 +5,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/orgdef"
+	"github.com/pawl-run/pawl/internal/taskfile"
 )
 
 // Names of the files of an agent that are not read for its definition.
 const (
-	tasksFile     = "TASKS.md"
-	contextFile   = "CONTEXT.md"
-	heartbeatFile = "HEARTBEAT.md"
-	inboxFile     = "INBOX.md"
-	identityFile  = "IDENTITY.md"
-	soulFile      = "SOUL.md"
+	identityFile = "IDENTITY.md"
+	soulFile     = "SOUL.md"
 )
 
 // newAgent returns the files of an agent that has no work yet.
@@ -44,45 +42,10 @@ cycle_log: true
 You are %s. You work on one step of TASKS.md at a time, and report to %s.
 `, interval, id, cmp.Or(reportsTo, "the owner")),
 		},
-		file(tasksFile, `
-## Active Tasks
-
-## Task Format
-
-- **Step N**: description
-  - Status: open | in-progress | blocked | done | failed
-  - Priority: critical | high | medium | low
-  - Blocked reason: why it cannot go on
-  - Retry count: 0
-  - Depends on: Step 1, Step 2
-  - Result: what came of it
-
-## Completed Tasks
-`),
-		file(contextFile, "\n## Stack\n\n## Constraints\n\n## Known Pitfalls\n\n## Decision Pipeline\n"),
-		file(heartbeatFile, `
-## Current Status
-
-- **State**: idle
-- **Last Cycle**: —
-- **Cycles Today**: 0
-- **Steps Completed Today**: 0
-- **Steps Blocked Today**: 0
-- **Steps Failed Today**: 0
-
-## Loop Configuration
-
-- **Interval**: `+interval+`
-- **Max Step Timeout**: 10m
-
-## Cycle Log
-
-| Timestamp | Step | Outcome | Duration | Notes |
-|---|---|---|---|---|
-
-## Health Trends
-`),
-		file(inboxFile, "\n## Pending\n\n## Processed\n"),
+		{Path: orgdef.AgentFile(id, taskfile.TasksFile), Text: taskfile.NewTasks(id)},
+		{Path: orgdef.AgentFile(id, taskfile.ContextFile), Text: taskfile.NewContext(id)},
+		{Path: orgdef.AgentFile(id, taskfile.HeartbeatFile), Text: taskfile.NewHeartbeat(id, interval, loop.DefaultStepTimeout.String())},
+		{Path: orgdef.AgentFile(id, taskfile.InboxFile), Text: taskfile.NewInbox(id)},
 		file(identityFile, "\nWho this agent is, for people. It is read for the agent only if `reads` of LOOP.md names it.\n"),
 		file(soulFile, "\nHow this agent works, for people. It is read for the agent only if `reads` of LOOP.md names it.\n"),
 	}

@@ -91,7 +91,7 @@ func TestTheGoalIsAssertedAgainWithItsGuardrailsInEveryIteration(t *testing.T) {
 
 func TestTheAgentIsToldWhatToProposeForTheMemory(t *testing.T) {
 	for written, want := range map[string]string{
-		"":                            "edits limited to /src|be brief",
+		"":                              "edits limited to /src|be brief",
 		" how the tests\n are started ": `edits limited to /src|be brief|Propose for the memory, as texts of a list "memory" in your report: how the tests are started`,
 	} {
 		s := openSpec(t, func(s *loopspec.Spec) { s.MemoryWrites = written }, nil)

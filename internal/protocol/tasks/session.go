@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/orgdef"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/report"
 	"github.com/pawl-run/pawl/internal/taskfile"
@@ -217,7 +218,7 @@ func (s *session) sendMessage(m report.Message, key string) {
 	case d.To == me || d.To == superior || d.To == s.owner():
 	case !s.isAgent(d.To):
 		why = "there is no agent " + d.To
-	case order && !slices.Contains(s.me.Reports, d.To) && s.me.Chief != me && s.routedTo(d.Tags) != d.To:
+	case order && !s.leads(d.To) && s.routedTo(d.Tags) != d.To:
 		why = d.To + " does not report to " + me
 	}
 	if why != "" {
@@ -227,13 +228,22 @@ func (s *session) sendMessage(m report.Message, key string) {
 	s.send(d)
 }
 
+// leads reports whether orders go to an agent: it reports to this one, or this one is the chief.
+func (s *session) leads(name string) bool {
+	if slices.Contains(s.me.Reports, name) || s.me.Chief == s.v.Loop.Name {
+		return true
+	}
+	a, err := orgdef.ReadAgent(s.v.Root, name) // Its own file may say it.
+	return err == nil && a.Person.ReportsTo == s.v.Loop.Name
+}
+
 // isAgent reports whether an agent has a folder.
 func (s *session) isAgent(name string) bool {
 	if name == "" || path.Base(name) != name {
 		return false
 	}
-	for _, file := range []string{"LOOP.md", "MANIFEST.yaml"} {
-		if found, err := s.v.Files.Read(path.Join(Dir(name), file)); err == nil && found.Exists {
+	for _, file := range []string{orgdef.LoopFile, orgdef.Manifest} {
+		if found, err := s.v.Files.Read(orgdef.AgentFile(name, file)); err == nil && found.Exists {
 			return true
 		}
 	}

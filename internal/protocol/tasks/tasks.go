@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/orgdef"
 	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/taskfile"
 )
@@ -27,7 +28,7 @@ import (
 var files = []string{taskfile.InboxFile, taskfile.TasksFile, taskfile.ContextFile, taskfile.HeartbeatFile}
 
 // Dir is the folder of an agent, relative to the workspace.
-func Dir(agent string) string { return path.Join("agents", agent) }
+func Dir(agent string) string { return path.Join(orgdef.AgentsDir, agent) }
 
 // mergers unite an edit of each file with what a person has written meanwhile.
 var mergers = map[string]projection.Merger{
