@@ -355,11 +355,11 @@ func (c *cycle) settleStep(step loop.Step, state loop.StepState, feedback string
 		return
 	}
 	step.State, step.RunID, step.Feedback = state, "", feedback
-	switch state {
-	case loop.StepWaiting:
-		step.Snapshot, step.WaitsFor = "", c.NewID("ap")
-	case loop.StepDone:
+	if state != loop.StepOpen {
 		step.Snapshot = ""
+	}
+	if state == loop.StepWaiting {
+		step.WaitsFor = c.NewID("ap")
 	}
 	c.steps[step.Key] = step
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) })
