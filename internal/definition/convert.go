@@ -52,7 +52,9 @@ type converter struct {
 func (d *Document) convert(dirName string) *converter {
 	config := d.Config()
 	c := &converter{doc: d, config: config, verdict: readiness.Check(config), more: slices.Clone(d.reported)}
-	c.def.Tasks = d.Tasks
+	if c.def.Tasks = d.Tasks; d.Tasks != nil {
+		c.def.Group = loop.AgentsGroup
+	}
 	c.convertIdentity(dirName)
 	c.convertTask()
 	c.convertGates()

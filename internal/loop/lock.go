@@ -11,6 +11,7 @@ type Lock struct {
 	Scope    []string      `json:"scope,omitempty"`   // globs of files that it may change
 	Branch   string        `json:"branch,omitempty"`  // that it may move, without refs/heads/
 	Group    string        `json:"group,omitempty"`   // runs of one group do not exclude each other; empty: of no group
+	Most     int           `json:"most,omitempty"`    // runs of the group at once; 0: any number
 	Priority int           `json:"priority"`          // the higher one goes first
 	Bound    int           `json:"bound"`             // after so many deferrals in a row it goes first
 	Wall     time.Duration `json:"wall"`              // how long the run may take
@@ -18,7 +19,7 @@ type Lock struct {
 }
 
 // IsZero reports whether a run with the lock excludes no other.
-func (l Lock) IsZero() bool { return len(l.Scope) == 0 && l.Branch == "" }
+func (l Lock) IsZero() bool { return len(l.Scope) == 0 && l.Branch == "" && l.Most == 0 }
 
 // Contender is a run that has a lock or waits for one.
 type Contender struct {

@@ -90,6 +90,7 @@ const (
 	ReasonLockHigher  Reason = "lock_higher"  // a live run has the lock, and the one that asks does not rank above it
 	ReasonLockHeld    Reason = "lock_held"    // a live run has the lock; whoever asks goes next
 	ReasonLockDue     Reason = "lock_due"     // a run that ranks above is due
+	ReasonLockGroup   Reason = "lock_group"   // as many runs of its group are live as may be at once
 	ReasonLockOverdue Reason = "lock_overdue" // a run that has waited or deferred too often is due
 )
 
@@ -245,6 +246,7 @@ var sentences = map[Reason]string{
 	ReasonLockHigher:       "a run of the same or a higher priority is at work",
 	ReasonLockHeld:         "a run that may touch the same is at work",
 	ReasonLockDue:          "a run of higher priority is due",
+	ReasonLockGroup:        "as many agents of the organisation are at work as may be at once",
 	ReasonLockOverdue:      "a run that has deferred or waited long enough goes first",
 	ReasonLinkMissing:      "there is no AGENT_LINK.md",
 	ReasonLinkMalformed:    "AGENT_LINK.md cannot be read",

@@ -17,6 +17,7 @@ type TaskLoop struct {
 	Chief      string            `json:"chief,omitempty"`      // id; empty: there is none
 	Owner      string            `json:"owner,omitempty"`      // the person who answers for all; empty: whoever runs pawl
 	Routing    map[string]string `json:"routing,omitempty"`    // tag to agent
+	MaxAgents  int               `json:"max_agents"`           // agents of the organisation at work at once
 	MaxRetries int               `json:"max_retries"`          // blocked or failed so often, a step is escalated
 
 	FromHour  int `json:"from_hour,omitempty"`  // of a day in the loop's time zone: it fires from then
@@ -44,8 +45,15 @@ func (t *TaskLoop) WorksAt(hour int) bool {
 	return from <= hour || hour < until
 }
 
-// DefaultMaxRetries is MaxRetries without max_retries_per_step.
-const DefaultMaxRetries = 3
+// DefaultMaxRetries is MaxRetries without max_retries_per_step, and DefaultMaxAgents is
+// MaxAgents without max_agents.
+const (
+	DefaultMaxRetries = 3
+	DefaultMaxAgents  = 2
+)
+
+// AgentsGroup is the group of the agents of a workspace: their scopes may overlap.
+const AgentsGroup = "agents"
 
 // NeverFires reports whether the definition says that nothing fires the loop.
 func (d Definition) NeverFires() bool { return d.Tasks != nil && !d.Tasks.Enabled }

@@ -436,6 +436,7 @@ func (d document) completeTeam(t *loop.TaskLoop, o Organisation, p people.Person
 	t.Tier, t.Department, t.Chief, t.Owner = p.Tier, p.Department, o.Chief, o.Owner
 	t.ReportsTo, t.Reports = team.Superior(p.ID), team.Reports(p.ID)
 	t.FromHour, t.UntilHour = p.Hours.From, p.Hours.Until
+	t.MaxAgents = cmp.Or(o.MaxAgents, loop.DefaultMaxAgents)
 	t.MaxRetries = cmp.Or(o.MaxRetries, loop.DefaultMaxRetries)
 	if len(o.Routing) > 0 {
 		t.Routing = o.Routing

@@ -26,6 +26,7 @@ type Organisation struct {
 	Routing     map[string]string // tag to agent
 	Intervals   map[Rank]string
 	Hours       people.Hours // of everybody; the zero Hours: at any time
+	MaxAgents   int          // at work at once; 0: loop.DefaultMaxAgents
 	MaxRetries  int          // per step, before it is escalated; 0: loop.DefaultMaxRetries
 
 	Findings []readiness.Finding // in these files; if one is an error, no agent runs
@@ -152,7 +153,7 @@ func (o *Organisation) readPlain(s source, top *definition.Node) {
 		"hours":                func(n *definition.Node) { o.readHours(r, n, "hours") },
 		"timezone":             func(n *definition.Node) { o.readZone(r, n, "timezone") },
 		"max_retries_per_step": func(n *definition.Node) { o.MaxRetries = r.count(n, "max_retries_per_step") },
-		"max_agents":           r.notYet("max_agents"),
+		"max_agents":           func(n *definition.Node) { o.MaxAgents = r.count(n, "max_agents") },
 		"cost_alert":           r.notYet("cost_alert"),
 	})
 }

@@ -65,6 +65,7 @@ routing: {code: dev, video: nobody}
 intervals: {lead: 20m}
 hours: 9-17
 timezone: Europe/Berlin
+max_agents: 5
 max_retries_per_step: 4
 `
 
@@ -73,12 +74,12 @@ func TestAnAgentHasTheDefaultsOfTheFormat(t *testing.T) {
 	d, said, err := read(root, "dev")
 	want := loop.Definition{
 		Name: "dev", Protocol: loop.ProtocolTasks, Pattern: "custom", Tier: loop.TierReport, Cadence: "15m", Goal: "Work on one step of agents/dev/TASKS.md at a time.",
-		Protect:        []string{"agents/**", "org.yaml", "manifest.yaml", "LOOP.md"}, On: []string{"file:agents/dev/INBOX.md"},
+		Group: "agents", Protect: []string{"agents/**", "org.yaml", "manifest.yaml", "LOOP.md"}, On: []string{"file:agents/dev/INBOX.md"},
 		PermissionMode: "dontAsk", KillSwitch: "agents/dev/PAUSED exists", MaxIterations: 1, MaxWallClock: 12 * time.Minute,
 		Escalation: "to the owner: what stays blocked or keeps failing, and whatever needs a change outside of the scope or the sandbox",
 		Tasks: &loop.TaskLoop{
 			Enabled: true, Reads: []string{"TASKS.md", "CONTEXT.md", "HEARTBEAT.md"}, Writes: []string{"TASKS.md", "HEARTBEAT.md"}, CycleLog: true,
-			Role: "You build things.", Tier: 2, MaxRetries: 3,
+			Role: "You build things.", Tier: 2, MaxAgents: 2, MaxRetries: 3,
 		},
 	}
 	if diff := cmp.Diff(want, d); diff != "" || len(said) > 0 || err != nil {
@@ -116,7 +117,7 @@ agent: claude
 	if err != nil || len(said) > 0 {
 		t.Fatalf("findings %q, %v", said, err)
 	}
-	want := &loop.TaskLoop{Reads: []string{"TASKS.md", "SOUL.md"}, Writes: []string{"TASKS.md"}, Escalation: "lead", Tier: 2, MaxRetries: 3}
+	want := &loop.TaskLoop{Reads: []string{"TASKS.md", "SOUL.md"}, Writes: []string{"TASKS.md"}, Escalation: "lead", Tier: 2, MaxAgents: 2, MaxRetries: 3}
 	if diff := cmp.Diff(want, d.Tasks); diff != "" {
 		t.Errorf("tasks (-want +got):\n%s", diff)
 	}
@@ -149,7 +150,7 @@ func TestAnAgentStandsWhereTheOrganisationSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := want.tasks
-		w.Chief, w.Owner, w.Routing, w.MaxRetries, w.FromHour, w.UntilHour = "boss", "Ada", routing, 4, 9, 17
+		w.Chief, w.Owner, w.Routing, w.MaxAgents, w.MaxRetries, w.FromHour, w.UntilHour = "boss", "Ada", routing, 5, 4, 9, 17
 		w.Enabled, w.CycleLog, w.Reads, w.Writes = true, true, d.Tasks.Reads, d.Tasks.Writes
 		if diff := cmp.Diff(&w, d.Tasks); diff != "" || d.Cadence != want.cadence || d.Timezone != "Europe/Berlin" {
 			t.Errorf("%s: cadence %s (want %s), zone %s (-want +got):\n%s", id, d.Cadence, want.cadence, d.Timezone, diff)

@@ -43,6 +43,11 @@ func Arbitrate(asks loop.Contender, others []loop.Contender, foreground bool) Ru
 	if asks.Lock.IsZero() {
 		return Ruling{Move: LockTake, Reason: loop.ReasonLockNone}
 	}
+	if o, full := lastOfFullGroup(asks, others); full {
+		return Ruling{Move: LockWait, Reason: loop.ReasonLockGroup, By: o, Why: loop.Deferral{
+			Loop: o.Loop, Run: o.Run, N: o.N, Rule: loop.ReasonLockGroup, Scope: "group " + asks.Lock.Group, Until: o.Until(),
+		}}
+	}
 	best := Ruling{Move: LockTake, Reason: loop.ReasonLockFree}
 	for _, o := range inOrder(others) {
 		if o.LoopID == asks.LoopID {
@@ -62,6 +67,18 @@ func Arbitrate(asks loop.Contender, others []loop.Contender, foreground bool) Ru
 		}}
 	}
 	return best
+}
+
+// lastOfFullGroup returns a live run of the group of the one that asks if as many of them are
+// live as may be at once.
+func lastOfFullGroup(asks loop.Contender, others []loop.Contender) (last loop.Contender, full bool) {
+	live := 0
+	for _, o := range others {
+		if o.Live && o.LoopID != asks.LoopID && asks.Lock.Group != "" && o.Lock.Group == asks.Lock.Group {
+			live, last = live+1, o
+		}
+	}
+	return last, asks.Lock.Most > 0 && live >= asks.Lock.Most
 }
 
 // ruleOn says what one run means for another one that asks and touches the same.
@@ -152,6 +169,9 @@ func Shared(a, b loop.Lock) (what string, excludes bool) {
 func LockOf(d loop.Definition) loop.Lock {
 	l := loop.Lock{
 		Group: d.Group, Priority: LockPriority(d), Bound: cmp.Or(d.DeferBound, loop.DefaultDeferBound), Wall: d.MaxWallClock,
+	}
+	if d.Tasks != nil {
+		l.Most = d.Tasks.MaxAgents
 	}
 	if d.Tier == loop.TierReport {
 		return l

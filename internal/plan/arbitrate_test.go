@@ -29,6 +29,7 @@ func TestARunTakesDefersOrWaits(t *testing.T) {
 		return func(c *loop.Contender) { c.Lock.Branch, c.Lock.Scope = name, nil }
 	}
 	group := func(name string) func(*loop.Contender) { return func(c *loop.Contender) { c.Lock.Group = name } }
+	most := func(n int) func(*loop.Contender) { return func(c *loop.Contender) { c.Lock.Most = n } }
 	seq := func(n int64) func(*loop.Contender) { return func(c *loop.Contender) { c.Seq = n } }
 	insists := func(age time.Duration) func(*loop.Contender) {
 		return func(c *loop.Contender) { c.Lock.Insists, c.Age = true, age }
@@ -61,7 +62,12 @@ func TestARunTakesDefersOrWaits(t *testing.T) {
 		"it waits for a lower, and a higher one is due": {
 			nil, []loop.Contender{src(live, priority(10)), src(priority(50))}, false, LockDefer, loop.ReasonLockDue,
 		},
-		"of the same group":                            {both(group("org")), []loop.Contender{src(live, priority(50), group("org"))}, false, LockTake, loop.ReasonLockFree},
+		"of the same group": {both(group("org")), []loop.Contender{src(live, priority(50), group("org"))}, false, LockTake, loop.ReasonLockFree},
+		"two of its group are at work, and no more may be": {
+			both(group("org"), most(2)), []loop.Contender{src(live, group("org"), priority(50)), {Run: "r2", LoopID: "third", Lock: loop.Lock{Group: "org"}, Live: true}, src(live, group("org"))}, true, LockWait, loop.ReasonLockGroup,
+		},
+		"one of its group is at work, and two may be":  {both(group("org"), most(2)), []loop.Contender{src(live, group("org"))}, false, LockTake, loop.ReasonLockFree},
+		"it may change nothing, and its group is full": {both(none, group("org"), most(1)), []loop.Contender{src(live, none, group("org"))}, false, LockWait, loop.ReasonLockGroup},
 		"of another group":                             {both(group("org")), []loop.Contender{src(live, priority(50), group("board"))}, false, LockDefer, loop.ReasonLockHigher},
 		"without a group both":                         {both(group("")), []loop.Contender{src(live, priority(50), group(""))}, false, LockDefer, loop.ReasonLockHigher},
 		"an event, and a higher one is at work":        {both(insists(0)), []loop.Contender{src(live, priority(50))}, false, LockWait, loop.ReasonLockHeld},
