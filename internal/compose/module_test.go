@@ -46,7 +46,7 @@ func TestALoopBreaksAndRepairsARealModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := strings.NewReplacer(
-		`"src/**"`, `"*.go"`, "grep -q three src/a.txt || { echo a.txt lacks three; exit 7; }", "go test ./...", `guard: "true"`, "guard: go vet ./...",
+		`"src/**"`, `"*.go"`, "grep -q three src/a.txt || { echo a.txt lacks three; exit 7; }", "go test -vet=off -ldflags=-s ./...", `guard: "true"`, "guard: go vet ./...",
 	).Replace(fixConfig[:strings.Index(fixConfig, "agent_command:")]) + "agent_command: sh .loops/fix/agent.sh\nsandbox: none\n"
 	for name, text := range map[string]string{"loop.config.yaml": config, "agent.sh": breaksAndRepairs} {
 		if err := os.WriteFile(filepath.Join(s.root, ".loops/fix", name), []byte(text), 0o644); err != nil {

@@ -79,9 +79,9 @@ const shortLease = time.Second
 
 // stopped is the kind in which a process is stopped past its lease (a closed lid,
 // a Ctrl-Z) while another command does something.
-func stopped(verb string, sample int, always ...string) kind {
+func stopped(verb string, sample int, rows string, always ...string) kind {
 	return kind{
-		name: "stop, " + verb, lease: shortLease, sample: sample, always: always,
+		name: "stop, " + verb, lease: shortLease, sample: sample, rows: []string{rows}, always: always,
 		strike: func(h *suspended) {
 			time.Sleep(h.lease + 100*time.Millisecond)
 			v, stderr := h.try(verb)
@@ -107,9 +107,9 @@ func stopped(verb string, sample int, always ...string) kind {
 // nothing when it is continued.
 func TestStoppedPastItsLeaseAtAnyPointNothingMovesUnrecorded(t *testing.T) {
 	sweep(t,
-		stopped("recover", 1, "engine.effect.confirm.after:1", "git.advance.ref.before:1"),
-		stopped("run", 0, "engine.effect.confirm.after:1"),
-		stopped("kill", 0, "engine.effect.confirm.after:1"),
+		stopped("recover", 1, "run", "engine.effect.confirm.after:1", "git.advance.ref.before:1"),
+		stopped("run", 0, "landing", "engine.effect.confirm.after:1"),
+		stopped("kill", 0, "boot", "engine.effect.confirm.after:1"),
 	)
 }
 
@@ -133,10 +133,10 @@ func TestObjectsCollectedAtAnyPointLoseNothing(t *testing.T) {
 // A wall clock that is set while a process works takes no run from it, makes no
 // duration wrong and breaks no chain.
 func TestAClockThatIsSetAtAnyPointChangesNothingButTimes(t *testing.T) {
-	set := func(name string, by time.Duration) kind {
-		return kind{name: name, sample: 1, strike: func(h *suspended) { h.setClock(by) }, check: whole}
+	set := func(name string, by time.Duration, rows string) kind {
+		return kind{name: name, sample: 1, rows: []string{rows}, strike: func(h *suspended) { h.setClock(by) }, check: whole}
 	}
-	sweep(t, set("clock +2h", 2*time.Hour), set("clock -2h", -2*time.Hour))
+	sweep(t, set("clock +2h", 2*time.Hour, "run"), set("clock -2h", -2*time.Hour, "landing"))
 }
 
 // `pawl kill` ends a process that is stopped before it says that it is done: the

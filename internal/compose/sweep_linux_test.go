@@ -34,7 +34,8 @@ type kind struct {
 	// are both empty.
 	check func(s *fixture, v *told, stderr string)
 
-	sample int               // points of each flow and database in a plain test
+	sample int               // points of each flow in a plain test
+	rows   []string          // flows at whose points it strikes on PostgreSQL in a plain test, too
 	always []string          // points that belong to every sample
 	skips  func(string) bool // points at which it shows nothing new; nil: none
 	dies   bool              // recovery has to say in which phase
@@ -121,7 +122,7 @@ func isDone(v *told) bool {
 
 var (
 	killed = kind{
-		name: "kill", action: "kill", dies: true, sample: 3, always: []string{"git.advance.ref.after:2"},
+		name: "kill", action: "kill", dies: true, sample: 2, rows: []string{"run", "landing", "boot"}, always: []string{"git.advance.ref.after:2"},
 		check: func(s *fixture, v *told, stderr string) {
 			if v != nil || stderr != "" {
 				s.t.Fatalf("it was not killed: %+v %s", v, stderr)
@@ -150,7 +151,8 @@ func TestADiskThatIsFullAtAnyWriteLosesNothing(t *testing.T) { sweep(t, fullDisk
 
 // sweep disturbs each flow on each database at each of its points, or at a
 // sample of them, and prints at how many. On PostgreSQL these are the points of the
-// engine, which lie beside its transactions. Points of one kind have a database.
+// engine, which lie beside its transactions: in a plain test those of the flows that
+// a kind names. Points of one kind have a database.
 func sweep(t *testing.T, kinds ...kind) {
 	t.Helper()
 	t.Parallel()
@@ -161,6 +163,12 @@ func sweep(t *testing.T, kinds ...kind) {
 			"sqlite":   func(*testing.T) string { return "" },
 			"postgres": func(t *testing.T) string { t.Helper(); return storetest.PostgreSQL(t) },
 		} {
+			kinds := slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool {
+				return f.killed && !k.dies || name == "postgres" && !sample.All() && !slices.Contains(k.rows, f.name)
+			})
+			if len(kinds) == 0 {
+				continue
+			}
 			t.Run(f.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				shared := database(t)
@@ -169,13 +177,10 @@ func sweep(t *testing.T, kinds ...kind) {
 					points = slices.DeleteFunc(slices.Clone(points), func(at string) bool { return !strings.HasPrefix(at, "engine.") })
 				}
 				for i, k := range kinds {
-					if f.killed && !k.dies {
-						continue
-					}
-					if name == "postgres" {
-						k.sample = (k.sample + 1) / 2
-						if len(k.always) > 0 {
-							k.sample = max(0, k.sample-1)
+					if name == "postgres" { // One point, of those that belong to every sample if there is one.
+						k.sample = 1
+						if slices.ContainsFunc(k.always, func(at string) bool { return slices.Contains(points, at) }) {
+							k.sample = 0
 						}
 					}
 					t.Run(k.name, func(t *testing.T) {
@@ -184,7 +189,11 @@ func sweep(t *testing.T, kinds ...kind) {
 						if i > 0 { // The kinds strike side by side.
 							shared = database(t)
 						}
-						for _, at := range k.chosen(points, i) {
+						chosen := k.chosen(points, i)
+						if len(chosen) == 0 {
+							t.Fatal("no point is chosen")
+						}
+						for _, at := range chosen {
 							t.Run(at, func(t *testing.T) {
 								// Here, because -run may leave points out.
 								defer func() { counts.add(f.name, k.name, name, !t.Failed()) }()

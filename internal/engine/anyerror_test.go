@@ -351,7 +351,7 @@ func (f flow) meetsTroubles(t *testing.T) {
 		t.Fatalf("without a trouble: %s %s %q, %v; want %s", run.Outcome, run.Reason, run.Detail, err, f.want)
 	}
 	for name, tr := range f.troubles(whole.Hits()) {
-		if !sampled(t.Name() + name) {
+		if !sampled(t.Name()+name, 10) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -384,15 +384,15 @@ func (f flow) meetsTroubles(t *testing.T) {
 	}
 }
 
-// sampled chooses a tenth of the troubles, always the same ones. All of them are
-// met in `make test-all`, and when bugs are planted.
-func sampled(name string) bool {
+// sampled chooses one in n of the cases, always the same ones. All of them are
+// tried in `make test-all`, and when bugs are planted.
+func sampled(name string, n uint32) bool {
 	if sample.All() || os.Getenv("PAWL_TEST_TROUBLES") != "" {
 		return true
 	}
 	h := fnv.New32a()
 	h.Write([]byte(name))
-	return h.Sum32()%10 == 0
+	return h.Sum32()%n == 0
 }
 
 // comesToAGoodEnd recovers the loop and runs it once more: all runs have ended, what
