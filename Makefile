@@ -22,6 +22,10 @@ test test-all: export GOGC ?= 400
 # Checkouts at other paths share what is compiled: each had half a gigabyte of its own in the build cache. What tests
 # compile in trees of their own is found there too.
 test test-all: export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
+# The program is released without cgo, and starts faster so. Only the race detector needs it.
+test test-all: export CGO_ENABLED ?= $(if $(filter -race,$(TESTFLAGS)),1,0)
+# Packages are run in this order: the longest first, so that none runs alone in the end.
+LONGEST := ./internal/compose ./internal/engine ./internal/cli ./internal/store ./internal/proc
 
 .PHONY: help demo build test test-all test-rest test-agents lint check cross bench bench-always bench-million fuzz mutants mutants-listed postgres
 
@@ -37,7 +41,7 @@ build: ## bin/pawl as it is released: static, stripped, reproducible
 
 # make lint has vet. Many tests wait for a process, a lease or a server: one package more than there are cores keeps these busy.
 test: postgres ## every test, on SQLite and PostgreSQL (TESTFLAGS="-run X -v")
-	tools/testtmp.sh $(GO) test -p $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) -timeout 20m $(TESTBUILD) $(TESTFLAGS) ./...
+	tools/testtmp.sh $(GO) test -p $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) -timeout 20m $(TESTBUILD) $(TESTFLAGS) $(LONGEST) ./...
 
 # Each test of the sweep adds its table to the file; the tables are printed also
 # when something failed.
