@@ -345,7 +345,7 @@ func (h *heldRun) recordChanges(changes []loop.Change) write {
 				err = h.deliver(ctx, rt, *ch.Delivery)
 			case loop.ChangeReceive:
 				err = rt.Receive(ctx, *ch.Delivery)
-			default:
+			case loop.ChangeEdit, loop.ChangeAppend, loop.ChangeAside, loop.ChangeRow, loop.ChangeCommit, loop.ChangePush:
 				ofFiles = append(ofFiles, ch)
 			}
 			if err != nil {

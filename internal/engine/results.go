@@ -62,20 +62,18 @@ func (rs results) Of(ctx context.Context, steps ...string) (map[string]StepResul
 			continue
 		}
 		res := StepResult{Approval: a, State: ResultWaits}
-		switch {
-		case a.State == loop.ApprovalRejected:
+		if a.State == loop.ApprovalRejected {
 			res.State = ResultRejected
-		default:
-			if res.Stack, err = unlandedStack(ctx, rs.target.Repo, a.Action); err != nil {
-				return nil, err
-			}
-			expired := a.State == loop.ApprovalOpen && !rs.Now().Before(a.Expires)
-			switch {
-			case len(res.Stack) == 0:
-				res.State = ResultLanded
-			case a.State == loop.ApprovalVoid, a.State == loop.ApprovalExpired, expired:
-				res.State, res.Stack = ResultVoid, nil
-			}
+		} else if res.Stack, err = unlandedStack(ctx, rs.target.Repo, a.Action); err != nil {
+			return nil, err
+		}
+		expired := a.State == loop.ApprovalOpen && !rs.Now().Before(a.Expires)
+		switch {
+		case res.State == ResultRejected:
+		case len(res.Stack) == 0:
+			res.State = ResultLanded
+		case a.State == loop.ApprovalVoid, a.State == loop.ApprovalExpired, expired:
+			res.State, res.Stack = ResultVoid, nil
 		}
 		found[a.StepID] = res
 	}
@@ -105,8 +103,8 @@ func unlandedStack(ctx context.Context, repo *git.Repo, act loop.Action) ([]loop
 	if err != nil || !there {
 		return stack, err
 	}
-	for i := len(stack) - 1; i >= 0; i-- {
-		has, err := repo.Contains(ctx, tip, stack[i].Commit)
+	for i, l := range slices.Backward(stack) {
+		has, err := repo.Contains(ctx, tip, l.Commit)
 		if errors.Is(err, loop.ErrNotFound) {
 			has, err = false, nil // The commit is gone with its branch.
 		}

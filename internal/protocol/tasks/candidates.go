@@ -20,9 +20,8 @@ const mostCandidates = 100
 // workStep is a step that is not finished.
 type workStep struct {
 	taskfile.Step
-	row    loop.Step
-	drop   string // why it cannot be worked on, whatever its state; empty: it can
-	detail string // why it is chosen; empty: what plan says
+	row  loop.Step
+	drop string // why it cannot be worked on, whatever its state; empty: it can
 }
 
 // takeBack finds steps whose results will not land: one that a person rejected has failed,

@@ -115,7 +115,8 @@ func (s *session) settleStep(key string, it loop.Iteration, sum engine.Summary) 
 		cause, advice, _ := strings.Cut(oneLine(p), ";")
 		s.context.AddPitfall(taskfile.Pitfall{Date: sum.Now, Step: key, Cause: strings.TrimSpace(cause), Advice: strings.TrimSpace(advice)})
 	}
-	f, text := taskfile.StepFields{}, ""
+	var f taskfile.StepFields
+	var text string
 	fail := func(status, text string) {
 		f.Status = new(status)
 		if status == taskfile.StatusBlocked {

@@ -32,8 +32,9 @@ func (w *world) cycles(name string, n int, act func(loop.Step) attempt) (keys []
 }
 
 // alone is a world with one agent that has these steps, its lead and the chief.
-func alone(t testing.TB, steps ...string) *world {
-	w := newWorld(t)
+func alone(tb testing.TB, steps ...string) *world {
+	tb.Helper()
+	w := newWorld(tb)
 	w.add("dev", nil)
 	w.add("lead", func(d *loop.Definition) { d.Tasks.ReportsTo, d.Tasks.Reports = "chief", []string{"dev"} })
 	w.add("chief", func(d *loop.Definition) { d.Tasks.ReportsTo, d.Tasks.Reports = "", []string{"lead"} })

@@ -33,7 +33,7 @@ func (s *session) escalate(sum engine.Summary, outcome string) {
 			Step: stepName(key), Critical: st.Priority == taskfile.PriorityCritical, Times: row.Attempts, MaxRetries: s.me.MaxRetries,
 			Evidence: plan.Evidence{RunID: runName(s.v.Loop.Name, sum.Run), Words: oneLine(it.Feedback), Outputs: outputsOf(it)},
 		}
-		policy := ""
+		var policy string
 		switch {
 		case st.Status == taskfile.StatusBlocked && row.State == loop.StepBlocked:
 			c.Trouble, policy = plan.TroubleBlocked, s.v.Definition.OnBlocked
@@ -91,10 +91,8 @@ func (s *session) tell(e plan.Escalation, topic, priority string, sum engine.Sum
 	if slices.Contains(s.whoHas(topic), e.To) || e.To == s.v.Loop.Name {
 		return
 	}
-	text := fmt.Sprintf("%s: %s\nRun: %s (%s)", s.v.Loop.Name, e.Detail, e.RunID, loop.PawlCommand("trace", e.RunID))
-	for _, out := range e.Outputs {
-		text += "\n" + out
-	}
+	text := fmt.Sprintf("%s\nRun: %s (%s)", e.Detail, e.RunID, loop.PawlCommand("trace", e.RunID))
+	text = strings.Join(append([]string{text}, e.Outputs...), "\n")
 	s.send(loop.Delivery{
 		To: e.To, Topic: topic, Key: fmt.Sprintf("escalation/%s/%s/%s", s.v.Loop.Name, topic, sum.Run.ID), Kind: "escalation", Priority: priority, Text: text,
 	})

@@ -50,7 +50,7 @@ func (s *session) makeStep(e taskfile.Entry) {
 		s.send(loop.Delivery{
 			To: to, Key: "route/" + s.v.Loop.Name + "/" + e.ID, Kind: "task", Priority: e.Priority, Tags: e.Tags, Text: fmt.Sprintf("%s\n(%s asks for it)", e.Text, orUnknown(e.From)),
 		})
-		s.inbox.Process(e.ID, s.v.Now, "→ "+to+" (by its tags)")
+		s.inbox.Process(e.ID, s.v.Now, to+" (by its tags)")
 		return
 	}
 	title, rest, _ := strings.Cut(strings.TrimSpace(e.Text), "\n")
@@ -61,7 +61,7 @@ func (s *session) makeStep(e taskfile.Entry) {
 		s.entries = map[string]taskfile.Entry{}
 	}
 	s.entries[key] = e
-	s.inbox.Process(e.ID, s.v.Now, "→ "+stepName(key))
+	s.inbox.Process(e.ID, s.v.Now, stepName(key))
 }
 
 // addStep adds a step under a number that none had before, also not one that is gone.

@@ -43,14 +43,14 @@ func organise(w *world, leads, members int) (names []string) {
 
 // live lets the agents come for a time as their cadence says, and at once where an urgent
 // message came.
-func (w *world) live(t testing.TB, names []string, d time.Duration, act func(name string, s loop.Step) attempt) (runs map[string]int) {
-	t.Helper()
+func (w *world) live(tb testing.TB, names []string, d time.Duration, act func(name string, s loop.Step) attempt) (runs map[string]int) {
+	tb.Helper()
 	runs = map[string]int{}
 	due := map[string]time.Time{}
 	next := func(name string, after time.Time) time.Time {
 		f, err := schedule.Next(w.agents[name].def, morning, after)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		return f.Planned
 	}
@@ -157,6 +157,7 @@ func TestAnyOrganisationKeepsTheRules(t *testing.T) {
 }
 
 func anyOrganisation(t *testing.T, rt *rapid.T) {
+	t.Helper()
 	w := newWorld(t)
 	names := organise(w, rapid.IntRange(1, 2).Draw(rt, "leads"), rapid.IntRange(0, 3).Draw(rt, "members"))
 	retry := int64(rapid.IntRange(1, 4).Draw(rt, "retry_blocked_after"))

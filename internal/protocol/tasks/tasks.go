@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
@@ -104,7 +103,6 @@ type session struct {
 	entries  map[string]taskfile.Entry    // of the inbox that became steps in this cycle, by key of the step
 
 	left    map[string]loop.Step // the steps that this run worked on, as it leaves them
-	said    map[string]string    // what its agent reported of each, in a line
 	halted  bool                 // the loop is paused when the run ends
 	printed error                // files that the agent printed cannot be used
 	remarks []string             // for the heartbeat
@@ -258,6 +256,3 @@ func (s *session) superior() string {
 	}
 	return s.owner()
 }
-
-// stamp is a time as the files have it.
-func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }

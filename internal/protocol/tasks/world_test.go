@@ -76,9 +76,10 @@ func failed(words string) attempt {
 	return attempt{verdict: loop.VerdictFail, reason: loop.ReasonAgentFailed, words: words, report: `{"outcome":"failed","reason":"` + words + `"}`}
 }
 
-func newWorld(t testing.TB) *world {
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
 	return &world{
-		t: t, now: morning, files: map[string]string{}, agents: map[string]*member{}, results: map[string]engine.StepResult{}, fired: map[string]bool{},
+		t: tb, now: morning, files: map[string]string{}, agents: map[string]*member{}, results: map[string]engine.StepResult{}, fired: map[string]bool{},
 		stacks: map[string][]loop.Lower{}, ended: map[string]map[string]int{},
 	}
 }
@@ -295,7 +296,7 @@ func (w *world) apply(name string, changes []loop.Change) {
 					w.messages[i].taken = true
 				}
 			}
-		default:
+		case loop.ChangeAppend, loop.ChangeRow, loop.ChangeCommit, loop.ChangePush:
 			w.t.Fatalf("%s changes %s", name, ch.Kind)
 		}
 	}
@@ -361,7 +362,7 @@ func stepsOf(list ...string) string {
 	for i, text := range list {
 		title, fields, _ := strings.Cut(text, "\n")
 		fmt.Fprintf(&b, "- **Step %d**: %s\n", i+1, title)
-		for _, f := range strings.Split(fields, "\n") {
+		for f := range strings.SplitSeq(fields, "\n") {
 			if f != "" {
 				b.WriteString("  - " + f + "\n")
 			}
