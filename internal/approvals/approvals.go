@@ -178,7 +178,7 @@ func (s *Service) approvalView(ctx context.Context, a loop.Approval) (View, erro
 	if v.Node, v.Path, err = s.ws.Elsewhere(ctx, v.RunRow); err != nil || v.Node != "" {
 		return v, err // Whether it can still land is known there.
 	}
-	if len(a.Action.Stack) > 0 && v.State == loop.ApprovalOpen {
+	if asked := a.State != ""; len(a.Action.Stack) > 0 && (v.State == loop.ApprovalOpen || !asked) {
 		tip, _, err := s.ws.Repo.Ref(ctx, "refs/heads/"+a.Action.Base)
 		if err != nil {
 			return v, err

@@ -149,29 +149,62 @@ func (s *Service) checkLower(ctx context.Context, v View) (void string, err erro
 	if len(v.Action.Stack) == 0 {
 		return "", nil
 	}
-	var all []loop.Approval
-	err = s.ws.View(ctx, func(r *store.Reader) (err error) {
-		all, err = r.Approvals(ctx, v.Row.LoopID)
-		return err
-	})
-	for _, lower := range v.Action.Stack {
-		at := slices.IndexFunc(all, func(a loop.Approval) bool { return a.Action.Commit == lower.Commit })
-		if at < 0 || err != nil {
-			continue
-		}
-		newest := slices.IndexFunc(all, func(a loop.Approval) bool { return a.StepID == all[at].StepID && a.Action.Commit != "" })
-		switch a := all[newest]; {
+	below, err := s.newestBelow(ctx, v.Row)
+	for _, a := range below {
+		switch {
 		case a.State == loop.ApprovalRejected:
-			return fmt.Sprintf("it builds on %s, which %s rejected", a.Action.Branch, a.By), nil
+			return rejectedBelow(a), nil
 		case a.State == loop.ApprovalOpen && s.ws.Now().Before(a.Expires):
 			return "", &loop.Fault{
 				Exit: loop.ExitHeld, What: "approve " + v.ID + ": nothing has landed",
-				Why: fmt.Sprintf("%s has moved, and %s, on which it builds, has to be made again there first", v.Action.Base, lower.Branch),
+				Why: fmt.Sprintf("%s has moved, and %s, on which it builds, has to be made again there first", v.Action.Base, a.Action.Branch),
 				Fix: "{1}, then approve this one", Actions: []loop.Command{loop.PawlCommand("approve", a.ID)},
 			}
 		}
 	}
 	return "", err
+}
+
+// newestBelow are the newest questions about the steps whose proposals one builds on, the
+// lowest first.
+func (s *Service) newestBelow(ctx context.Context, upper loop.Approval) (below []loop.Approval, err error) {
+	var all []loop.Approval
+	err = s.ws.View(ctx, func(r *store.Reader) (err error) {
+		all, err = r.Approvals(ctx, upper.LoopID)
+		return err
+	})
+	for _, lower := range upper.Action.Stack {
+		at := slices.IndexFunc(all, func(a loop.Approval) bool { return a.Action.Commit == lower.Commit })
+		if at < 0 {
+			continue
+		}
+		newest := slices.IndexFunc(all, func(a loop.Approval) bool { return a.StepID == all[at].StepID && a.Action.Commit != "" })
+		below = append(below, all[newest])
+	}
+	return below, err
+}
+
+func rejectedBelow(a loop.Approval) string {
+	return fmt.Sprintf("it builds on %s, which %s rejected", a.Action.Branch, a.By)
+}
+
+// refuseIfRejectedBelow refuses a proposal that would bring one along that a person has
+// rejected.
+func (s *Service) refuseIfRejectedBelow(ctx context.Context, ref string, upper loop.Approval) error {
+	below, err := s.newestBelow(ctx, upper)
+	for _, a := range below {
+		if err != nil || a.State != loop.ApprovalRejected {
+			continue
+		}
+		held, heldErr := s.branchHolds(ctx, a.Action.Base, a.Action.Commit)
+		if err = heldErr; err == nil && !held {
+			return &loop.Fault{
+				Exit: loop.ExitRefused, What: "land " + ref + ": nothing has landed", Why: rejectedBelow(a),
+				Fix: "land the rejected one first if you want it after all: {1}", Actions: []loop.Command{loop.PawlCommand("land", a.RunID)},
+			}
+		}
+	}
+	return err
 }
 
 // voidWithFault closes a question and returns why it was not done.
@@ -308,6 +341,9 @@ func (s *Service) Landing(ctx context.Context, ref string, r LandRequest) (View,
 		return View{}, err
 	}
 	if err := s.refuseIfOnBase(ctx, run, a.Action); err != nil {
+		return View{}, err
+	}
+	if err := s.refuseIfRejectedBelow(ctx, ref, a); err != nil {
 		return View{}, err
 	}
 	v, err := s.approvalView(ctx, a)
@@ -477,7 +513,7 @@ func (s *Service) newLanding(ctx context.Context, run loop.Run, r LandRequest) (
 	if r.Via == "pr" {
 		kind, remote = loop.ActionPullRequest, "origin"
 	}
-	flags, err := s.proposalFlags(ctx, run)
+	flags, stack, err := s.proposalOf(ctx, run)
 	if err != nil {
 		return loop.Approval{}, err
 	}
@@ -485,7 +521,8 @@ func (s *Service) newLanding(ctx context.Context, run loop.Run, r LandRequest) (
 	a := loop.Approval{
 		LoopID: run.LoopID, RunID: run.ID, StepID: step, Tree: tree, Definition: def.Digest(),
 		Action: loop.Action{
-			Kind: kind, Why: run.Summary, Branch: run.Branch, Commit: run.Commit, Base: base.Branch, Onto: run.BaseCommit, Merge: r.Merge, Remote: remote, Flags: flags,
+			Kind: kind, Why: run.Summary, Branch: run.Branch, Commit: run.Commit, Base: base.Branch, Onto: run.BaseCommit, Merge: r.Merge, Remote: remote,
+			Stack: stack, Flags: flags,
 		},
 		Created: now, Expires: now.Add(engine.ApprovalTime),
 	}
@@ -493,18 +530,19 @@ func (s *Service) newLanding(ctx context.Context, run loop.Run, r LandRequest) (
 	return a, nil
 }
 
-// proposalFlags is what the run that proposed found worth a human's look.
-func (s *Service) proposalFlags(ctx context.Context, run loop.Run) (flags []string, err error) {
+// proposalOf is what the run that proposed found worth a human's look, and the proposals that
+// its own one builds on.
+func (s *Service) proposalOf(ctx context.Context, run loop.Run) (flags []string, stack []loop.Lower, err error) {
 	err = s.ws.View(ctx, func(r *store.Reader) error {
 		effects, err := r.Effects(ctx, run.ID)
 		for _, e := range effects {
 			if e.Kind == effect.KindPropose && e.Args[effect.ArgBranch] == run.Branch {
-				flags = effect.ProposalFlags(e)
+				flags, stack = effect.ProposalFlags(e), effect.ProposalStack(e)
 			}
 		}
 		return err
 	})
-	return flags, err
+	return flags, stack, err
 }
 
 // gatedStep is the step whose iteration made a tree that passed the gates of the run.

@@ -1,6 +1,7 @@
 package effect
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -49,4 +50,23 @@ func ProposalFlags(e loop.Effect) []string {
 		return nil
 	}
 	return strings.Split(e.Args[ArgFlags], "\n")
+}
+
+// EncodeStack writes the proposals that another one builds on as an argument of its effect.
+func EncodeStack(stack []loop.Lower) string {
+	body, err := json.Marshal(stack)
+	if err != nil {
+		panic("effect: a stack does not marshal: " + err.Error())
+	}
+	return string(body)
+}
+
+// ProposalStack reads the proposals that the one of an effect builds on.
+func ProposalStack(e loop.Effect) (stack []loop.Lower) {
+	if text := e.Args[ArgStack]; text != "" {
+		if err := json.Unmarshal([]byte(text), &stack); err != nil {
+			panic("effect: the stack of effect " + e.Key + " is not JSON: " + err.Error())
+		}
+	}
+	return stack
 }

@@ -153,7 +153,7 @@ func (c *cycle) proposalEffect(step loop.Step, w work, a judgement) *loop.Effect
 		},
 	}
 	if len(c.stack) > 0 {
-		e.Args[effect.ArgStack] = encodeStack(c.stack)
+		e.Args[effect.ArgStack] = effect.EncodeStack(c.stack)
 	}
 	return e
 }

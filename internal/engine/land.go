@@ -122,7 +122,7 @@ func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
 		e := effects[proposed]
 		a.StepID, a.Tree = c.iterationOfTree(e.Args[effect.ArgTree]).StepID, e.Args[effect.ArgTree]
 		a.Action.Branch, a.Action.Commit, a.Action.Onto = e.Args[effect.ArgBranch], e.Result[effect.ResultCommit], e.Args[effect.ArgParent]
-		a.Action.Base, a.Action.Flags, a.Action.Stack = e.Args[effect.ArgBase], effect.ProposalFlags(e), stackOf(e)
+		a.Action.Base, a.Action.Flags, a.Action.Stack = e.Args[effect.ArgBase], effect.ProposalFlags(e), effect.ProposalStack(e)
 	}
 	switch {
 	case proposed >= 0 && a.Action.Base != "" && kind != "":

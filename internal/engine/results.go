@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -155,25 +154,6 @@ func (h *heldRun) madeOn(ctx context.Context, ref, commit string) (bool, error) 
 	}
 	parent, err := h.target.Repo.Parent(ctx, at)
 	return parent.Commit == commit, err
-}
-
-// encodeStack writes a stack as an argument of an effect.
-func encodeStack(stack []loop.Lower) string {
-	body, err := json.Marshal(stack)
-	if err != nil {
-		panic("engine: a stack does not marshal: " + err.Error())
-	}
-	return string(body)
-}
-
-// stackOf reads the stack of a proposal's effect.
-func stackOf(e loop.Effect) (stack []loop.Lower) {
-	if text := e.Args[effect.ArgStack]; text != "" {
-		if err := json.Unmarshal([]byte(text), &stack); err != nil {
-			panic("engine: the stack of effect " + e.Key + " is not JSON: " + err.Error())
-		}
-	}
-	return stack
 }
 
 // stackFlag tells whoever approves a proposal what lands with it.
