@@ -51,7 +51,7 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 			}
 			inputs := loop.Inputs{BaseTree: tree, Definition: c.run.Definition, Memory: cand.Memory, Sensed: c.sensed.found}
 			cand.Inputs, c.inputs[cand.Step.Key] = inputs.Digest(), inputs
-			if asked == "" {
+			if asked == "" && !cand.TakenBack {
 				if err := c.proposals.dropDeclined(ctx, &cand, inputs); err != nil {
 					return plan.Decision{}, err
 				}

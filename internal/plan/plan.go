@@ -30,6 +30,8 @@ type Candidate struct {
 	NoCycles int64        // of a blocked step: runs since then that were not cycles: paused, or for an answer
 	Memory   string       // the part of the protocol's memory that the result depends on
 	Inputs   string       // digest of everything that the result depends on, as it is now
+
+	TakenBack bool // its protocol takes back itself what was proposed and declined: that it was declined does not exclude it
 }
 
 // Rules are the parts of a definition that planning obeys.

@@ -66,8 +66,9 @@ func (s *session) takeBack(ctx context.Context) error {
 	return nil
 }
 
-// planSteps lists the steps that are not finished: by priority, and those of one priority in
-// the order of the file. What people have set by hand counts.
+// planSteps lists the steps that are not finished, and the one that a person has asked to be
+// worked on again: by priority, and those of one priority in the order of the file. What people
+// have set by hand counts.
 func (s *session) planSteps() {
 	all := s.tasks.Steps()
 	states := map[string]string{}
@@ -76,12 +77,14 @@ func (s *session) planSteps() {
 	}
 	cycles := findCycles(all)
 	for _, st := range all {
-		if st.Malformed || st.Status == taskfile.StatusDone || st.Status == taskfile.StatusCancelled || st.Completed {
+		finished := st.Status == taskfile.StatusDone || st.Status == taskfile.StatusCancelled || st.Completed
+		asked := st.Key == s.v.Run.Overrides.Step // Its work begins from what it depends on, like any other's.
+		if st.Malformed || finished && !asked {
 			continue
 		}
 		w := workStep{Step: st, row: s.rowOf(st)}
 		switch {
-		case st.Status == taskfile.StatusFailed:
+		case st.Status == taskfile.StatusFailed && !asked:
 			w.drop = "it has failed; write Status: open to let it be tried again"
 		case cycles[st.Key] != "":
 			w.drop = "its dependencies form a circle: " + cycles[st.Key]
@@ -236,7 +239,7 @@ func (s *session) Candidates(_ engine.Sensed, _ time.Time) []plan.Candidate {
 	var list []plan.Candidate
 	open, dropped, more := 0, 0, 0
 	for _, w := range s.work {
-		c := plan.Candidate{Step: w.row, Memory: w.Text}
+		c := plan.Candidate{Step: w.row, Memory: w.Text, TakenBack: true}
 		if c.Step.State == loop.StepOpen && w.Priority != taskfile.PriorityMedium {
 			c.Detail = "priority " + w.Priority
 		}

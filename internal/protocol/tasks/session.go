@@ -27,6 +27,7 @@ const mostShown = 24 << 10
 func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 	key := ch.Step.Key
 	s.left[key] = ch.Step
+	s.changed = slices.DeleteFunc(s.changed, func(c loop.Change) bool { return c.Step.Key == key }) // The claim has it.
 	s.tasks.Set(key, taskfile.StepFields{Status: new(taskfile.StatusInProgress)})
 	d := s.v.Definition
 	brief := engine.Brief{Goal: d.Goal, Role: s.me.Role, Rules: s.rules(), Task: s.taskText(key), Prints: s.prints()}
