@@ -179,7 +179,17 @@ func printOrg(p *output.Printer, v orgs.Shown) error {
 			output.CleanLine(cmp.Or(agent.Department, "-")), fmt.Sprintf("%d/%d", agent.Health.Passed, agent.Health.Checks), agent.State, p.Ago(agent.LastRun), cmp.Or(string(agent.Outcome), "-"),
 		})
 	}
-	return p.Table(rows)
+	if err := p.Table(rows); err != nil {
+		return err
+	}
+	for i, d := range v.Told {
+		if i == 0 {
+			p.Line("")
+		}
+		first, _, _ := strings.Cut(d.Text, "\n")
+		p.Line("told %s, %s: %s: %s", output.CleanLine(d.To), p.Ago(&d.At), output.CleanLine(d.From), output.CleanLine(first))
+	}
+	return nil
 }
 
 func newOrgImportCommand(a *app) *cobra.Command {

@@ -2,7 +2,6 @@ package orgs_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/orgs"
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/orgtree"
 )
 
 // rig is a workspace without a store.
@@ -47,43 +47,8 @@ func newRig(t *testing.T, files map[string]string) *rig {
 	return r
 }
 
-// tree is an organisation of eleven agents as they are found in real trees.
-func tree() map[string]string {
-	departments := []struct {
-		name, lead string
-		members    []string
-	}{
-		{"engineering", "atlas", []string{"forge", "pixel", "trace"}},
-		{"research", "scout", []string{"quill", "delta"}},
-		{"content", "muse", []string{"ink", "lens"}},
-	}
-	var b strings.Builder
-	b.WriteString("schema: org-manifest/v2\norg:\n  hierarchy:\n    chief:\n      agent: jarvis\n  departments:\n")
-	files := map[string]string{}
-	add := func(id, tier, department, superior string) {
-		files["agents/"+id+"/MANIFEST.yaml"] = fmt.Sprintf("agent:\n  id: %s\n  name: %s\n  tier: %s\n  role: works as %s\n  department: %s\n  reports_to: %s\nloop:\n  enabled: true\n  interval: 15m\n  max_step_timeout: 10m\n  on_blocked: log_and_skip\n  on_failure: log_skip_continue\n  retry_blocked_after: 3\n  reads: [TASKS.md, CONTEXT.md, HEARTBEAT.md]\n  writes: [TASKS.md, HEARTBEAT.md]\n  escalation: jarvis\n  cycle_log: true\n", id, strings.ToUpper(id), tier, id, department, superior)
-		files["agents/"+id+"/TASKS.md"] = "# Tasks\r\n\r\n## Active Tasks\r\n\r\n## Task Format\r\n\r\n- **Step N**: description\r\n  - Status: open\r\n\r\n## Completed Tasks\r\n"
-		files["agents/"+id+"/HEARTBEAT.md"] = "# Heartbeat\n\n## Cycle Log\n\n| Timestamp | Step | Outcome | Duration | Notes |\n|---|---|---|---|---|\n| _awaiting first cycle_ | — | — | — | — |\n"
-		files["agents/"+id+"/INBOX.md"] = "\ufeff# Inbox\n\n## Pending\n\n### [2026-05-04T10:00:00Z] From: jarvis | Priority: high\n\nLook at it.\nTask-ID: T-1\n\n## Processed\n"
-		for _, name := range []string{"CONTEXT", "IDENTITY", "SOUL"} {
-			files["agents/"+id+"/"+name+".md"] = "# " + name + "\n"
-		}
-	}
-	add("jarvis", "1", "command", "owner")
-	for _, d := range departments {
-		fmt.Fprintf(&b, "    %s:\n      lead: %s\n      members: [%s]\n", d.name, d.lead, strings.Join(d.members, ", "))
-		add(d.lead, "2", d.name, "jarvis")
-		for _, id := range d.members {
-			add(id, "2", d.name, d.lead)
-		}
-	}
-	b.WriteString("coordination:\n  escalation_chain: [department_lead, chief, owner]\n  task_routing:\n    code: forge\n    research: quill\nloop:\n  intervals: {chief: 5m, lead: 10m, member: 15m}\n  resilience: {max_retries_per_step: 3}\n")
-	files["manifest.yaml"] = b.String()
-	return files
-}
-
 func TestATreeOfElevenAgentsAsTheyAreFoundPassesAll77Checks(t *testing.T) {
-	r := newRig(t, tree())
+	r := newRig(t, orgtree.Files())
 	c, err := r.Check(t.Context())
 	if err != nil || !c.Healthy || c.Checks != 77 || c.Passed != 77 || len(c.Agents) != 11 || len(c.Findings) > 0 || c.Organisation != "manifest.yaml" {
 		t.Errorf("check = %+v, %v", c, err)
@@ -121,7 +86,7 @@ func TestEachHealthCheckFailsAlone(t *testing.T) {
 		"an identity of another form": {"IDENTITY.md", "caf\xe9", "agents/forge/IDENTITY.md:1:1: it is not UTF-8"},
 		"a soul that is too large":    {"SOUL.md", strings.Repeat("x", 4<<20+1), "agents/forge/SOUL.md:1:1: it has more than 4194304 bytes"},
 	} {
-		files := tree()
+		files := orgtree.Files()
 		files[agent+c.file] = c.text
 		if c.text == "" {
 			delete(files, agent+c.file)
@@ -131,7 +96,7 @@ func TestEachHealthCheckFailsAlone(t *testing.T) {
 			t.Errorf("%s: %d of %d, %v: %v", name, got.Passed, got.Checks, err, got.Findings)
 		}
 	}
-	files := tree()
+	files := orgtree.Files()
 	delete(files, agent+"SOUL.md")
 	r := newRig(t, files)
 	if err := os.Symlink("TASKS.md", filepath.Join(r.root, agent+"SOUL.md")); err != nil {
@@ -143,7 +108,7 @@ func TestEachHealthCheckFailsAlone(t *testing.T) {
 }
 
 func TestTheOrganisationIsCheckedToo(t *testing.T) {
-	files := tree()
+	files := orgtree.Files()
 	files["manifest.yaml"] = strings.Replace(files["manifest.yaml"], "members: [quill", "members: [ghost, quill", 1)
 	files["agents/jarvis/MANIFEST.yaml"] = strings.Replace(files["agents/jarvis/MANIFEST.yaml"], "reports_to: owner", "reports_to: forge", 1)
 	c, err := newRig(t, files).Check(t.Context())
@@ -217,7 +182,7 @@ func TestWhatInitRefuses(t *testing.T) {
 
 func TestATreeIsTakenOverByteForByteAndNothingIsWrittenOver(t *testing.T) {
 	dir := t.TempDir()
-	files := tree()
+	files := orgtree.Files()
 	files["agents/forge/notes.md"] = "a note\r\n"
 	files["agents/forge/PAUSED"] = ""
 	files["agents/forge/logs/1.log"] = "log"

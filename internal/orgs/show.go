@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/orgdef"
 	"github.com/pawl-run/pawl/internal/shape"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // Shown is an organisation and how its agents stand, schema pawl.org/v1.
@@ -22,7 +23,19 @@ type Shown struct {
 	Checks       int     `json:"checks"`
 	Passed       int     `json:"passed"`
 	Agents       []Agent `json:"agents"` // the chief, then each after whom it reports to
+	Told         []Told  `json:"told"`   // what agents have told people, the newest first, at most 20
 }
+
+// Told is what an agent has told a person.
+type Told struct {
+	To   string    `json:"to"`
+	From string    `json:"from"` // the agent
+	Text string    `json:"text"`
+	At   time.Time `json:"at"`
+}
+
+// mostTold is how many messages to people are shown.
+const mostTold = 20
 
 // Agent is how one agent stands.
 type Agent struct {
@@ -50,7 +63,7 @@ type Agent struct {
 
 // Show says how the organisation and each of its agents stand.
 func (s *Service) Show(ctx context.Context) (Shown, error) {
-	v := Shown{Schema: "pawl.org/v1", Agents: []Agent{}}
+	v := Shown{Schema: "pawl.org/v1", Agents: []Agent{}, Told: []Told{}}
 	checked, err := s.Check(ctx)
 	if err != nil {
 		return v, err
@@ -87,7 +100,17 @@ func (s *Service) Show(ctx context.Context) (Shown, error) {
 		v.Agents = append(v.Agents, a)
 	}
 	slices.SortStableFunc(v.Agents, func(a, b Agent) int { return slices.Compare(wayDown(a), wayDown(b)) })
-	return v, nil
+	err = s.ws.View(ctx, func(r *store.Reader) error {
+		list, err := r.MessagesTold(ctx, s.ws.ID, mostTold)
+		for _, d := range list {
+			v.Told = append(v.Told, Told{d.To, d.From, d.Text, d.Sent})
+		}
+		return err
+	})
+	if lookup.Absent(err) {
+		err = nil
+	}
+	return v, err
 }
 
 // wayDown orders agents as a tree: each is below its superior.

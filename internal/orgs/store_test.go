@@ -7,12 +7,13 @@ import (
 	"github.com/pawl-run/pawl/internal/orgs"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/orgtree"
 	"github.com/pawl-run/pawl/internal/test/verbtest"
 )
 
 func TestEachAgentShowsWhatBecameOfItsLastCycle(t *testing.T) {
 	r := verbtest.New(t)
-	gittest.Write(t, r.Root, tree())
+	gittest.Write(t, r.Root, orgtree.Files())
 	s := orgs.New(r.Workspace)
 	for _, id := range []string{"forge", "pixel", "trace"} {
 		def := loop.Definition{Name: id, Protocol: loop.ProtocolTasks, Tier: loop.TierReport, Goal: "work"}.WithDefaults()
