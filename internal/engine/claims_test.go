@@ -65,6 +65,7 @@ func TestAClaimIsBelievedWhereNoGateHasToLook(t *testing.T) {
 		"it says that it failed":                  {nil, work{turn: exited(0), report: said(report.Failed), changed: changed}, loop.VerdictFail, loop.ReasonAgentFailed, "the agent says that it failed"},
 		"a report that cannot be read":            {nil, work{turn: exited(0), malformed: errors.New("line 1"), changed: changed}, loop.VerdictFail, loop.ReasonReportMalformed, "the report in $PAWL_REPORT cannot be read: line 1"},
 		"a bad exit":                              {nil, work{turn: exited(3), changed: changed}, loop.VerdictFail, loop.ReasonAgentExit, "the agent did something"},
+		"that of timeout(1)":                      {nil, work{turn: exited(124), changed: changed}, loop.VerdictFail, loop.ReasonAgentTimeout, "the agent did something"},
 		"a bad exit, and why":                     {nil, work{turn: exited(3), report: report.Report{Reason: "no disk"}, changed: changed}, loop.VerdictFail, loop.ReasonAgentExit, "the agent says: no disk"},
 		"a bad exit that proves nothing":          {nil, work{turn: turnResult{Result: agent.Result{Ended: proc.Exited, Exit: 3, Claims: true}}, changed: changed}, "", "", ""},
 		"a signal":                                {nil, work{turn: turnResult{Result: agent.Result{Ended: proc.Signaled, Exit: 137, Claims: true}}, changed: changed}, loop.VerdictFail, loop.ReasonAgentExit, "the agent did something"},

@@ -72,6 +72,9 @@ func (j *judge) verify(ctx context.Context, w work) (judgement, error) {
 	return a, afterGates.Hit(ctx)
 }
 
+// exitTimeout is the exit status of timeout(1) whose time was over.
+const exitTimeout = 124
+
 // explainCut gives an attempt for which nothing was left to spend the reason of the
 // cut: that it did not pass says nothing about the step.
 func (res turnResult) explainCut(a plan.Attempt) plan.Attempt {
@@ -120,6 +123,9 @@ func (j *judge) judgeClaim(w work) (plan.Attempt, bool) {
 		a.Reason, a.Words = loop.ReasonAgentMissing, fmt.Sprintf("the agent command %q cannot be run (exit status %d)", j.maker.Command, w.turn.Exit)
 	case !timedOut && (w.turn.Ended != proc.Exited || w.turn.Exit != 0 && !w.turn.Claims):
 		a.Reason, a.Words = loop.ReasonAgentExit, j.current().Acted
+		if w.turn.Ended == proc.Exited && w.turn.Exit == exitTimeout {
+			a.Reason = loop.ReasonAgentTimeout
+		}
 		if said != "" {
 			a.Words = "the agent says: " + said
 		}
