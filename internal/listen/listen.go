@@ -93,13 +93,16 @@ type Listener struct {
 	Receives bool // deliveries to webhooks are received; see Handler. It is set before Run
 
 	poke chan struct{} // the definitions were read; has room for one
+	asks signal        // a loop listens to a command that was not asked yet
 
 	mu   sync.Mutex
 	list []listening
 }
 
 // New makes a listener.
-func New(d Deps) *Listener { return &Listener{Deps: d, poke: make(chan struct{}, 1)} }
+func New(d Deps) *Listener {
+	return &Listener{Deps: d, poke: make(chan struct{}, 1), asks: newSignal()}
+}
 
 // Refresh says that the rows of loops may name other events than before.
 func (n *Listener) Refresh() {
@@ -116,8 +119,8 @@ func (n *Listener) Run(ctx context.Context) error {
 	defer all.Wait()
 	fresh := newSignal()
 	all.Go(func() { n.watchFiles(ctx, fresh) })
-	all.Go(func() { n.every(ctx, refGap, n.lookAtRefs) })
-	all.Go(func() { n.every(ctx, commandGap, n.askCommands) })
+	all.Go(func() { n.every(ctx, refGap, nil, n.lookAtRefs) })
+	all.Go(func() { n.every(ctx, commandGap, n.asks, n.askCommands) })
 	all.Go(func() { n.followEnds(ctx) })
 	for {
 		err := n.readLoops(ctx)
@@ -135,8 +138,9 @@ func (n *Listener) Run(ctx context.Context) error {
 	}
 }
 
-// every calls look again and again until ctx ends.
-func (n *Listener) every(ctx context.Context, gap time.Duration, look func(context.Context)) {
+// every calls look again and again until ctx ends: after each gap, and when sooner is set,
+// which may be nil.
+func (n *Listener) every(ctx context.Context, gap time.Duration, sooner signal, look func(context.Context)) {
 	ticker := time.NewTicker(gap)
 	defer ticker.Stop()
 	for {
@@ -144,6 +148,7 @@ func (n *Listener) every(ctx context.Context, gap time.Duration, look func(conte
 		select {
 		case <-ctx.Done():
 			return
+		case <-sooner:
 		case <-ticker.C:
 		}
 	}
@@ -180,6 +185,11 @@ func (n *Listener) readLoops(ctx context.Context) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	for _, s := range list {
+		if s.on.Kind == loop.OnCommand && !slices.ContainsFunc(n.list, func(had listening) bool { return had.subject() == s.subject() }) {
+			n.asks.set()
+		}
+	}
 	n.list = list
 	return nil
 }
