@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -49,6 +52,13 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv(childEnv) != "" {
 		os.Exit(child())
+	}
+	// Half of these tests wait for a lease, a process or a look at files most of their time.
+	flag.Parse()
+	if given := flag.Lookup("test.parallel"); given.Value.String() == given.DefValue {
+		if err := given.Value.Set(strconv.Itoa(2*runtime.GOMAXPROCS(0) + 1)); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(pgtest.Main(m, "fsync=off"))
 }
