@@ -1,7 +1,9 @@
 package compose_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,10 +49,14 @@ func agentsFixture(t *testing.T, database string, files map[string]string) *fixt
 	return s
 }
 
-// agentFile is a file of an agent, as it is in the checkout.
+// agentFile is a file of an agent, as it is in the checkout; empty if it was not made yet.
 func (s *fixture) agentFile(agent, name string) string {
 	s.t.Helper()
-	return readFile(s.t, filepath.Join(s.root, "agents", agent, name))
+	path := filepath.Join(s.root, "agents", agent, name)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return readFile(s.t, path)
 }
 
 // statusOf is the status of each step of an agent by its key.

@@ -360,7 +360,7 @@ func TestFromAnyStateRecoveryLeadsToALoopThatRuns(t *testing.T) {
 			if c.name == "postgres" {
 				database = storetest.PostgreSQL(t)
 			}
-			running, landing := flows[0].points(t, c.name, database), flows[1].points(t, c.name, database)
+			running, landing := flowNamed(t, "run").points(t, c.name, database), flowNamed(t, "landing").points(t, c.name, database)
 			// Most points are before there is any work, or after it has a branch.
 			working := []string{"engine.act.after:2", "engine.gather.candidate.after:2", "engine.verify.gates.after:2", "engine.effect.apply.before:1", "git.candidate.drop.before:1"}
 			rapid.Check(t, func(rt *rapid.T) {
