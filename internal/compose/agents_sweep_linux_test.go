@@ -26,7 +26,6 @@ END
 {"outcome":"blocked","reason":"the key is missing","pitfalls":["no key is kept; ask for it first"]}
 END
 `
-	readsOnly = `agent_command: 'echo "{\"outcome\":\"done\",\"no_change\":true}" > "$PAWL_REPORT"'`
 )
 
 // cycleFixture is a workspace whose agent dev does what a script says with what its files
@@ -38,7 +37,7 @@ func cycleFixture(t *testing.T, database, script string, files map[string]string
 		"agents/dev/LOOP.md": agentLoop(`scope: ["src/**"]`, "agent_command: sh work.sh", "verify: test -s src/greeting.txt", "sandbox: "+tierFor(t, database)),
 	}
 	for _, name := range []string{"boss", "lead", "qa"} {
-		all["agents/"+name+"/LOOP.md"] = agentLoop(readsOnly, "sandbox: "+tierFor(t, database))
+		all["agents/"+name+"/LOOP.md"] = agentLoop(idleAgent, "sandbox: "+tierFor(t, database))
 	}
 	for name, text := range files {
 		all[name] = text
