@@ -3,6 +3,7 @@ package taskfile
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,14 +111,27 @@ func (t *Tasks) String() string { return t.document.String() }
 
 // Steps lists the steps that have a number, in file order. Two steps with one key are
 // both listed, as malformed. What the steps hold must not be changed.
-func (t *Tasks) Steps() []Step {
-	list := make([]Step, 0, len(t.steps))
-	for i := range t.steps {
-		if t.steps[i].Key != "" {
-			list = append(list, t.steps[i].Step)
+func (t *Tasks) Steps() []Step { return slices.AppendSeq(make([]Step, 0, len(t.steps)), t.All()) }
+
+// All is what Steps lists, one by one.
+func (t *Tasks) All() iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		for i := range t.steps {
+			if t.steps[i].Key != "" && !yield(t.steps[i].Step) {
+				return
+			}
 		}
 	}
-	return list
+}
+
+// Step returns the first step with a key.
+func (t *Tasks) Step(key string) (Step, bool) {
+	for i := range t.steps {
+		if key != "" && t.steps[i].Key == key {
+			return t.steps[i].Step, true
+		}
+	}
+	return Step{}, false
 }
 
 // taskParser reads lines in order.

@@ -71,11 +71,14 @@ func (s *session) takeBack(ctx context.Context) error {
 // have set by hand counts.
 func (s *session) planSteps() {
 	all := s.tasks.Steps()
-	states := map[string]string{}
-	for _, st := range all {
-		states[st.Key] = st.Status
+	states, cycles := map[string]string{}, map[string]string{}
+	if slices.ContainsFunc(all, func(st taskfile.Step) bool { return len(st.DependsOn) > 0 }) {
+		for _, st := range all {
+			states[st.Key] = st.Status
+		}
+		cycles = findCycles(all)
 	}
-	cycles := findCycles(all)
+	work := make([]workStep, 0, len(all))
 	for _, st := range all {
 		finished := st.Status == taskfile.StatusDone || st.Status == taskfile.StatusCancelled || st.Completed
 		asked := st.Key == s.v.Run.Overrides.Step // Its work begins from what it depends on, like any other's.
@@ -91,9 +94,12 @@ func (s *session) planSteps() {
 		default:
 			w.drop = unmetDependency(st, states)
 		}
-		s.work = append(s.work, w)
+		work = append(work, w)
 	}
-	slices.SortStableFunc(s.work, func(a, b workStep) int { return rank(a.Priority) - rank(b.Priority) })
+	for i := range work { // To move pointers costs less, where there are thousands.
+		s.work = append(s.work, &work[i])
+	}
+	slices.SortStableFunc(s.work, func(a, b *workStep) int { return rank(a.Priority) - rank(b.Priority) })
 }
 
 // unmetDependency says why a step has to wait for another one; empty: it does not.

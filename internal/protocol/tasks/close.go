@@ -88,7 +88,7 @@ func (s *session) keyOf(it loop.Iteration) string {
 	if key, known := s.ids[it.StepID]; known {
 		return key
 	}
-	for _, st := range s.tasks.Steps() {
+	for st := range s.tasks.All() {
 		if engine.StepID(s.v.Loop.ID, st.Key) == it.StepID {
 			return st.Key
 		}
@@ -103,11 +103,10 @@ func (s *session) settleStep(key string, it loop.Iteration, sum engine.Summary) 
 	if !seen {
 		row = s.rows[key]
 	}
-	at := slices.IndexFunc(s.tasks.Steps(), func(st taskfile.Step) bool { return st.Key == key })
-	if at < 0 {
+	st, there := s.tasks.Step(key)
+	if !there {
 		return fmt.Sprintf("%s is not in %s any more", stepName(key), taskfile.TasksFile)
 	}
-	st := s.tasks.Steps()[at]
 	name := strings.ToLower(stepName(key))
 	why := oneLine(cmp.Or(it.Feedback, it.Reason.Sentence()))
 	said := reportOf(it)
@@ -277,7 +276,7 @@ func (s *session) tellFinished(sum engine.Summary) {
 	if len(sum.Iterations) == 0 || !sum.Run.Outcome.IsSuccess() || s.superior() == s.owner() {
 		return
 	}
-	for _, st := range s.tasks.Steps() {
+	for st := range s.tasks.All() {
 		if !st.Malformed && !st.Completed && st.Status != taskfile.StatusDone && st.Status != taskfile.StatusCancelled {
 			return
 		}

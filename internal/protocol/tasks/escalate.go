@@ -25,7 +25,7 @@ func (s *session) escalate(sum engine.Summary, outcome string) {
 		if !seen {
 			row = s.rows[key]
 		}
-		st, found := s.findStep(key)
+		st, found := s.tasks.Step(key)
 		if !found {
 			continue
 		}
@@ -113,20 +113,11 @@ func (s *session) whoHas(topic string) (names []string) {
 	return names
 }
 
-func (s *session) findStep(key string) (taskfile.Step, bool) {
-	steps := s.tasks.Steps()
-	at := slices.IndexFunc(steps, func(st taskfile.Step) bool { return st.Key == key })
-	if at < 0 {
-		return taskfile.Step{}, false
-	}
-	return steps[at], true
-}
-
 // countSteps reports whether there are steps that are not finished and all of them are
 // blocked, and how many are finished.
 func (s *session) countSteps() (allBlocked bool, finished int) {
 	blocked, other := 0, 0
-	for _, st := range s.tasks.Steps() {
+	for st := range s.tasks.All() {
 		switch {
 		case st.Malformed:
 		case st.Completed, st.Status == taskfile.StatusDone, st.Status == taskfile.StatusCancelled, st.Status == taskfile.StatusFailed:

@@ -79,11 +79,10 @@ func (s *session) nonce() string {
 
 // taskText is a step in full.
 func (s *session) taskText(key string) string {
-	at := slices.IndexFunc(s.tasks.Steps(), func(st taskfile.Step) bool { return st.Key == key })
-	if at < 0 {
+	st, there := s.tasks.Step(key)
+	if !there {
 		return stepName(key)
 	}
-	st := s.tasks.Steps()[at]
 	text := fmt.Sprintf("%s: %s (priority %s)", stepName(key), st.Title, st.Priority)
 	if st.Text != "" {
 		text += "\n" + st.Text

@@ -95,7 +95,7 @@ type session struct {
 	repairs   []engine.Repair
 	notes     []string
 
-	work     []workStep                   // steps that are not finished, in the order in which they are worked on
+	work     []*workStep                  // steps that are not finished, in the order in which they are worked on
 	results  map[string]engine.StepResult // of steps on which others depend, by key
 	sent     []loop.Delivery              // by this agent, about any topic, the newest first
 	outgoing []loop.Change                // messages that are sent, and taken, with the next write
