@@ -3,6 +3,7 @@ package compose_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -39,9 +40,7 @@ func cycleFixture(t *testing.T, database, script string, files map[string]string
 	for _, name := range []string{"boss", "lead", "qa"} {
 		all["agents/"+name+"/LOOP.md"] = agentLoop(idleAgent, "sandbox: "+tierFor(t, database))
 	}
-	for name, text := range files {
-		all[name] = text
-	}
+	maps.Copy(all, files)
 	return agentsFixture(t, database, all)
 }
 
