@@ -17,12 +17,16 @@ const (
 	leastWork  = 30 * time.Second // that one takes which works
 	mostWork   = 10 * time.Minute
 	spread     = 0.5 // by which its tokens differ from what its pattern usually needs, at most
+
+	doneShare    = 0.8 // of the runs that are known to have something to do
+	blockedShare = 0.1
 )
 
 // drawn is what a run comes to.
 type drawn struct {
 	outcome  loop.Outcome
 	reason   loop.Reason
+	detail   string
 	usage    loop.Usage
 	microUSD int64
 	priced   bool
@@ -34,15 +38,44 @@ type drawn struct {
 // draw says what a run comes to. Each run has random numbers of its own, so that one loop
 // more changes nothing about the others but by being in their way.
 func (l *simulated) draw(seed uint64, n int64) drawn {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(l.Definition.Name))
-	r := rand.New(rand.NewPCG(seed, h.Sum64()^uint64(n)*0x9E3779B97F4A7C15)) //nolint:gosec // A simulation is to be repeatable.
+	r := l.random(seed, n)
 	if len(l.Past) > 0 {
 		return ofPast(l.Past[r.IntN(len(l.Past))])
 	}
 	if r.Float64() < quietShare {
-		return drawn{outcome: loop.OutcomeQuiet, reason: loop.ReasonSensedNothing, took: quietTime}
+		return foundNothing
 	}
+	return l.usualWork(r)
+}
+
+// drawWork says what a run comes to that has something to do.
+func (l *simulated) drawWork(seed uint64, n int64) drawn {
+	r := l.random(seed, n)
+	if len(l.Past) > 0 {
+		return ofPast(l.Past[r.IntN(len(l.Past))])
+	}
+	share, d := r.Float64(), l.usualWork(r)
+	switch {
+	case share >= doneShare+blockedShare:
+		d.outcome, d.reason = loop.OutcomeFailed, loop.ReasonAgentFailed
+	case share >= doneShare:
+		d.outcome, d.reason = loop.OutcomeBlocked, loop.ReasonAgentBlocked
+	}
+	return d
+}
+
+// foundNothing is a run that has nothing to do.
+var foundNothing = drawn{outcome: loop.OutcomeQuiet, reason: loop.ReasonSensedNothing, took: quietTime}
+
+// random are the random numbers of a run.
+func (l *simulated) random(seed uint64, n int64) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(l.Definition.Name))
+	return rand.New(rand.NewPCG(seed, h.Sum64()^uint64(n)*0x9E3779B97F4A7C15)) //nolint:gosec // A simulation is to be repeatable.
+}
+
+// usualWork is a run that uses about what the pattern of its loop usually needs.
+func (l *simulated) usualWork(r *rand.Rand) drawn {
 	usual, ok := pattern.Find(l.Definition.Pattern)
 	if !ok {
 		usual, _ = pattern.Find(pattern.Custom)
@@ -63,7 +96,7 @@ func (l *simulated) draw(seed uint64, n int64) drawn {
 // ofPast repeats a run.
 func ofPast(run loop.Run) drawn {
 	return drawn{
-		outcome: run.Outcome, reason: run.Reason, usage: run.Usage, microUSD: run.Cost.MicroUSD, priced: len(run.Cost.Unpriced) == 0, known: true,
+		outcome: run.Outcome, reason: run.Reason, detail: run.Detail, usage: run.Usage, microUSD: run.Cost.MicroUSD, priced: len(run.Cost.Unpriced) == 0, known: true,
 		took: max(run.Spent.Total, time.Millisecond), agent: run.Spent.Agent,
 	}
 }

@@ -47,6 +47,7 @@ type Options struct {
 	Budgets   []loop.Budget // of all loops
 	Prices    price.Table
 	Now       func() time.Time // of this host, by which nothing is decided
+	Play      Play             // that decides what runs come to; nil: it is what was drawn
 
 	Fired func(l string, run loop.Run)     // called with each run that fires; may be nil
 	Ended func(l string, run loop.Run)     // called with each run that ends; may be nil
@@ -258,7 +259,9 @@ func (s *simulation) register(ctx context.Context) error {
 				Source: "sim", Good: d.Digest(), Planned: next.Planned, Due: next.Due, Listens: strings.Join(d.On, "\n"),
 			}))
 			one := &simulated{Loop: l, row: row, target: engine.Target{Workspace: ws, Loop: row, Definition: d}, counts: Tally{Loop: d.Name, Cadence: d.Cadence}}
-			one.Definition = d
+			if one.Definition = d; s.Play != nil {
+				one.Past = worked(l.Past)
+			}
 			s.loops[id], s.order = one, append(s.order, one)
 			return err
 		})
@@ -324,7 +327,17 @@ func (s *simulation) begin(ctx context.Context, of *simulated, c engine.Claimed)
 		of.counts.Collisions++
 		return s.end(ctx, l, outcome, reason)
 	}
-	l.drawn = of.draw(s.Seed, c.Run.N)
+	if s.Play == nil {
+		l.drawn = of.draw(s.Seed, c.Run.N)
+	} else {
+		works, err := s.Play.Open(ctx, of.row.Name, c.Run, s.now)
+		if err != nil {
+			return err
+		}
+		if l.drawn = foundNothing; works {
+			l.drawn = of.drawWork(s.Seed, c.Run.N)
+		}
+	}
 	step := loop.Step{Key: "work", Title: "work", Kind: loop.StepWork, State: loop.StepOpen}
 	snapshot := plan.Snapshot{Rules: plan.DefinitionRules(c.Definition), Run: c.Run.N, RunID: c.Run.ID, Started: s.now, Candidates: []plan.Candidate{{Step: step}}}
 	if l.drawn.outcome == loop.OutcomeQuiet {
@@ -356,7 +369,14 @@ func (s *simulation) begin(ctx context.Context, of *simulated, c engine.Claimed)
 		return fmt.Errorf("reserve for %s#%d: %w", of.row.Name, c.Run.N, err)
 	}
 	l.run.Phase, l.ledger = loop.PhaseDecide, ledger
-	return s.begun(l)
+	if s.Play == nil {
+		return s.begun(l)
+	}
+	calls, err := s.Play.Begin(ctx, of.row.Name, s.now)
+	if err == nil {
+		err = s.store.Update(ctx, func(tx *store.Tx) error { return s.addCalls(ctx, tx, of, calls) })
+	}
+	return errors.Join(err, s.begun(l))
 }
 
 // begun lets a run end when its time is over.
@@ -374,13 +394,21 @@ func (s *simulation) endRun(ctx context.Context, l *live) error {
 // end ends a run with what it used, and fires the loops that listen to it.
 func (s *simulation) end(ctx context.Context, l *live, outcome loop.Outcome, reason loop.Reason) error {
 	run, used := l.run, l.drawn
-	run.Outcome, run.Reason, run.Usage = outcome, reason, used.usage
+	run.Outcome, run.Reason, run.Detail, run.Usage = outcome, reason, used.detail, used.usage
 	run.Spent = loop.Spent{Total: used.took, Agent: used.agent}
 	microUSD, priced := used.microUSD, used.priced
 	if !used.known && !used.usage.Zero() {
 		microUSD, priced = plan.CallCost(l.of.Definition.Model, used.usage, s.Prices)
 	}
 	run.Cost.MicroUSD = microUSD
+	ending := Ending{Outcome: run.Outcome, Reason: run.Reason, Detail: run.Detail}
+	if s.Play != nil {
+		var err error
+		if ending, err = s.Play.End(ctx, l.of.row.Name, run, s.now); err != nil {
+			return err
+		}
+		run.Outcome, run.Reason, run.Detail = ending.Outcome, ending.Reason, ending.Detail
+	}
 	err := s.store.Update(ctx, func(tx *store.Tx) error {
 		rt, err := tx.Settle(ctx, run, loop.PhaseConclude, false)
 		if err != nil {
@@ -392,7 +420,13 @@ func (s *simulation) end(ctx context.Context, l *live, outcome loop.Outcome, rea
 				return err
 			}
 		}
-		if err := s.fireListeners(ctx, tx, l.of.row.Name, run); err != nil || l.ledger == nil {
+		if ending.Pause {
+			if err := tx.Pause(ctx, run.LoopID, true); err != nil {
+				return err
+			}
+		}
+		err = errors.Join(s.addCalls(ctx, tx, l.of, ending.Calls), s.fireListeners(ctx, tx, l.of.row.Name, run))
+		if err != nil || l.ledger == nil {
 			return err
 		}
 		return l.ledger.Settle(ctx, rt, budget.Spent{Priced: priced, Used: loop.Amount{

@@ -11,14 +11,17 @@ import (
 
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/orgsim"
 	"github.com/pawl-run/pawl/internal/taskfile"
 )
 
-func always(a attempt) func(loop.Step) attempt { return func(loop.Step) attempt { return a } }
+func always(a orgsim.Attempt) func(loop.Step) orgsim.Attempt {
+	return func(loop.Step) orgsim.Attempt { return a }
+}
 
 // cycles lets an agent work n times, a quarter of an hour apart, and returns the steps that it
 // worked on; "-": none.
-func (w *world) cycles(name string, n int, act func(loop.Step) attempt) (keys []string) {
+func (w *world) cycles(name string, n int, act func(loop.Step) orgsim.Attempt) (keys []string) {
 	w.t.Helper()
 	for range n {
 		_, key := w.cycle(name, act)
@@ -26,7 +29,7 @@ func (w *world) cycles(name string, n int, act func(loop.Step) attempt) (keys []
 			key = "-"
 		}
 		keys = append(keys, key)
-		w.now = w.now.Add(15 * time.Minute)
+		w.Now = w.Now.Add(15 * time.Minute)
 	}
 	return keys
 }
@@ -38,7 +41,7 @@ func alone(tb testing.TB, steps ...string) *world {
 	w.add("dev", nil)
 	w.add("lead", func(d *loop.Definition) { d.Tasks.ReportsTo, d.Tasks.Reports = "chief", []string{"dev"} })
 	w.add("chief", func(d *loop.Definition) { d.Tasks.ReportsTo, d.Tasks.Reports = "", []string{"lead"} })
-	w.write("dev", taskfile.TasksFile, stepsOf(steps...))
+	w.Write("dev", taskfile.TasksFile, stepsOf(steps...))
 	return w
 }
 
@@ -51,13 +54,13 @@ func wantKeys(t *testing.T, got []string, want string) {
 
 // to are the messages for somebody, as "KIND: first line".
 func (w *world) to(name string) (list []string) {
-	for _, m := range w.messages {
+	for _, m := range w.Messages {
 		if m.To == name {
 			first, _, _ := strings.Cut(m.Text, "\n")
 			list = append(list, m.Kind+": "+first)
 		}
 	}
-	for _, d := range w.told {
+	for _, d := range w.Told {
 		if d.To == name {
 			first, _, _ := strings.Cut(d.Text, "\n")
 			list = append(list, d.Kind+": "+first)
@@ -68,34 +71,34 @@ func (w *world) to(name string) (list []string) {
 
 func TestStepsGoByPriorityAndThenByTheOrderOfTheFile(t *testing.T) {
 	w := alone(t, "a\nPriority: low", "b", "c\nPriority: critical", "d\nStatus: in-progress\nPriority: medium", "e\nPriority: high")
-	wantKeys(t, w.cycles("dev", 6, always(done("ok"))), "step-3 step-5 step-2 step-4 step-1 -")
+	wantKeys(t, w.cycles("dev", 6, always(orgsim.Done("ok"))), "step-3 step-5 step-2 step-4 step-1 -")
 }
 
 func TestAStepWaitsForThoseThatItDependsOn(t *testing.T) {
 	w := alone(t, "a\nPriority: critical\nDepends on: Step 2", "b\nPriority: low")
-	wantKeys(t, w.cycles("dev", 3, always(done("ok"))), "step-2 step-1 -")
+	wantKeys(t, w.cycles("dev", 3, always(orgsim.Done("ok"))), "step-2 step-1 -")
 }
 
 func TestAStepWithAnUnknownDependencyIsNotEligibleAndNamesIt(t *testing.T) {
 	w := alone(t, "a\nDepends on: Step 7", "b")
-	wantKeys(t, w.cycles("dev", 2, always(done("ok"))), "step-2 -")
+	wantKeys(t, w.cycles("dev", 2, always(orgsim.Done("ok"))), "step-2 -")
 	opened, err := openSession(t, w, "dev")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := opened.Candidates(engine.Sensed{}, w.now)[0]; c.Drop != loop.ReasonNotEligible || !strings.Contains(c.Detail, "Step 7, which is not in TASKS.md (line 5)") {
+	if c := opened.Candidates(engine.Sensed{}, w.Now)[0]; c.Drop != loop.ReasonNotEligible || !strings.Contains(c.Detail, "Step 7, which is not in TASKS.md (line 5)") {
 		t.Errorf("step 1 is dropped with %s %q", c.Drop, c.Detail)
 	}
 }
 
 func TestStepsThatDependOnEachOtherInACircleAreRefusedWithTheirPath(t *testing.T) {
 	w := alone(t, "a\nDepends on: Step 2", "b\nDepends on: Step 3", "c\nDepends on: Step 1", "d")
-	wantKeys(t, w.cycles("dev", 1, always(done("ok"))), "step-4")
+	wantKeys(t, w.cycles("dev", 1, always(orgsim.Done("ok"))), "step-4")
 	opened, err := openSession(t, w, "dev")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range opened.Candidates(engine.Sensed{}, w.now) {
+	for _, c := range opened.Candidates(engine.Sensed{}, w.Now) {
 		if !strings.Contains(c.Detail, "circle: Step 1 → Step 2 → Step 3 → Step 1") {
 			t.Errorf("%s: %s", c.Step.Key, c.Detail)
 		}
@@ -106,46 +109,46 @@ func TestStepsThatDependOnEachOtherInACircleAreRefusedWithTheirPath(t *testing.T
 // blocked again in 4, eligible in 7.
 func TestABlockedStepWaitsForAsManyCyclesAsTheDefinitionSays(t *testing.T) {
 	w := alone(t, "a\nPriority: critical", "b", "c", "d", "e", "f", "g")
-	act := func(s loop.Step) attempt {
+	act := func(s loop.Step) orgsim.Attempt {
 		if s.Key == "step-1" {
-			return blocked("no key")
+			return orgsim.Blocked("no key")
 		}
-		return done("ok")
+		return orgsim.Done("ok")
 	}
 	wantKeys(t, w.cycles("dev", 8, act), "step-1 step-2 step-3 step-1 step-4 step-5 step-1 step-6")
 }
 
 func TestIdleCyclesCountForABlockedStepAndPausedOnesDoNot(t *testing.T) {
 	w := alone(t, "a")
-	wantKeys(t, w.cycles("dev", 2, always(blocked("no key"))), "step-1 -")
-	w.agents["dev"].paused = true
-	wantKeys(t, w.cycles("dev", 4, always(blocked("no key"))), "- - - -")
-	w.agents["dev"].paused = false
-	wantKeys(t, w.cycles("dev", 2, always(blocked("no key"))), "- step-1")
+	wantKeys(t, w.cycles("dev", 2, always(orgsim.Blocked("no key"))), "step-1 -")
+	w.Agents["dev"].Paused = true
+	wantKeys(t, w.cycles("dev", 4, always(orgsim.Blocked("no key"))), "- - - -")
+	w.Agents["dev"].Paused = false
+	wantKeys(t, w.cycles("dev", 2, always(orgsim.Blocked("no key"))), "- step-1")
 }
 
 func TestAStepThatAPersonBlockedWaitsFromThenOn(t *testing.T) {
 	w := alone(t, "a\nStatus: blocked\nBlocked reason: the key comes tomorrow\nRetry count: 2")
-	wantKeys(t, w.cycles("dev", 4, always(done("ok"))), "- - - step-1")
+	wantKeys(t, w.cycles("dev", 4, always(orgsim.Done("ok"))), "- - - step-1")
 }
 
 func TestRetryNextCycleDoesNotWait(t *testing.T) {
 	w := alone(t, "a")
-	w.agents["dev"].def.OnBlocked = "retry_next_cycle"
-	wantKeys(t, w.cycles("dev", 3, always(blocked("no key"))), "step-1 step-1 step-1")
+	w.Agents["dev"].Definition.OnBlocked = "retry_next_cycle"
+	wantKeys(t, w.cycles("dev", 3, always(orgsim.Blocked("no key"))), "step-1 step-1 step-1")
 }
 
 func TestAFailedStepIsNotTriedAgainUntilAPersonOpensIt(t *testing.T) {
 	w := alone(t, "a", "b")
-	wantKeys(t, w.cycles("dev", 3, always(failed("boom"))), "step-1 step-2 -")
-	w.write("dev", taskfile.TasksFile, strings.Replace(w.read("dev", taskfile.TasksFile), "Status: failed", "Status: open", 1))
-	wantKeys(t, w.cycles("dev", 2, always(done("ok"))), "step-1 -")
+	wantKeys(t, w.cycles("dev", 3, always(orgsim.Failed("boom"))), "step-1 step-2 -")
+	w.Write("dev", taskfile.TasksFile, strings.Replace(w.Text("dev", taskfile.TasksFile), "Status: failed", "Status: open", 1))
+	wantKeys(t, w.cycles("dev", 2, always(orgsim.Done("ok"))), "step-1 -")
 }
 
 func TestRetryOnceLeavesTheStepOpenForOneMoreCycle(t *testing.T) {
 	w := alone(t, "a", "b\nPriority: low")
-	w.agents["dev"].def.OnFailure = "retry_once"
-	wantKeys(t, w.cycles("dev", 3, always(failed("boom"))), "step-1 step-1 step-2")
+	w.Agents["dev"].Definition.OnFailure = "retry_once"
+	wantKeys(t, w.cycles("dev", 3, always(orgsim.Failed("boom"))), "step-1 step-1 step-2")
 	if st := w.step("dev", "step-1"); st.Status != "failed" || st.Retries != 2 || st.Result != "failed: boom" {
 		t.Errorf("step 1 = %+v", st)
 	}
@@ -154,16 +157,16 @@ func TestRetryOnceLeavesTheStepOpenForOneMoreCycle(t *testing.T) {
 func TestHaltPausesTheLoopAndSaysHowToResumeIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy func(*loop.Definition)
-		a      attempt
+		a      orgsim.Attempt
 	}{
-		"on_blocked": {func(d *loop.Definition) { d.OnBlocked = "halt" }, blocked("no key")},
-		"on_failure": {func(d *loop.Definition) { d.OnFailure = "halt" }, failed("boom")},
+		"on_blocked": {func(d *loop.Definition) { d.OnBlocked = "halt" }, orgsim.Blocked("no key")},
+		"on_failure": {func(d *loop.Definition) { d.OnFailure = "halt" }, orgsim.Failed("boom")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := alone(t, "a", "b")
-			c.policy(&w.agents["dev"].def)
+			c.policy(&w.Agents["dev"].Definition)
 			wantKeys(t, w.cycles("dev", 2, always(c.a)), "step-1 -")
-			if got := w.read("dev", taskfile.HeartbeatFile); !strings.Contains(got, "halted until a person resumes it: pawl resume dev") {
+			if got := w.Text("dev", taskfile.HeartbeatFile); !strings.Contains(got, "halted until a person resumes it: pawl resume dev") {
 				t.Errorf("the heartbeat does not say how to resume it:\n%s", got)
 			}
 		})
@@ -172,9 +175,9 @@ func TestHaltPausesTheLoopAndSaysHowToResumeIt(t *testing.T) {
 
 func TestTheCycleWritesStatusResultRetriesPitfallAndHeartbeat(t *testing.T) {
 	w := alone(t, "a", "b", "c")
-	w.cycle("dev", always(done("it works")))
-	w.cycle("dev", always(blocked("no key")))
-	w.cycle("dev", always(failed("boom")))
+	w.cycle("dev", always(orgsim.Done("it works")))
+	w.cycle("dev", always(orgsim.Blocked("no key")))
+	w.cycle("dev", always(orgsim.Failed("boom")))
 	if st := w.step("dev", "step-1"); st.Status != "done" || st.Result != "it works (on branch pawl/dev/1)" {
 		t.Errorf("step 1 = %+v", st)
 	}
@@ -185,7 +188,7 @@ func TestTheCycleWritesStatusResultRetriesPitfallAndHeartbeat(t *testing.T) {
 		t.Errorf("step 3 = %+v", st)
 	}
 	var causes []string
-	for _, p := range taskfile.ParseContext(w.read("dev", taskfile.ContextFile)).Pitfalls() {
+	for _, p := range taskfile.ParseContext(w.Text("dev", taskfile.ContextFile)).Pitfalls() {
 		causes = append(causes, p.Step+" "+p.Cause)
 	}
 	if diff := cmp.Diff([]string{"step-2 blocked: no key", "step-3 failed: boom"}, causes); diff != "" {
@@ -195,7 +198,7 @@ func TestTheCycleWritesStatusResultRetriesPitfallAndHeartbeat(t *testing.T) {
 		t.Errorf("heartbeat (-want +got):\n%s", diff)
 	}
 	for _, note := range []string{"step 1 done: it works", "step 2 blocked: no key", "step 3 failed: boom"} {
-		if got := w.read("dev", taskfile.HeartbeatFile); !strings.Contains(got, note) {
+		if got := w.Text("dev", taskfile.HeartbeatFile); !strings.Contains(got, note) {
 			t.Errorf("the heartbeat does not say %q:\n%s", note, got)
 		}
 	}
@@ -203,8 +206,8 @@ func TestTheCycleWritesStatusResultRetriesPitfallAndHeartbeat(t *testing.T) {
 
 func TestPendingEntriesBecomeStepsTheCriticalOnesFirstAndMoveToProcessed(t *testing.T) {
 	w := alone(t)
-	w.write("dev", taskfile.InboxFile, "# Inbox\n\n## Pending\n\n### [2026-11-26T07:00:00Z] From: lead | Priority: low\nwrite the docs\nTask-ID: 7\n\n### [2026-11-26T07:01:00Z] From: chief | Priority: critical\nmend the build\nTags: code\n\n## Processed\n")
-	wantKeys(t, w.cycles("dev", 1, always(done("ok"))), "step-1")
+	w.Write("dev", taskfile.InboxFile, "# Inbox\n\n## Pending\n\n### [2026-11-26T07:00:00Z] From: lead | Priority: low\nwrite the docs\nTask-ID: 7\n\n### [2026-11-26T07:01:00Z] From: chief | Priority: critical\nmend the build\nTags: code\n\n## Processed\n")
+	wantKeys(t, w.cycles("dev", 1, always(orgsim.Done("ok"))), "step-1")
 	if st := w.step("dev", "step-1"); st.Title != "mend the build" || st.Priority != "critical" || st.From != "chief" || !slices.Equal(st.Tags, []string{"code"}) {
 		t.Errorf("step 1 = %+v", st)
 	}
@@ -213,11 +216,11 @@ func TestPendingEntriesBecomeStepsTheCriticalOnesFirstAndMoveToProcessed(t *test
 	}) {
 		t.Error("the agent does not see the entry that became its step")
 	}
-	inbox, _ := taskfile.ParseInbox(w.read("dev", taskfile.InboxFile))
-	if len(inbox.Pending()) != 0 || len(inbox.Processed()) != 2 || !strings.Contains(w.read("dev", taskfile.InboxFile), "Task-ID: 7") {
-		t.Errorf("inbox:\n%s", w.read("dev", taskfile.InboxFile))
+	inbox, _ := taskfile.ParseInbox(w.Text("dev", taskfile.InboxFile))
+	if len(inbox.Pending()) != 0 || len(inbox.Processed()) != 2 || !strings.Contains(w.Text("dev", taskfile.InboxFile), "Task-ID: 7") {
+		t.Errorf("inbox:\n%s", w.Text("dev", taskfile.InboxFile))
 	}
-	wantKeys(t, w.cycles("dev", 2, always(done("ok"))), "step-2 -")
+	wantKeys(t, w.cycles("dev", 2, always(orgsim.Done("ok"))), "step-2 -")
 }
 
 func TestOfTenPendingEntriesTheSuperiorIsAskedFirstAndCriticalOnesAreTaken(t *testing.T) {
@@ -227,8 +230,8 @@ func TestOfTenPendingEntriesTheSuperiorIsAskedFirstAndCriticalOnesAreTaken(t *te
 	for i := range 10 {
 		fmt.Fprintf(&b, "\n### [2026-11-26T07:%02d:00Z] From: x | Priority: %s\nthing %d\n", i, []string{"low", "critical"}[i/9], i)
 	}
-	w.write("dev", taskfile.InboxFile, b.String()+"\n## Processed\n")
-	wantKeys(t, w.cycles("dev", 2, always(done("ok"))), "step-1 step-2")
+	w.Write("dev", taskfile.InboxFile, b.String()+"\n## Processed\n")
+	wantKeys(t, w.cycles("dev", 2, always(orgsim.Done("ok"))), "step-1 step-2")
 	if got := w.to("lead"); len(got) == 0 || !strings.HasPrefix(got[0], "triage: dev has 10 pending entries") {
 		t.Errorf("lead got %q", got)
 	}
@@ -242,21 +245,21 @@ func TestABacklogWaitsForTheAnswerOfTheSuperiorOrAsManyCyclesAsABlockedStep(t *t
 		for i := range 12 {
 			fmt.Fprintf(&b, "\n### [2026-11-26T07:%02d:00Z] From: x | Priority: low\nthing %d\n", i, i)
 		}
-		w.write("dev", taskfile.InboxFile, b.String()+"\n## Processed\n")
+		w.Write("dev", taskfile.InboxFile, b.String()+"\n## Processed\n")
 		return w
 	}
 	t.Run("time", func(t *testing.T) {
 		w := full(t)
-		wantKeys(t, w.cycles("dev", 4, always(done("ok"))), "- - - step-1")
+		wantKeys(t, w.cycles("dev", 4, always(orgsim.Done("ok"))), "- - - step-1")
 		if got := w.to("lead"); len(got) != 1 {
 			t.Errorf("lead was asked %d times: %q", len(got), got)
 		}
 	})
 	t.Run("answer", func(t *testing.T) {
 		w := full(t)
-		wantKeys(t, w.cycles("dev", 1, always(done("ok"))), "-")
-		w.deliver("lead", loop.Delivery{To: "dev", Key: "answer", Kind: "triage", Text: "thing 3 counts, and nothing else", Priority: "high"})
-		_, key := w.cycle("dev", always(done("ok")))
+		wantKeys(t, w.cycles("dev", 1, always(orgsim.Done("ok"))), "-")
+		w.Deliver("lead", loop.Delivery{To: "dev", Key: "answer", Kind: "triage", Text: "thing 3 counts, and nothing else", Priority: "high"})
+		_, key := w.cycle("dev", always(orgsim.Done("ok")))
 		if st := w.step("dev", key); st.Title != "thing 3 counts, and nothing else" {
 			t.Errorf("worked on %q first", st.Title)
 		}
@@ -266,8 +269,8 @@ func TestABacklogWaitsForTheAnswerOfTheSuperiorOrAsManyCyclesAsABlockedStep(t *t
 func TestAnOrderGoesDownAReportGoesUpAndWhatCannotGoThereGoesToTheSuperior(t *testing.T) {
 	w := alone(t, "a")
 	w.add("peer", nil)
-	w.agents["lead"].def.Tasks.Reports = []string{"dev", "peer"}
-	messages := attempt{verdict: loop.VerdictPass, reason: loop.ReasonGatesPass, report: `{"outcome":"done","messages":[
+	w.Agents["lead"].Definition.Tasks.Reports = []string{"dev", "peer"}
+	messages := orgsim.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Report: `{"outcome":"done","messages":[
 		{"to":"peer","kind":"task","content":"do my work"},{"to":"@peer","kind":"message","content":"the port is 80"},{"to":"reports_to","kind":"report","content":"half is done"},{"to":"nobody","kind":"report","content":"hello"}]}`}
 	w.cycle("dev", always(messages))
 	if diff := cmp.Diff([]string{"message: the port is 80"}, w.to("peer")); diff != "" {
@@ -277,20 +280,20 @@ func TestAnOrderGoesDownAReportGoesUpAndWhatCannotGoThereGoesToTheSuperior(t *te
 	if diff := cmp.Diff(want, w.to("lead")); diff != "" {
 		t.Errorf("lead (-want +got):\n%s", diff)
 	}
-	w.write("lead", taskfile.TasksFile, stepsOf("delegate"))
-	order := attempt{verdict: loop.VerdictPass, reason: loop.ReasonGatesPass, report: `{"outcome":"done","messages":[{"to":"dev","kind":"task","content":"write b\nPriority: high\nTags: code, go"}]}`}
-	w.cycle("lead", func(s loop.Step) attempt {
+	w.Write("lead", taskfile.TasksFile, stepsOf("delegate"))
+	order := orgsim.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Report: `{"outcome":"done","messages":[{"to":"dev","kind":"task","content":"write b\nPriority: high\nTags: code, go"}]}`}
+	w.cycle("lead", func(s loop.Step) orgsim.Attempt {
 		if s.Title == "delegate" {
 			return order
 		}
-		return done("read")
+		return orgsim.Done("read")
 	})
 	for !slices.Contains(w.to("dev"), "task: write b") {
 		if _, key := w.cycle("lead", always(order)); key == "" {
 			t.Fatal("the lead never gave the order")
 		}
 	}
-	_, key := w.cycle("dev", always(done("ok")))
+	_, key := w.cycle("dev", always(orgsim.Done("ok")))
 	if st := w.step("dev", key); st.Title != "write b" || st.Priority != "high" || !slices.Equal(st.Tags, []string{"code", "go"}) || st.From != "lead" {
 		t.Errorf("dev worked on %+v", st)
 	}
@@ -298,9 +301,9 @@ func TestAnOrderGoesDownAReportGoesUpAndWhatCannotGoThereGoesToTheSuperior(t *te
 
 func TestTheChiefSendsOnWhatItsTagsAreRoutedTo(t *testing.T) {
 	w := alone(t)
-	w.agents["chief"].def.Tasks.Routing = map[string]string{"code": "dev"}
-	w.write("chief", taskfile.InboxFile, "## Pending\n\n### [2026-11-26T07:00:00Z] From: owner | Priority: high\nmend the parser\nTags: code\n\n### [2026-11-26T07:00:00Z] From: owner | Priority: high\nthink\nTags: other\n\n## Processed\n")
-	_, key := w.cycle("chief", always(done("ok")))
+	w.Agents["chief"].Definition.Tasks.Routing = map[string]string{"code": "dev"}
+	w.Write("chief", taskfile.InboxFile, "## Pending\n\n### [2026-11-26T07:00:00Z] From: owner | Priority: high\nmend the parser\nTags: code\n\n### [2026-11-26T07:00:00Z] From: owner | Priority: high\nthink\nTags: other\n\n## Processed\n")
+	_, key := w.cycle("chief", always(orgsim.Done("ok")))
 	if st := w.step("chief", key); st.Title != "think" {
 		t.Errorf("the chief worked on %q", st.Title)
 	}
@@ -311,12 +314,12 @@ func TestTheChiefSendsOnWhatItsTagsAreRoutedTo(t *testing.T) {
 
 func TestWhatAnAgentCannotHandleGoesToItsSuperiorAndIsCancelled(t *testing.T) {
 	w := alone(t, "a")
-	w.cycle("dev", always(attempt{verdict: loop.VerdictFail, reason: loop.ReasonAgentEscalated, words: "I may not deploy", report: `{"outcome":"escalate","reason":"I may not deploy"}`}))
+	w.cycle("dev", always(orgsim.Attempt{Verdict: loop.VerdictFail, Reason: loop.ReasonAgentEscalated, Words: "I may not deploy", Report: `{"outcome":"escalate","reason":"I may not deploy"}`}))
 	if st := w.step("dev", "step-1"); st.Status != "cancelled" || !strings.Contains(st.Result, "handed over to lead: I may not deploy") {
 		t.Errorf("step 1 = %+v", st)
 	}
 	if got := w.to("lead"); len(got) != 1 || !strings.HasPrefix(got[0], "task: Step 1: a") {
 		t.Errorf("lead got %q", got)
 	}
-	wantKeys(t, w.cycles("dev", 2, always(done("ok"))), "- -")
+	wantKeys(t, w.cycles("dev", 2, always(orgsim.Done("ok"))), "- -")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/orgsim"
 	"github.com/pawl-run/pawl/internal/taskfile"
 )
 
@@ -22,11 +23,11 @@ func (w *world) escalations(to string) (list []string) {
 
 func TestOneRecipientForEachThresholdAndNobodyTwice(t *testing.T) {
 	w := alone(t, "a", "b\nPriority: low\nDepends on: Step 1")
-	w.agents["dev"].def.OnBlocked = "retry_next_cycle"
+	w.Agents["dev"].Definition.OnBlocked = "retry_next_cycle"
 	for n, want := range []map[string]int{
 		{}, {}, {"lead": 1}, {"lead": 1, "chief": 1}, {"lead": 1, "chief": 1, "owner": 1}, {"lead": 1, "chief": 1, "owner": 1},
 	} {
-		w.cycles("dev", 1, always(blocked("no key")))
+		w.cycles("dev", 1, always(orgsim.Blocked("no key")))
 		got := map[string]int{}
 		for _, to := range []string{"lead", "chief", "owner"} {
 			for _, text := range w.escalations(to) {
@@ -39,17 +40,17 @@ func TestOneRecipientForEachThresholdAndNobodyTwice(t *testing.T) {
 			t.Errorf("after %d times (-want +got):\n%s", n+1, diff)
 		}
 	}
-	if text := w.messages[0].Text; !strings.Contains(text, "Run: dev#3") || !strings.Contains(text, "no key") {
+	if text := w.Messages[0].Text; !strings.Contains(text, "Run: dev#3") || !strings.Contains(text, "no key") {
 		t.Errorf("the message has no evidence:\n%s", text)
 	}
 }
 
 func TestAStepThatAPersonOpensAgainIsAnotherCase(t *testing.T) {
 	w := alone(t, "a")
-	w.agents["dev"].def.OnBlocked = "retry_next_cycle"
-	w.cycles("dev", 3, always(blocked("no key")))
-	w.write("dev", taskfile.TasksFile, strings.Replace(w.read("dev", taskfile.TasksFile), "Status: blocked", "Status: open", 1))
-	w.cycles("dev", 3, always(blocked("no key")))
+	w.Agents["dev"].Definition.OnBlocked = "retry_next_cycle"
+	w.cycles("dev", 3, always(orgsim.Blocked("no key")))
+	w.Write("dev", taskfile.TasksFile, strings.Replace(w.Text("dev", taskfile.TasksFile), "Status: blocked", "Status: open", 1))
+	w.cycles("dev", 3, always(orgsim.Blocked("no key")))
 	if got := w.escalations("lead"); len(got) != 2 {
 		t.Errorf("lead was told %d times: %q", len(got), got)
 	}
@@ -57,8 +58,8 @@ func TestAStepThatAPersonOpensAgainIsAnotherCase(t *testing.T) {
 
 func TestACriticalStepThatIsBlockedIsToldTheChiefAtOnceInsteadOfTheFirstRung(t *testing.T) {
 	w := alone(t, "a\nPriority: critical", "b")
-	w.agents["dev"].def.OnBlocked = "retry_next_cycle"
-	w.cycles("dev", 3, always(blocked("no key")))
+	w.Agents["dev"].Definition.OnBlocked = "retry_next_cycle"
+	w.cycles("dev", 3, always(orgsim.Blocked("no key")))
 	if got := w.escalations("chief"); len(got) != 1 || !strings.Contains(got[0], "critical") {
 		t.Errorf("chief got %q", got)
 	}
@@ -72,7 +73,7 @@ func TestACriticalStepThatIsBlockedIsToldTheChiefAtOnceInsteadOfTheFirstRung(t *
 
 func TestACriticalStepThatFailsIsToldTheOwnerAtOnce(t *testing.T) {
 	w := alone(t, "a\nPriority: critical", "b")
-	w.cycles("dev", 1, always(failed("boom")))
+	w.cycles("dev", 1, always(orgsim.Failed("boom")))
 	if got := w.escalations("owner"); len(got) != 1 {
 		t.Errorf("owner got %q", got)
 	}
@@ -80,7 +81,7 @@ func TestACriticalStepThatFailsIsToldTheOwnerAtOnce(t *testing.T) {
 
 func TestAllStepsBlockedIsToldTheOwnerAtOnce(t *testing.T) {
 	w := alone(t, "a", "b")
-	w.cycles("dev", 4, always(blocked("no key")))
+	w.cycles("dev", 4, always(orgsim.Blocked("no key")))
 	if got := w.escalations("owner"); len(got) != 1 || !strings.Contains(got[0], "all steps are blocked") {
 		t.Errorf("owner got %q", got)
 	}
@@ -88,11 +89,11 @@ func TestAllStepsBlockedIsToldTheOwnerAtOnce(t *testing.T) {
 
 func TestThreeFailedCyclesInARowAreToldTheOwnerOnce(t *testing.T) {
 	w := alone(t, "a", "b", "c", "d", "e", "f", "g", "h", "i")
-	w.cycles("dev", 2, always(failed("boom")))
+	w.cycles("dev", 2, always(orgsim.Failed("boom")))
 	if got := w.escalations("owner"); got != nil {
 		t.Errorf("after two: %q", got)
 	}
-	w.cycles("dev", 5, always(failed("boom")))
+	w.cycles("dev", 5, always(orgsim.Failed("boom")))
 	if got := w.escalations("owner"); len(got) != 1 || !strings.Contains(got[0], "3 cycles in a row failed") {
 		t.Errorf("owner got %q", got)
 	}
@@ -121,14 +122,14 @@ func TestFiveIdleCyclesAlertTheChiefAndTheCountBeginsAgain(t *testing.T) {
 func TestEscalateAndEscalateAndSkipTellTheTargetAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy func(*loop.Definition)
-		a      attempt
+		a      orgsim.Attempt
 	}{
-		"on_blocked": {func(d *loop.Definition) { d.OnBlocked = "escalate" }, blocked("no key")},
-		"on_failure": {func(d *loop.Definition) { d.OnFailure = "escalate_and_skip" }, failed("boom")},
+		"on_blocked": {func(d *loop.Definition) { d.OnBlocked = "escalate" }, orgsim.Blocked("no key")},
+		"on_failure": {func(d *loop.Definition) { d.OnFailure = "escalate_and_skip" }, orgsim.Failed("boom")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := alone(t, "a", "b", "c")
-			c.policy(&w.agents["dev"].def)
+			c.policy(&w.Agents["dev"].Definition)
 			w.cycles("dev", 1, always(c.a))
 			if got := w.escalations("chief"); len(got) != 1 {
 				t.Errorf("chief got %q", got)
@@ -139,8 +140,8 @@ func TestEscalateAndEscalateAndSkipTellTheTargetAtOnce(t *testing.T) {
 
 func TestLogAndSkipTellsNobodyBeforeTheThreshold(t *testing.T) {
 	w := alone(t, "a", "b", "c", "d")
-	wantKeys(t, w.cycles("dev", 2, always(blocked("no key"))), "step-1 step-2")
-	if len(w.messages)+len(w.told) > 0 {
-		t.Errorf("messages: %v %v", w.messages, w.told)
+	wantKeys(t, w.cycles("dev", 2, always(orgsim.Blocked("no key"))), "step-1 step-2")
+	if len(w.Messages)+len(w.Told) > 0 {
+		t.Errorf("messages: %v %v", w.Messages, w.Told)
 	}
 }

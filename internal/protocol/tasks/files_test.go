@@ -11,21 +11,22 @@ import (
 
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/orgsim"
 	"github.com/pawl-run/pawl/internal/protocol/tasks"
 	"github.com/pawl-run/pawl/internal/taskfile"
 )
 
 func openSession(t *testing.T, w *world, name string) (engine.Session, error) {
 	t.Helper()
-	return tasks.Protocol{}.Open(t.Context(), w.view(name))
+	return tasks.Protocol{}.Open(t.Context(), w.View(name, w.nextRun(name)))
 }
 
 func TestAFileThatIsMissingIsMadeFromTheTemplateAndSaid(t *testing.T) {
 	w := newWorld(t)
 	w.add("dev", nil)
-	w.cycle("dev", always(done("ok")))
+	w.cycle("dev", always(orgsim.Done("ok")))
 	for _, name := range []string{taskfile.TasksFile, taskfile.InboxFile, taskfile.HeartbeatFile, taskfile.ContextFile} {
-		if w.read("dev", name) == "" {
+		if w.Text("dev", name) == "" {
 			t.Errorf("there is no %s", name)
 		}
 		if note := "agents/dev/" + name + " was missing; it is made from the template"; !strings.Contains(strings.Join(w.notes, "\n"), note) {
@@ -37,14 +38,14 @@ func TestAFileThatIsMissingIsMadeFromTheTemplateAndSaid(t *testing.T) {
 func TestAFileThatIsNotUTF8IsPutAsideAndAPersonIsAskedWhereWorkMayBeInIt(t *testing.T) {
 	for name, escalates := range map[string]bool{taskfile.TasksFile: true, taskfile.InboxFile: true, taskfile.HeartbeatFile: false, taskfile.ContextFile: false} {
 		w := alone(t, "a")
-		w.write("dev", name, "## Active Tasks\n\xff\xfe\n")
-		run, key := w.cycle("dev", always(done("ok")))
+		w.Write("dev", name, "## Active Tasks\n\xff\xfe\n")
+		run, key := w.cycle("dev", always(orgsim.Done("ok")))
 		if escalated := run.Outcome == loop.OutcomeEscalated; escalated != escalates || escalates != (key == "") {
 			t.Errorf("%s: the run ended %s and worked on %q", name, run.Outcome, key)
 		}
 		kept := 0
-		for file, text := range w.files {
-			if strings.HasPrefix(path.Base(file), name+".broken-") && strings.Contains(text, "\xff\xfe") {
+		for file, f := range w.Files {
+			if strings.HasPrefix(path.Base(file), name+".broken-") && strings.Contains(f.Content, "\xff\xfe") {
 				kept++
 			}
 		}
@@ -56,15 +57,15 @@ func TestAFileThatIsNotUTF8IsPutAsideAndAPersonIsAskedWhereWorkMayBeInIt(t *test
 
 func TestALinkInPlaceOfAFileIsRefused(t *testing.T) {
 	w := alone(t, "a")
-	w.write("dev", taskfile.TasksFile, "LINK to somewhere")
-	if run, key := w.cycle("dev", always(done("ok"))); run.Outcome != loop.OutcomeFailed || key != "" || !strings.Contains(run.Detail, "agents/dev/TASKS.md is a link") {
+	w.refuse("dev", taskfile.TasksFile, "is a link")
+	if run, key := w.cycle("dev", always(orgsim.Done("ok"))); run.Outcome != loop.OutcomeFailed || key != "" || !strings.Contains(run.Detail, "agents/dev/TASKS.md is a link") {
 		t.Errorf("the run ended %s: %s", run.Outcome, run.Detail)
 	}
 }
 
 func TestConflictMarkersOfGitAreRefused(t *testing.T) {
 	w := alone(t, "a")
-	w.write("dev", taskfile.TasksFile, "<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n")
+	w.Write("dev", taskfile.TasksFile, "<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n")
 	_, err := openSession(t, w, "dev")
 	if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Exit != loop.ExitUnreadable {
 		t.Errorf("open = %v, want exit status 4", err)
@@ -73,7 +74,7 @@ func TestConflictMarkersOfGitAreRefused(t *testing.T) {
 
 func TestAMalformedStepIsNamedAndTheSoundOnesAreWorkedOn(t *testing.T) {
 	w := alone(t, "a\nStatus: dubious", "b")
-	wantKeys(t, w.cycles("dev", 2, always(done("ok"))), "step-2 -")
+	wantKeys(t, w.cycles("dev", 2, always(orgsim.Done("ok"))), "step-2 -")
 	if notes := strings.Join(w.notes, "\n"); !strings.Contains(notes, "agents/dev/TASKS.md:6:") {
 		t.Errorf("the notes do not name the place: %s", notes)
 	}
@@ -81,8 +82,8 @@ func TestAMalformedStepIsNamedAndTheSoundOnesAreWorkedOn(t *testing.T) {
 
 func TestTwoStepsWithOneNumberAreNamedWithBothLines(t *testing.T) {
 	w := alone(t)
-	w.write("dev", taskfile.TasksFile, "## Active Tasks\n- **Step 1**: a\n- **Step 2**: b\n- **Step 1**: c\n")
-	wantKeys(t, w.cycles("dev", 2, always(done("ok"))), "step-2 -")
+	w.Write("dev", taskfile.TasksFile, "## Active Tasks\n- **Step 1**: a\n- **Step 2**: b\n- **Step 1**: c\n")
+	wantKeys(t, w.cycles("dev", 2, always(orgsim.Done("ok"))), "step-2 -")
 	if notes := strings.Join(w.notes, "\n"); !strings.Contains(notes, "2") || !strings.Contains(notes, ":4:") {
 		t.Errorf("notes: %s", notes)
 	}
@@ -90,8 +91,8 @@ func TestTwoStepsWithOneNumberAreNamedWithBothLines(t *testing.T) {
 
 func TestAnAgentThatIsDisabledDoesNothing(t *testing.T) {
 	w := alone(t, "a")
-	w.agents["dev"].def.Tasks.Enabled = false
-	if run, _ := w.cycle("dev", always(done("ok"))); run.Outcome != loop.OutcomePaused || run.Reason != loop.ReasonDisabled {
+	w.Agents["dev"].Definition.Tasks.Enabled = false
+	if run, _ := w.cycle("dev", always(orgsim.Done("ok"))); run.Outcome != loop.OutcomePaused || run.Reason != loop.ReasonDisabled {
 		t.Errorf("the run ended %s %s", run.Outcome, run.Reason)
 	}
 }
@@ -99,14 +100,14 @@ func TestAnAgentThatIsDisabledDoesNothing(t *testing.T) {
 func TestOnlyLinesThatACycleOwnsAreChanged(t *testing.T) {
 	w := alone(t)
 	const found = "\ufeff# Tasks of dev  \r\n\r\n## Active Tasks\r\n\r\n- **Step 1**: a\r\n  - Status: open\r\n  - Owner: ann\r\n\r\n<!-- keep me -->\r\n### task-002\r\n- title: b\r\n- status: open\r\n\r\n## Notes\r\nfree text   \r\n"
-	w.write("dev", taskfile.TasksFile, found)
-	w.write("dev", taskfile.HeartbeatFile, "# Heartbeat\n\n## Cycle Log\n\n| Timestamp | Step | Outcome | Duration | Notes |\n|---|---|---|---|---|\n| _awaiting first cycle_ | – | – | – | – |\n\n## Health Trends\n")
-	w.cycle("dev", always(done("ok")))
+	w.Write("dev", taskfile.TasksFile, found)
+	w.Write("dev", taskfile.HeartbeatFile, "# Heartbeat\n\n## Cycle Log\n\n| Timestamp | Step | Outcome | Duration | Notes |\n|---|---|---|---|---|\n| _awaiting first cycle_ | – | – | – | – |\n\n## Health Trends\n")
+	w.cycle("dev", always(orgsim.Done("ok")))
 	want := strings.Replace(found, "Status: open\r\n  - Owner: ann\r\n", "Status: done\r\n  - Owner: ann\r\n  - Result: ok (on branch pawl/dev/1)\r\n", 1)
-	if diff := cmp.Diff(want, w.read("dev", taskfile.TasksFile)); diff != "" {
+	if diff := cmp.Diff(want, w.Text("dev", taskfile.TasksFile)); diff != "" {
 		t.Errorf("TASKS.md (-want +got):\n%s", diff)
 	}
-	if got := w.read("dev", taskfile.HeartbeatFile); !strings.Contains(got, "| _awaiting first cycle_ | – | – | – | – |\n| 2026-11-26T08:00:00Z | Step 1 | completed |") {
+	if got := w.Text("dev", taskfile.HeartbeatFile); !strings.Contains(got, "| _awaiting first cycle_ | – | – | – | – |\n| 2026-11-26T08:00:00Z | Step 1 | completed |") {
 		t.Errorf("HEARTBEAT.md:\n%s", got)
 	}
 }
@@ -114,27 +115,27 @@ func TestOnlyLinesThatACycleOwnsAreChanged(t *testing.T) {
 func TestWhatAPersonWritesDuringACycleStaysAndTheHeartbeatSaysSo(t *testing.T) {
 	w := alone(t, "a", "b")
 	w.during = func(string) {
-		text := strings.Replace(w.read("dev", taskfile.TasksFile), "Status: in-progress", "Status: cancelled", 1)
-		w.write("dev", taskfile.TasksFile, strings.Replace(text, "- **Step 2**: b", "- **Step 2**: b, but better", 1)+"\nmore\n")
+		text := strings.Replace(w.Text("dev", taskfile.TasksFile), "Status: in-progress", "Status: cancelled", 1)
+		w.Write("dev", taskfile.TasksFile, strings.Replace(text, "- **Step 2**: b", "- **Step 2**: b, but better", 1)+"\nmore\n")
 	}
-	w.cycle("dev", always(done("ok")))
-	text := w.read("dev", taskfile.TasksFile)
+	w.cycle("dev", always(orgsim.Done("ok")))
+	text := w.Text("dev", taskfile.TasksFile)
 	if st := w.step("dev", "step-1"); st.Status != "cancelled" || !strings.Contains(text, "b, but better") || !strings.HasSuffix(text, "\nmore\n") {
 		t.Errorf("TASKS.md:\n%s", text)
 	}
-	if got := w.read("dev", taskfile.HeartbeatFile); !strings.Contains(got, "stays cancelled") {
+	if got := w.Text("dev", taskfile.HeartbeatFile); !strings.Contains(got, "stays cancelled") {
 		t.Errorf("the heartbeat does not say so:\n%s", got)
 	}
 }
 
 func TestThePromptHasTheFilesInReadsAndNoOthers(t *testing.T) {
 	w := alone(t, "a")
-	d := &w.agents["dev"].def
+	d := &w.Agents["dev"].Definition
 	d.Tasks.Reads, d.Tasks.Role = []string{taskfile.TasksFile, "NOTES.md"}, "You are dev."
-	w.write("dev", "NOTES.md", "the port is 80")
-	w.write("dev", taskfile.ContextFile, "## Constraints\nnever push\n")
-	w.write("dev", "SOUL.md", "a soul")
-	w.cycle("dev", always(done("ok")))
+	w.Write("dev", "NOTES.md", "the port is 80")
+	w.Write("dev", taskfile.ContextFile, "## Constraints\nnever push\n")
+	w.Write("dev", "SOUL.md", "a soul")
+	w.cycle("dev", always(orgsim.Done("ok")))
 	var labels []string
 	for _, b := range w.asked.Memory {
 		labels = append(labels, b.Label)
@@ -148,23 +149,23 @@ func TestThePromptHasTheFilesInReadsAndNoOthers(t *testing.T) {
 }
 
 // printing is an agent that reports nothing and prints files.
-func printing(w *world, text string) attempt {
+func printing(w *world, text string) orgsim.Attempt {
 	nonce := ""
 	for _, rule := range w.asked.Rules {
 		if _, rest, is := strings.Cut(rule, "===FILES "); is {
 			nonce, _, _ = strings.Cut(rest, " ")
 		}
 	}
-	return attempt{verdict: loop.VerdictPass, reason: loop.ReasonReportedOnly, said: strings.ReplaceAll(text, "NONCE", nonce)}
+	return orgsim.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonReportedOnly, Said: strings.ReplaceAll(text, "NONCE", nonce)}
 }
 
 const printed = "===FILES NONCE START===\n%s===FILES NONCE END===\n"
 
 func TestAnAgentMayPrintItsFiles(t *testing.T) {
 	w := alone(t, "a", "b")
-	d := &w.agents["dev"].def
+	d := &w.Agents["dev"].Definition
 	d.AgentCommand, d.Tier, d.Scope = "x", loop.TierReport, nil
-	w.cycle("dev", func(loop.Step) attempt {
+	w.cycle("dev", func(loop.Step) orgsim.Attempt {
 		return printing(w, fmt.Sprintf(printed, "---FILE_UPDATE NONCE: TASKS.md---\n"+stepsOf("a\nStatus: open", "b", "c")+"---END_FILE_UPDATE NONCE---\n"+
 			"---FILE_UPDATE NONCE: CONTEXT.md---\n- the port is 80\n---END_FILE_UPDATE NONCE---\n---FILE_UPDATE NONCE: INBOX.md---\nNO_CHANGES\n---END_FILE_UPDATE NONCE---\n"+
 			"---FILE_UPDATE NONCE: PLAN.md---\nx\n---END_FILE_UPDATE NONCE---\n"))
@@ -175,8 +176,8 @@ func TestAnAgentMayPrintItsFiles(t *testing.T) {
 	if st := w.step("dev", "step-1"); st.Status != "done" {
 		t.Errorf("step 1 is %s: what it came to is the runtime's to say", st.Status)
 	}
-	if !strings.Contains(w.read("dev", taskfile.ContextFile), "the port is 80") || !strings.Contains(w.read("dev", taskfile.HeartbeatFile), "PLAN.md") {
-		t.Errorf("context:\n%s\nheartbeat:\n%s", w.read("dev", taskfile.ContextFile), w.read("dev", taskfile.HeartbeatFile))
+	if !strings.Contains(w.Text("dev", taskfile.ContextFile), "the port is 80") || !strings.Contains(w.Text("dev", taskfile.HeartbeatFile), "PLAN.md") {
+		t.Errorf("context:\n%s\nheartbeat:\n%s", w.Text("dev", taskfile.ContextFile), w.Text("dev", taskfile.HeartbeatFile))
 	}
 }
 
@@ -188,17 +189,17 @@ func TestWhatAnAgentPrintsWrongIsOneLineOfContextAndARowAndChangesNothingElse(t 
 		fmt.Sprintf(printed, "---FILE_UPDATE NONCE: TASKS.md---\n## Active Tasks\n---END_FILE_UPDATE NONCE---\n"): "step",
 	} {
 		w := alone(t, "a", "b")
-		d := &w.agents["dev"].def
+		d := &w.Agents["dev"].Definition
 		d.AgentCommand, d.Tier, d.Scope = "x", loop.TierReport, nil
-		w.cycle("dev", func(loop.Step) attempt { return printing(w, text) })
-		if got := w.read("dev", taskfile.ContextFile); !strings.Contains(got, want) {
+		w.cycle("dev", func(loop.Step) orgsim.Attempt { return printing(w, text) })
+		if got := w.Text("dev", taskfile.ContextFile); !strings.Contains(got, want) {
 			t.Errorf("%s: context:\n%s", want, got)
 		}
 		if diff := cmp.Diff([]string{"parse-error failed"}, w.rows("dev")); diff != "" {
 			t.Errorf("%s: heartbeat (-want +got):\n%s", want, diff)
 		}
 		if w.step("dev", "step-2").Title != "b" {
-			t.Errorf("%s: TASKS.md:\n%s", want, w.read("dev", taskfile.TasksFile))
+			t.Errorf("%s: TASKS.md:\n%s", want, w.Text("dev", taskfile.TasksFile))
 		}
 	}
 }

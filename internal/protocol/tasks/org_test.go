@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/orgsim"
 	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/taskfile"
 	"github.com/pawl-run/pawl/internal/test/sample"
@@ -43,12 +44,12 @@ func organise(w *world, leads, members int) (names []string) {
 
 // live lets the agents come for a time as their cadence says, and at once where an urgent
 // message came.
-func (w *world) live(tb testing.TB, names []string, d time.Duration, act func(name string, s loop.Step) attempt) (runs map[string]int) {
+func (w *world) live(tb testing.TB, names []string, d time.Duration, act func(name string, s loop.Step) orgsim.Attempt) (runs map[string]int) {
 	tb.Helper()
 	runs = map[string]int{}
 	due := map[string]time.Time{}
 	next := func(name string, after time.Time) time.Time {
-		f, err := schedule.Next(w.agents[name].def, morning, after)
+		f, err := schedule.Next(w.Agents[name].Definition, morning, after)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -61,7 +62,7 @@ func (w *world) live(tb testing.TB, names []string, d time.Duration, act func(na
 		at, who := end.Add(time.Hour), ""
 		for _, name := range names {
 			if w.fired[name] {
-				at, who = w.now, name
+				at, who = w.Now, name
 				break
 			}
 			if due[name].Before(at) {
@@ -71,14 +72,14 @@ func (w *world) live(tb testing.TB, names []string, d time.Duration, act func(na
 		if at.After(end) {
 			return runs
 		}
-		w.now = at
+		w.Now = at
 		if w.fired[who] {
 			delete(w.fired, who)
 		} else {
 			due[who] = next(who, at)
 			runs[who]++
 		}
-		w.cycle(who, func(s loop.Step) attempt { return act(who, s) })
+		w.cycle(who, func(s loop.Step) orgsim.Attempt { return act(who, s) })
 	}
 }
 
@@ -90,13 +91,13 @@ func TestAChiefThreeLeadsAndNineMembersWorkForEightHours(t *testing.T) {
 		for n := range 6 {
 			list = append(list, fmt.Sprintf("%s %d\nPriority: %s", name, n, taskfile.Priorities[(i+n)%4]))
 		}
-		w.write(name, taskfile.TasksFile, stepsOf(list...))
+		w.Write(name, taskfile.TasksFile, stepsOf(list...))
 	}
-	runs := w.live(t, names, 8*time.Hour, func(_ string, s loop.Step) attempt {
+	runs := w.live(t, names, 8*time.Hour, func(_ string, s loop.Step) orgsim.Attempt {
 		if s.Attempts == 0 && strings.HasSuffix(s.Title, "3") {
-			return blocked("not yet")
+			return orgsim.Blocked("not yet")
 		}
-		return done("ok")
+		return orgsim.Done("ok")
 	})
 	for _, name := range names {
 		want := map[byte]int{'c': 96, 'l': 48, 'm': 32}[name[0]]
@@ -117,22 +118,22 @@ func TestAChiefThreeLeadsAndNineMembersWorkForEightHours(t *testing.T) {
 // none is missing that was taken, and nobody has a case twice.
 func (w *world) wantDeliveredOnce(t interface{ Errorf(string, ...any) }) {
 	had := map[string]int{}
-	for _, m := range w.messages {
-		inbox, _ := taskfile.ParseInbox(w.read(m.To, taskfile.InboxFile))
+	for _, m := range w.Messages {
+		inbox, _ := taskfile.ParseInbox(w.Text(m.To, taskfile.InboxFile))
 		n := 0
 		for _, e := range append(inbox.Pending(), inbox.Processed()...) {
 			if e.Delivery == m.Key {
 				n++
 			}
 		}
-		if want := map[bool]int{true: 1}[m.taken]; n != want {
+		if want := map[bool]int{true: 1}[m.Taken]; n != want {
 			t.Errorf("message %s is %d times in the inbox of %s, want %d", m.Key, n, m.To, want)
 		}
 		if m.Topic != "" {
 			had[m.From+" "+m.Topic+" "+m.To]++
 		}
 	}
-	for _, d := range w.told {
+	for _, d := range w.Told {
 		if d.Topic != "" {
 			had[d.From+" "+d.Topic+" "+d.To]++
 		}
@@ -162,10 +163,10 @@ func anyOrganisation(t *testing.T, rt *rapid.T) {
 	names := organise(w, rapid.IntRange(1, 2).Draw(rt, "leads"), rapid.IntRange(0, 3).Draw(rt, "members"))
 	retry := int64(rapid.IntRange(1, 4).Draw(rt, "retry_blocked_after"))
 	for _, name := range names {
-		m := w.agents[name]
-		m.def.RetryBlockedAfter = int(retry)
-		m.def.OnBlocked = rapid.SampledFrom([]string{"log_and_skip", "escalate", "retry_next_cycle"}).Draw(rt, "on_blocked")
-		m.def.OnFailure = rapid.SampledFrom([]string{"log_skip_continue", "escalate_and_skip", "retry_once"}).Draw(rt, "on_failure")
+		m := w.Agents[name]
+		m.Definition.RetryBlockedAfter = int(retry)
+		m.Definition.OnBlocked = rapid.SampledFrom([]string{"log_and_skip", "escalate", "retry_next_cycle"}).Draw(rt, "on_blocked")
+		m.Definition.OnFailure = rapid.SampledFrom([]string{"log_skip_continue", "escalate_and_skip", "retry_once"}).Draw(rt, "on_failure")
 		var list []string
 		for n := range rapid.IntRange(0, 5).Draw(rt, "steps") {
 			text := fmt.Sprintf("%s\nPriority: %s", name, rapid.SampledFrom(taskfile.Priorities).Draw(rt, "priority"))
@@ -174,32 +175,32 @@ func anyOrganisation(t *testing.T, rt *rapid.T) {
 			}
 			list = append(list, text)
 		}
-		w.write(name, taskfile.TasksFile, stepsOf(list...))
+		w.Write(name, taskfile.TasksFile, stepsOf(list...))
 	}
 	blockedIn := map[string]int{} // cycles of the agent when a step was blocked
 	cycles := map[string]int{}
 	for range rapid.IntRange(5, 25).Draw(rt, "cycles") {
 		name := rapid.SampledFrom(names).Draw(rt, "who")
-		m := w.agents[name]
-		if m.paused = rapid.IntRange(0, 9).Draw(rt, "paused") == 0; !m.paused {
+		m := w.Agents[name]
+		if m.Paused = rapid.IntRange(0, 9).Draw(rt, "paused") == 0; !m.Paused {
 			cycles[name]++
 		}
-		before, _ := taskfile.ParseTasks(w.read(name, taskfile.TasksFile))
-		_, key := w.cycle(name, func(s loop.Step) attempt {
-			a := rapid.SampledFrom([]attempt{done("ok"), blocked("no key"), failed("boom")}).Draw(rt, "attempt")
-			if a.verdict == loop.VerdictPass && rapid.Bool().Draw(rt, "message") {
-				a.report = fmt.Sprintf(`{"outcome":"done","messages":[{"to":%q,"kind":"task","content":"help"}]}`, rapid.SampledFrom(append(names, "reports_to", "nobody")).Draw(rt, "to"))
+		before, _ := taskfile.ParseTasks(w.Text(name, taskfile.TasksFile))
+		_, key := w.cycle(name, func(s loop.Step) orgsim.Attempt {
+			a := rapid.SampledFrom([]orgsim.Attempt{orgsim.Done("ok"), orgsim.Blocked("no key"), orgsim.Failed("boom")}).Draw(rt, "attempt")
+			if a.Verdict == loop.VerdictPass && rapid.Bool().Draw(rt, "message") {
+				a.Report = fmt.Sprintf(`{"outcome":"done","messages":[{"to":%q,"kind":"task","content":"help"}]}`, rapid.SampledFrom(append(names, "reports_to", "nobody")).Draw(rt, "to"))
 			}
 			return a
 		})
-		w.now = w.now.Add(5 * time.Minute)
+		w.Now = w.Now.Add(5 * time.Minute)
 		if key == "" {
 			continue
 		}
 		at := name + " " + key
 		if c, was := blockedIn[at]; was {
 			wait := int(retry)
-			if m.def.OnBlocked == "retry_next_cycle" {
+			if m.Definition.OnBlocked == "retry_next_cycle" {
 				wait = 1
 			}
 			if cycles[name] < c+wait {
@@ -220,7 +221,7 @@ func anyOrganisation(t *testing.T, rt *rapid.T) {
 				}
 			}
 			for _, other := range before.Steps() {
-				open := other.Status == taskfile.StatusOpen && len(other.DependsOn) == 0 && m.steps[other.Key].State != loop.StepBlocked
+				open := other.Status == taskfile.StatusOpen && len(other.DependsOn) == 0 && m.Steps[other.Key].State != loop.StepBlocked
 				if open && other.Key != key && slices.Index(taskfile.Priorities, other.Priority) < slices.Index(taskfile.Priorities, st.Priority) {
 					rt.Fatalf("%s was worked on before %s, which is %s", at, other.Key, other.Priority)
 				}
@@ -240,43 +241,43 @@ func TestWorkStartsFromTheResultsOnWhichItDepends(t *testing.T) {
 	w := alone(t, "a", "b\nDepends on: Step 1", "c\nDepends on: Step 2", "d\nDepends on: Step 1\nPriority: low", "e\nDepends on: Step 3, Step 4\nPriority: low")
 	id := func(key string) string { return engine.StepID("lp_dev", key) }
 	below := []loop.Lower{{Branch: "pawl/dev/1", Commit: "c1", Onto: "c0"}}
-	w.cycle("dev", always(done("ok")))
-	w.results[id("step-1")] = engine.StepResult{State: engine.ResultWaits, Stack: below}
-	w.cycle("dev", always(done("ok")))
+	w.cycle("dev", always(orgsim.Done("ok")))
+	w.Results[id("step-1")] = engine.StepResult{State: engine.ResultWaits, Stack: below}
+	w.cycle("dev", always(orgsim.Done("ok")))
 	if got := w.stacks["dev/step-2"]; !slices.Equal(got, below) {
 		t.Errorf("step 2 starts from %v", got)
 	}
-	w.results[id("step-2")] = engine.StepResult{State: engine.ResultWaits, Stack: append(slices.Clone(below), loop.Lower{Branch: "pawl/dev/2", Commit: "c2", Onto: "c1"})}
-	w.cycle("dev", always(done("ok")))
+	w.Results[id("step-2")] = engine.StepResult{State: engine.ResultWaits, Stack: append(slices.Clone(below), loop.Lower{Branch: "pawl/dev/2", Commit: "c2", Onto: "c1"})}
+	w.cycle("dev", always(orgsim.Done("ok")))
 	if got := w.stacks["dev/step-3"]; len(got) != 2 || got[1].Commit != "c2" {
 		t.Errorf("step 3 starts from %v", got)
 	}
-	w.results[id("step-3")] = engine.StepResult{State: engine.ResultWaits, Stack: append(slices.Clone(w.results[id("step-2")].Stack), loop.Lower{Branch: "pawl/dev/3", Commit: "c3", Onto: "c2"})}
-	w.cycle("dev", always(done("ok")))
-	w.results[id("step-4")] = engine.StepResult{State: engine.ResultWaits, Stack: append(slices.Clone(below), loop.Lower{Branch: "pawl/dev/4", Commit: "c4", Onto: "c1"})}
-	if _, key := w.cycle("dev", always(done("ok"))); key != "" {
+	w.Results[id("step-3")] = engine.StepResult{State: engine.ResultWaits, Stack: append(slices.Clone(w.Results[id("step-2")].Stack), loop.Lower{Branch: "pawl/dev/3", Commit: "c3", Onto: "c2"})}
+	w.cycle("dev", always(orgsim.Done("ok")))
+	w.Results[id("step-4")] = engine.StepResult{State: engine.ResultWaits, Stack: append(slices.Clone(below), loop.Lower{Branch: "pawl/dev/4", Commit: "c4", Onto: "c1"})}
+	if _, key := w.cycle("dev", always(orgsim.Done("ok"))); key != "" {
 		t.Errorf("%s began although it depends on two proposals that are not on one line", key)
 	}
-	w.results[id("step-4")] = engine.StepResult{State: engine.ResultLanded}
-	if _, key := w.cycle("dev", always(done("ok"))); key != "step-5" {
+	w.Results[id("step-4")] = engine.StepResult{State: engine.ResultLanded}
+	if _, key := w.cycle("dev", always(orgsim.Done("ok"))); key != "step-5" {
 		t.Errorf("worked on %q, want step-5 after one of them has landed", key)
 	}
 }
 
 func TestAResultThatIsRejectedHasFailedAndWhatBuildsOnItIsOpenAgain(t *testing.T) {
 	w := alone(t, "a", "b\nDepends on: Step 1")
-	w.cycles("dev", 2, always(done("ok")))
+	w.cycles("dev", 2, always(orgsim.Done("ok")))
 	rejected := loop.Approval{State: loop.ApprovalRejected, By: "ann", Note: "not so", Action: loop.Action{Branch: "pawl/dev/1"}}
 	void := loop.Approval{State: loop.ApprovalVoid, Note: "it builds on pawl/dev/1, which ann rejected", Action: loop.Action{Branch: "pawl/dev/2"}}
-	w.results[engine.StepID("lp_dev", "step-1")] = engine.StepResult{State: engine.ResultRejected, Approval: rejected}
-	w.results[engine.StepID("lp_dev", "step-2")] = engine.StepResult{State: engine.ResultVoid, Approval: void}
-	wantKeys(t, w.cycles("dev", 1, always(done("ok"))), "-")
+	w.Results[engine.StepID("lp_dev", "step-1")] = engine.StepResult{State: engine.ResultRejected, Approval: rejected}
+	w.Results[engine.StepID("lp_dev", "step-2")] = engine.StepResult{State: engine.ResultVoid, Approval: void}
+	wantKeys(t, w.cycles("dev", 1, always(orgsim.Done("ok"))), "-")
 	if st := w.step("dev", "step-1"); st.Status != "failed" || !strings.Contains(st.Result, "rejected by ann: not so") {
 		t.Errorf("step 1 = %+v", st)
 	}
 	if st := w.step("dev", "step-2"); st.Status != "open" || !strings.Contains(st.Result, "builds on pawl/dev/1") {
 		t.Errorf("step 2 = %+v", st)
 	}
-	w.write("dev", taskfile.TasksFile, strings.Replace(w.read("dev", taskfile.TasksFile), "Status: failed", "Status: open", 1))
-	wantKeys(t, w.cycles("dev", 1, always(done("ok"))), "step-1")
+	w.Write("dev", taskfile.TasksFile, strings.Replace(w.Text("dev", taskfile.TasksFile), "Status: failed", "Status: open", 1))
+	wantKeys(t, w.cycles("dev", 1, always(orgsim.Done("ok"))), "step-1")
 }

@@ -26,6 +26,9 @@ import (
 // files are those of an agent, in the order in which they are written.
 var files = []string{taskfile.InboxFile, taskfile.TasksFile, taskfile.ContextFile, taskfile.HeartbeatFile}
 
+// Files are the names of the files that a cycle changes.
+func Files() []string { return slices.Clone(files) }
+
 // Dir is the folder of an agent, relative to the workspace.
 func Dir(agent string) string { return path.Join(orgdef.AgentsDir, agent) }
 
