@@ -22,6 +22,7 @@ const mostDays = 3660
 func newSimCommand(a *app) *cobra.Command {
 	days, folder := 30, ""
 	var seed uint64
+	org := false
 	cmd := &cobra.Command{
 		Use: "sim", Short: "Simulate the loops of the workspace for some days, without acting", Args: exactArgs(0),
 		Long: `Simulate the loops of the workspace on a clock of its own: when they fire, which are in each other's way, what they find to do
@@ -30,13 +31,28 @@ started, and nothing is written.
 
 What a run comes to is drawn from the newest runs of its loop. Of a loop that has none, half of the runs find nothing to
 do, and the others use what its pattern usually needs. The same seed gives the same history. Events from outside (files,
-refs, webhooks, commands) are not simulated; the ends of other loops are.`,
-		Example: "  pawl sim --days 30\n  pawl sim --days 7 --loops drafts --seed 2 --json",
+refs, webhooks, commands) are not simulated; the ends of other loops are.
+
+With --org, the agents of agents/ are simulated, and no other loops: each run is a cycle on copies of the agent's files, in
+memory. Of an agent without past work, 8 of 10 attempts at a step end done, one blocked and one failed. Messages and
+escalations arrive, and a critical one fires its recipient at once; no person answers.`,
+		Example: "  pawl sim --days 30\n  pawl sim --days 7 --loops drafts --seed 2 --json\n  pawl sim --org --days 7",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if days < 1 || days > mostDays {
 				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("--days %d", days), Fix: fmt.Sprintf("write a number from 1 to %d", mostDays)}
 			}
-			if folder != "" {
+			switch {
+			case org && folder != "":
+				return &loop.Fault{Exit: loop.ExitUsage, What: "--org and --loops exclude each other", Fix: "leave one of them out"}
+			case org:
+				return a.withReadOnlyVerbs(cmd.Context(), func(s *api.Workspace) error {
+					fleet, err := s.Loops.Fleet(cmd.Context(), loop.ProtocolTasks)
+					if err != nil {
+						return err
+					}
+					return simulateOrg(cmd.Context(), a, fleet, days, seed)
+				})
+			case folder != "":
 				fleet, err := loops.FleetIn(a.absPath(folder))
 				if err != nil {
 					return err
@@ -44,7 +60,7 @@ refs, webhooks, commands) are not simulated; the ends of other loops are.`,
 				return simulate(cmd.Context(), a, fleet, days, seed)
 			}
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *api.Workspace) error {
-				fleet, err := s.Loops.Fleet(cmd.Context())
+				fleet, err := s.Loops.Fleet(cmd.Context(), "")
 				if err != nil {
 					return err
 				}
@@ -54,6 +70,7 @@ refs, webhooks, commands) are not simulated; the ends of other loops are.`,
 	}
 	cmd.Flags().IntVar(&days, "days", days, "simulate `N` days from now")
 	cmd.Flags().StringVar(&folder, "loops", "", "simulate the loops that files below `DIR` define, instead of those of the workspace")
+	cmd.Flags().BoolVar(&org, "org", false, "simulate the cycles of the organisation in agents/")
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "draw other outcomes with another `S`")
 	return cmd
 }
@@ -66,23 +83,28 @@ type simulated struct {
 }
 
 func simulate(ctx context.Context, a *app, fleet loops.Fleet, days int, seed uint64) error {
-	pricing, err := a.pricing("")
+	o, err := simOptions(a, fleet, days, seed)
 	if err != nil {
 		return err
 	}
-	table, err := pricing.Load()
-	if err != nil {
-		return err
-	}
-	now := clock.System{}.Now
-	r, err := sim.Run(ctx, sim.Options{
-		Loops: fleet.Loops, Workspace: fleet.Workspace, Budgets: fleet.Budgets, Start: now().UTC().Truncate(time.Minute),
-		For: time.Duration(days) * 24 * time.Hour, Seed: seed, Prices: table, Now: now,
-	})
+	r, err := sim.Run(ctx, o)
 	if err != nil {
 		return err
 	}
 	return printSim(a.printer(), simulated{r, fleet.Left}, days, fleet)
+}
+
+func simOptions(a *app, fleet loops.Fleet, days int, seed uint64) (sim.Options, error) {
+	pricing, err := a.pricing("")
+	if err != nil {
+		return sim.Options{}, err
+	}
+	table, err := pricing.Load()
+	now := clock.System{}.Now
+	return sim.Options{
+		Loops: fleet.Loops, Workspace: fleet.Workspace, Budgets: fleet.Budgets, Start: now().UTC().Truncate(time.Minute),
+		For: time.Duration(days) * 24 * time.Hour, Seed: seed, Prices: table, Now: now,
+	}, err
 }
 
 func printSim(p *output.Printer, r simulated, days int, fleet loops.Fleet) error {
@@ -103,13 +125,9 @@ func printSim(p *output.Printer, r simulated, days int, fleet loops.Fleet) error
 			if t.LongestMS > 0 {
 				waited = output.Span(time.Duration(t.LongestMS) * time.Millisecond)
 			}
-			cost := "$" + loop.FormatDollars(t.MicroUSD)
-			if t.Unpriced > 0 {
-				cost += " +?"
-			}
 			return []string{
 				output.CleanLine(t.Loop), fmt.Sprint(t.Planned), fmt.Sprint(t.Coalesced), fmt.Sprint(t.Events), fmt.Sprint(t.Runs), fmt.Sprintf("%.0f%%", 100*t.QuietRatio),
-				fmt.Sprint(t.Collisions), fmt.Sprint(t.Deferred), waited, fmt.Sprint(t.Unfunded), fmt.Sprint(t.Tokens), cost,
+				fmt.Sprint(t.Collisions), fmt.Sprint(t.Deferred), waited, fmt.Sprint(t.Unfunded), fmt.Sprint(t.Tokens), simCost(t.MicroUSD, t.Unpriced),
 			}
 		},
 		Below: func() { printSimNotes(p, r, days, fleet) },
@@ -117,8 +135,35 @@ func printSim(p *output.Printer, r simulated, days int, fleet loops.Fleet) error
 	return err
 }
 
-// printSimNotes says what the numbers rest on.
+// simCost is what runs cost, as far as their models have a price.
+func simCost(microUSD int64, unpriced int) string {
+	cost := "$" + loop.FormatDollars(microUSD)
+	if unpriced > 0 {
+		cost += " +?"
+	}
+	return cost
+}
+
+// printSimNotes says what the numbers rest on, and what is not in them.
 func printSimNotes(p *output.Printer, r simulated, days int, fleet loops.Fleet) {
+	printSimBasis(p, r, days)
+	var outside []string
+	for _, l := range fleet.Loops {
+		for _, on := range l.Definition.On {
+			if !strings.HasPrefix(on, string(loop.OnLoop)+":") {
+				outside = append(outside, l.Definition.Name)
+				break
+			}
+		}
+	}
+	if len(outside) > 0 {
+		p.Line("not simulated are the events from outside that fire %s", output.CleanLine(strings.Join(outside, ", ")))
+	}
+	printLeftOut(p, r.Left)
+}
+
+// printSimBasis says what the numbers rest on.
+func printSimBasis(p *output.Printer, r simulated, days int) {
 	p.Line("%s from %s, seed %d", pluralize(days, "day"), formatMinute(r.From), r.Seed)
 	past := 0
 	for _, t := range r.Loops {
@@ -132,19 +177,10 @@ func printSimNotes(p *output.Printer, r simulated, days int, fleet loops.Fleet) 
 	if r.Total.Unpriced > 0 {
 		p.Line("+?: the model of %s has no price (pawl prices)", pluralize(r.Total.Unpriced, "run"))
 	}
-	var outside []string
-	for _, l := range fleet.Loops {
-		for _, on := range l.Definition.On {
-			if !strings.HasPrefix(on, string(loop.OnLoop)+":") {
-				outside = append(outside, l.Definition.Name)
-				break
-			}
-		}
-	}
-	if len(outside) > 0 {
-		p.Line("not simulated are the events from outside that fire %s", output.CleanLine(strings.Join(outside, ", ")))
-	}
-	for _, l := range r.Left {
+}
+
+func printLeftOut(p *output.Printer, left []loops.LeftOut) {
+	for _, l := range left {
 		p.Line("left out: %s, because %s", output.CleanLine(l.Loop), output.CleanLine(l.Why))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/dirglob"
@@ -20,6 +21,7 @@ const mostPast = 200
 // Fleet is what a simulation needs to know of loops.
 type Fleet struct {
 	Workspace string // id; empty: they belong to none
+	Root      string // of the checkout; empty: as for Workspace
 	Loops     []sim.Loop
 	Budgets   []loop.Budget
 	Left      []LeftOut
@@ -32,13 +34,14 @@ type LeftOut struct {
 }
 
 // Fleet returns the loops of the workspace that fire, with their past runs and the budgets
-// of the store.
-func (s *Service) Fleet(ctx context.Context) (Fleet, error) {
-	f := Fleet{Workspace: s.ws.ID}
+// of the store. Protocol is that of the loops that are meant; empty: all.
+func (s *Service) Fleet(ctx context.Context, protocol string) (Fleet, error) {
+	f := Fleet{Workspace: s.ws.ID, Root: s.ws.Root}
 	list, err := s.ws.AllLoops(ctx)
 	if err != nil {
 		return f, err
 	}
+	list = slices.DeleteFunc(list, func(l lookup.Loop) bool { return protocol != "" && l.Protocol != protocol })
 	err = s.ws.View(ctx, func(r *store.Reader) (err error) {
 		if f.Budgets, err = r.Budgets(ctx); err != nil {
 			return err

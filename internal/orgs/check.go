@@ -58,12 +58,13 @@ func (f Finding) String() string {
 func (s *Service) Check(context.Context) (Checked, error) {
 	c, err := checkTree(s.ws.Root)
 	if err == nil && len(c.Agents) == 0 && c.Organisation == "" && len(c.Findings) == 0 {
-		return c, noAgentsFault(s.ws.Root)
+		return c, NoAgents(s.ws.Root)
 	}
 	return c, err
 }
 
-func noAgentsFault(root string) error {
+// NoAgents is the error for a folder that no agent has a folder in.
+func NoAgents(root string) error {
 	return &loop.Fault{
 		Exit: loop.ExitNotFound, What: "there are no agents in " + root, Err: loop.ErrNotFound,
 		Why: "no folder of " + orgdef.AgentsDir + " holds a " + orgdef.LoopFile + " or a " + orgdef.Manifest,

@@ -56,7 +56,7 @@ func (s *Service) planImport(r ImportRequest) (Imported, error) {
 	}
 	ids, err := findAgents(dir)
 	if err == nil && len(ids) == 0 {
-		err = noAgentsFault(dir)
+		err = NoAgents(dir)
 	}
 	if err != nil {
 		return v, err

@@ -143,6 +143,9 @@ func (c *Cycle) Begin() error {
 	return c.world.apply(c.agent, changes)
 }
 
+// Begun reports whether a step has begun.
+func (c *Cycle) Begun() bool { return c.Step.Key != "" }
+
 // Record settles the step that has begun, by what its agent did.
 func (c *Cycle) Record(did Attempt) error {
 	a := c.world.Agents[c.agent]
