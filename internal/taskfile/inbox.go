@@ -132,9 +132,12 @@ var entryFields = map[string]string{
 	"from": "from", "priority": "priority", "kind": "kind", "type": "kind", "tags": "tags", "dependson": "dependson", "delivery": "delivery", "processed": "processed",
 }
 
+// wordGaps are what names of fields are written with between their words.
+var wordGaps = strings.NewReplacer(" ", "", "-", "", "_", "")
+
 // lookupEntryField returns the name of a field of an entry, or "".
 func lookupEntryField(name string) string {
-	return entryFields[strings.ToLower(strings.NewReplacer(" ", "", "-", "", "_", "").Replace(name))]
+	return entryFields[strings.ToLower(wordGaps.Replace(name))]
 }
 
 // cutEntryField reads a line of an entry that is a field.
