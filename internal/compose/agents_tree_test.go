@@ -53,7 +53,7 @@ func TestATreeOfElevenAgentsRunsAsItIsAndOnlyLinesOfCyclesChange(t *testing.T) {
 			t.Errorf("%s has the steps %v, and %d entries that are processed", agent, got, len(inbox.Processed()))
 		}
 	}
-	for _, name := range strings.Fields(s.git("diff", "--name-only")) {
+	for name := range strings.FieldsSeq(s.git("diff", "--name-only")) {
 		added, removed := diffLines(s, name)
 		var foreign []string
 		for _, line := range removed {

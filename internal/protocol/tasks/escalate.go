@@ -93,8 +93,12 @@ func (s *session) tell(e plan.Escalation, topic, priority string, sum engine.Sum
 	}
 	text := fmt.Sprintf("%s\nRun: %s (%s)", e.Detail, e.RunID, loop.PawlCommand("trace", e.RunID))
 	text = strings.Join(append([]string{text}, e.Outputs...), "\n")
+	kind := "escalation"
+	if e.Reason == loop.ReasonEscalateIdle {
+		kind = kindAlert
+	}
 	s.send(loop.Delivery{
-		To: e.To, Topic: topic, Key: fmt.Sprintf("escalation/%s/%s/%s", s.v.Loop.Name, topic, sum.Run.ID), Kind: "escalation", Priority: priority, Text: text,
+		To: e.To, Topic: topic, Key: fmt.Sprintf("escalation/%s/%s/%s", s.v.Loop.Name, topic, sum.Run.ID), Kind: kind, Priority: priority, Text: text,
 	})
 	s.remarks = append(s.remarks, "told "+e.To+": "+string(e.Reason))
 }

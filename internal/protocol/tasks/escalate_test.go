@@ -14,7 +14,7 @@ import (
 // escalations are the messages about trouble that somebody got.
 func (w *world) escalations(to string) (list []string) {
 	for _, text := range w.to(to) {
-		if first, is := strings.CutPrefix(text, "escalation: "); is {
+		if kind, first, _ := strings.Cut(text, ": "); kind == "escalation" || kind == "alert" {
 			list = append(list, first)
 		}
 	}
@@ -116,6 +116,10 @@ func TestFiveIdleCyclesAlertTheChiefAndTheCountBeginsAgain(t *testing.T) {
 	w.cycles("dev", 1, nil)
 	if got := w.escalations("chief"); len(got) != 2 {
 		t.Errorf("after ten: %q", got)
+	}
+	wantKeys(t, w.cycles("chief", 1, nil), "-") // An alert is no work.
+	if got := w.File("chief", taskfile.InboxFile); !strings.Contains(got, "Processed: 2026-11-26T10:30:00Z → noted") {
+		t.Errorf("the inbox of the chief:\n%s", got)
 	}
 }
 

@@ -30,6 +30,9 @@ func (s *session) takeIn(ctx context.Context) error {
 		s.outgoing = append(s.outgoing, loop.Change{Kind: loop.ChangeReceive, Delivery: &loop.Delivery{To: d.To, Key: d.Key}})
 	}
 	pending := s.inbox.Pending()
+	pending = slices.DeleteFunc(pending, func(e taskfile.Entry) bool { // An alert asks for nothing, and is not worth a turn.
+		return e.Kind == kindAlert && s.inbox.Process(e.ID, s.v.Now, "noted")
+	})
 	slices.SortStableFunc(pending, func(a, b taskfile.Entry) int { return rank(a.Priority) - rank(b.Priority) })
 	held := s.holdForTriage(pending)
 	for _, e := range pending {
@@ -42,6 +45,9 @@ func (s *session) takeIn(ctx context.Context) error {
 	}
 	return nil
 }
+
+// kindAlert is that of messages that only tell something.
+const kindAlert = "alert"
 
 // makeStep makes a step of an entry, or sends it on: the chief's entries go to whom their
 // tags are routed to.
