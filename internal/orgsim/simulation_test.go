@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,15 +54,16 @@ func write(tb testing.TB, loops []sim.Loop, steps int, priorities ...string) str
 	tb.Helper()
 	root := tb.TempDir()
 	for i, l := range loops {
-		text := "# Tasks\n\n## Active Tasks\n\n"
+		var text strings.Builder
+		text.WriteString("# Tasks\n\n## Active Tasks\n\n")
 		for n := range steps {
-			text += fmt.Sprintf("- **Step %d**: work\n  - Status: open\n  - Priority: %s\n", n+1, priorities[(i+n)%len(priorities)])
+			fmt.Fprintf(&text, "- **Step %d**: work\n  - Status: open\n  - Priority: %s\n", n+1, priorities[(i+n)%len(priorities)])
 		}
 		at := filepath.Join(root, "agents", l.Definition.Name, taskfile.TasksFile)
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			tb.Fatal(err)
 		}
-		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(at, []byte(text.String()), 0o600); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -205,7 +205,7 @@ func (w *World) apply(agent string, changes []loop.Change) error {
 					w.Messages[i].Taken = true
 				}
 			}
-		default:
+		case loop.ChangeAppend, loop.ChangeRow, loop.ChangeCommit, loop.ChangePush:
 			return fmt.Errorf("%s changes %s", agent, ch.Kind)
 		}
 	}
