@@ -19,6 +19,10 @@ import (
 // mostDays is how many days one simulation may have.
 const mostDays = 3660
 
+// orgDays is how many days an organisation is simulated without --days: its files grow with
+// each cycle, and so does the time that reading them takes.
+const orgDays = 7
+
 func newSimCommand(a *app) *cobra.Command {
 	days, folder := 30, ""
 	var seed uint64
@@ -38,6 +42,9 @@ memory. Of an agent without past work, 8 of 10 attempts at a step end done, one 
 escalations arrive, and a critical one fires its recipient at once; no person answers.`,
 		Example: "  pawl sim --days 30\n  pawl sim --days 7 --loops drafts --seed 2 --json\n  pawl sim --org --days 7",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if org && !cmd.Flags().Changed("days") {
+				days = orgDays
+			}
 			if days < 1 || days > mostDays {
 				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("--days %d", days), Fix: fmt.Sprintf("write a number from 1 to %d", mostDays)}
 			}
@@ -68,7 +75,7 @@ escalations arrive, and a critical one fires its recipient at once; no person an
 			})
 		},
 	}
-	cmd.Flags().IntVar(&days, "days", days, "simulate `N` days from now")
+	cmd.Flags().IntVar(&days, "days", days, "simulate `N` days from now; with --org 7, unless you say it")
 	cmd.Flags().StringVar(&folder, "loops", "", "simulate the loops that files below `DIR` define, instead of those of the workspace")
 	cmd.Flags().BoolVar(&org, "org", false, "simulate the cycles of the organisation in agents/")
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "draw other outcomes with another `S`")
