@@ -12,7 +12,7 @@ func FormatAmount(what string, n int64) string {
 	case "micro_usd":
 		return FormatDollars(n) + " USD"
 	case "wall":
-		return formatDuration(time.Duration(n))
+		return FormatDuration(time.Duration(n))
 	case "output":
 		what = "output tokens"
 	}
@@ -35,9 +35,9 @@ func FormatDollars(micro int64) string {
 	return text
 }
 
-// formatDuration writes a duration as exactly as people want it, without the zeros
+// FormatDuration writes a duration as exactly as people want it, without the zeros
 // that Go writes at its end. Only a duration of zero is written as zero.
-func formatDuration(d time.Duration) string {
+func FormatDuration(d time.Duration) string {
 	for _, unit := range []time.Duration{time.Second, time.Millisecond} {
 		if d.Abs() >= 60*unit {
 			d = d.Truncate(unit)

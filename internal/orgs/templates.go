@@ -44,7 +44,7 @@ You are %s. You work on one step of TASKS.md at a time, and report to %s.
 		},
 		{Path: orgdef.AgentFile(id, taskfile.TasksFile), Text: taskfile.NewTasks(id)},
 		{Path: orgdef.AgentFile(id, taskfile.ContextFile), Text: taskfile.NewContext(id)},
-		{Path: orgdef.AgentFile(id, taskfile.HeartbeatFile), Text: taskfile.NewHeartbeat(id, interval, loop.DefaultStepTimeout.String())},
+		{Path: orgdef.AgentFile(id, taskfile.HeartbeatFile), Text: taskfile.NewHeartbeat(id, interval, loop.FormatDuration(loop.DefaultStepTimeout))},
 		{Path: orgdef.AgentFile(id, taskfile.InboxFile), Text: taskfile.NewInbox(id)},
 		file(identityFile, "\nWho this agent is, for people. It is read for the agent only if `reads` of LOOP.md names it.\n"),
 		file(soulFile, "\nHow this agent works, for people. It is read for the agent only if `reads` of LOOP.md names it.\n"),

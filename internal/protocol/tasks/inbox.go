@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/taskfile"
@@ -26,8 +27,11 @@ func (s *session) takeIn(ctx context.Context) error {
 		return err
 	}
 	for _, d := range waiting {
-		s.inbox.AddPending(taskfile.NewEntry{At: d.Sent, From: d.From, Priority: d.Priority, Kind: d.Kind, Text: d.Text, Tags: d.Tags, Delivery: d.Key})
 		s.outgoing = append(s.outgoing, loop.Change{Kind: loop.ChangeReceive, Delivery: &loop.Delivery{To: d.To, Key: d.Key}})
+		if d.Kind == kindAlert && s.wasAlerted(d) {
+			continue
+		}
+		s.inbox.AddPending(taskfile.NewEntry{At: d.Sent, From: d.From, Priority: d.Priority, Kind: d.Kind, Text: d.Text, Tags: d.Tags, Delivery: d.Key})
 	}
 	pending := s.inbox.Pending()
 	pending = slices.DeleteFunc(pending, func(e taskfile.Entry) bool { // An alert asks for nothing, and is not worth a turn.
@@ -44,6 +48,20 @@ func (s *session) takeIn(ctx context.Context) error {
 		s.addStep(taskfile.NewStep{Title: req, Priority: taskfile.PriorityCritical, From: "user"})
 	}
 	return nil
+}
+
+// wasAlerted reports whether the inbox has an alert of the same sender and day that says the
+// same: it would grow with each.
+func (s *session) wasAlerted(d loop.Delivery) bool {
+	first := firstLine(d.Text)
+	return slices.ContainsFunc(slices.Concat(s.inbox.Pending(), s.inbox.Processed()), func(e taskfile.Entry) bool {
+		return e.Kind == kindAlert && e.From == d.From && firstLine(e.Text) == first && e.At.UTC().Format(time.DateOnly) == d.Sent.UTC().Format(time.DateOnly)
+	})
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
 }
 
 // kindAlert is that of messages that only tell something.
@@ -111,8 +129,7 @@ func (s *session) holdForTriage(pending []taskfile.Entry) bool {
 	}
 	var lines []string
 	for _, e := range pending[:min(len(pending), 30)] {
-		title, _, _ := strings.Cut(strings.TrimSpace(e.Text), "\n")
-		lines = append(lines, fmt.Sprintf("- %s, from %s: %s", e.Priority, orUnknown(e.From), title))
+		lines = append(lines, fmt.Sprintf("- %s, from %s: %s", e.Priority, orUnknown(e.From), firstLine(e.Text)))
 	}
 	s.send(loop.Delivery{
 		To: superior, Topic: topicTriage, Key: fmt.Sprintf("triage/%s#%d", s.v.Loop.Name, s.v.Run.N), Kind: "triage", Priority: taskfile.PriorityHigh,

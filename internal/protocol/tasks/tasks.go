@@ -167,7 +167,7 @@ func (s *session) template(name string) string {
 	case taskfile.InboxFile:
 		return taskfile.NewInbox(agent)
 	case taskfile.HeartbeatFile:
-		return taskfile.NewHeartbeat(agent, s.v.Definition.Cadence, s.v.Definition.MaxStepTimeout.String())
+		return taskfile.NewHeartbeat(agent, s.v.Definition.Cadence, loop.FormatDuration(s.v.Definition.MaxStepTimeout))
 	}
 	return taskfile.NewContext(agent)
 }
