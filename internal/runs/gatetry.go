@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -58,7 +57,7 @@ func (s *Service) TryReviewer(ctx context.Context, by loop.Actor, name, gate str
 	if g.Reviewer.Agent == "" && g.Reviewer.Model != "" {
 		g.Reviewer.Agent = of.Agent
 	}
-	p := Prepared{Target: s.ws.Target(canaryDefinition(of, g, e.Name, s.ws.Now())), Firing: engine.Firing{Trigger: triggerManual, By: by, Live: live}}
+	p := Prepared{Target: s.ws.Target(canaryDefinition(of, g, strings.Replace(s.Engine.NewID("try"), "_", "-"+e.Name+"-", 1))), Firing: engine.Firing{Trigger: triggerManual, By: by, Live: live}}
 	run, err := s.Engine.Run(ctx, p.Target, p.Firing)
 	if err != nil {
 		return Tried{}, err
@@ -84,13 +83,14 @@ func (s *Service) TryReviewer(ctx context.Context, by loop.Actor, name, gate str
 	return t, err
 }
 
-// canaryDefinition is the definition of the run in which a reviewer sees the canary.
-func canaryDefinition(of loop.Definition, g loop.Gate, name string, now time.Time) loop.Definition {
+// canaryDefinition is the definition of the run in which a reviewer sees the canary. Each
+// has a name of its own: a loop that has been tried before has used its iteration up.
+func canaryDefinition(of loop.Definition, g loop.Gate, name string) loop.Definition {
 	s := loopspec.Spec{
 		AgentID: "command", Goal: of.Goal, LoopType: loop.Nondeterministic, Trigger: loopspec.Trigger{Type: loopspec.TriggerManual}, StateSource: "diff",
 		Gates: []loop.Gate{g}, Budget: loopspec.Budget{MaxIterations: 1}, ErrorPolicy: "pause + log",
 	}.WithDefaults()
-	d, _ := s.Definition(fmt.Sprintf("try-%s-%s", name, strings.ToLower(now.UTC().Format("20060102t150405"))))
+	d, _ := s.Definition(name)
 	d.Spec, d.Canary, d.Rubric, d.Asks, d.AgentCommand, d.Sandbox = string(loopspec.Encode(s)), true, of.Rubric, false, canary, of.Sandbox
 	return d
 }
