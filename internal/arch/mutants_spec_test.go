@@ -74,7 +74,7 @@ var specMutants = []mutant{
 	},
 	{
 		"a spec waits for an approval that became void", "internal/store/approvals.go",
-		[][2]string{{"t.ReopenRejected(ctx, a.ID, a.Action.BranchRef(), a.Note), t.CloseQuestion(ctx, a.ID))", "t.CloseQuestion(ctx, a.ID))"}},
+		[][2]string{{"t.ReopenRejected(ctx, a.ID, \"\", a.Note), t.CloseQuestion(ctx, a.ID))", "t.CloseQuestion(ctx, a.ID))"}},
 		"specs.TestASpecNeverWaitsForAQuestionThatNobodyCanAnswer",
 	},
 	{

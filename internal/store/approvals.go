@@ -157,7 +157,7 @@ UPDATE approvals SET state = 'void', note = $1, answered_ms = {now} WHERE id = $
 
 // VoidApproval makes one open approval void for the reason why, as a link in the
 // loop's audit chain. It reports false if it was not open. A step whose result was asked
-// about is open again, and one that waits for the answer to a question is left to people:
+// about is open again and begins anew, and one that waits for the answer to a question is left to people:
 // nothing waits for an answer that nobody can give.
 func (t *Tx) VoidApproval(ctx context.Context, id, why string) (bool, error) {
 	list, err := t.closeVoid(ctx, voidApproval, storableText(why), id)
@@ -170,7 +170,7 @@ func (t *Tx) VoidApproval(ctx context.Context, id, why string) (bool, error) {
 func (t *Tx) closeVoid(ctx context.Context, query string, args ...any) ([]loop.Approval, error) {
 	list, err := t.closeApprovals(ctx, query, args...)
 	for _, a := range list {
-		err = errors.Join(err, t.ReopenRejected(ctx, a.ID, a.Action.BranchRef(), a.Note), t.CloseQuestion(ctx, a.ID))
+		err = errors.Join(err, t.ReopenRejected(ctx, a.ID, "", a.Note), t.CloseQuestion(ctx, a.ID))
 	}
 	return list, err
 }
