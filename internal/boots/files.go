@@ -2,7 +2,6 @@ package boots
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,10 +28,14 @@ func (s *Service) openWriter() (writer, func() error, error) {
 
 // create makes a file that is not there yet.
 func (w writer) create(name string, text []byte) error {
-	if err := durable.MkdirAll(w.root, path.Dir(name), 0o755); err != nil {
+	err := durable.CreateIn(w.root, name, text)
+	if errors.Is(err, fs.ErrExist) {
+		return takenFault(name)
+	}
+	if err != nil {
 		return writeFault(name, err)
 	}
-	return w.finish(name, text, os.O_EXCL)
+	return nil
 }
 
 // replace puts a new text in the place of a file whose text is still the old one.
@@ -47,27 +50,11 @@ func (w writer) replace(name string, before, text []byte) error {
 	if err := w.root.Remove(filepath.FromSlash(half)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return writeFault(name, err)
 	}
-	if err := w.finish(half, text, os.O_EXCL); err != nil {
+	if err := w.create(half, text); err != nil {
 		return err
 	}
 	if err := w.root.Rename(filepath.FromSlash(half), filepath.FromSlash(name)); err != nil {
 		return writeFault(name, errors.Join(err, w.root.Remove(filepath.FromSlash(half))))
-	}
-	return durable.SyncFolderIn(w.root, path.Dir(name))
-}
-
-// finish writes a file, and returns once it is on the disk.
-func (w writer) finish(name string, text []byte, flag int) error {
-	f, err := w.root.OpenFile(filepath.FromSlash(name), os.O_WRONLY|os.O_CREATE|flag, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return takenFault(name)
-	}
-	if err != nil {
-		return writeFault(name, err)
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, cmp.Or(err, durable.SyncFile(f)), f.Close()); err != nil {
-		return writeFault(name, err)
 	}
 	return durable.SyncFolderIn(w.root, path.Dir(name))
 }

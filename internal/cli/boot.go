@@ -72,12 +72,8 @@ func initBoot(ctx context.Context, a *app, r boots.InitRequest, yes bool) error 
 		if !p.JSON {
 			printBegun(p, plan)
 		}
-		if !yes && (!a.canAsk() || !a.confirm("Write this?")) {
-			if p.JSON {
-				return p.WriteJSON(plan)
-			}
-			p.Note("nothing was written; --yes writes it")
-			return p.Err()
+		if !yes && !a.agreesTo("Write this?") {
+			return printUnwritten(p, plan)
 		}
 		made, err := api.InitBoot.Call(ctx, ask, r)
 		if err != nil {
@@ -111,6 +107,18 @@ func printBegun(p *output.Printer, b boots.Begun) {
 	for _, name := range b.Kept {
 		p.Line("kept        %s, which is there already", output.CleanLine(name))
 	}
+}
+
+// agreesTo asks for a yes where somebody can give it.
+func (a *app) agreesTo(question string) bool { return a.canAsk() && a.confirm(question) }
+
+// printUnwritten says that nothing of a plan was carried out.
+func printUnwritten(p *output.Printer, plan any) error {
+	if p.JSON {
+		return p.WriteJSON(plan)
+	}
+	p.Note("nothing was written; --yes writes it")
+	return p.Err()
 }
 
 func newBootCheckCommand(a *app) *cobra.Command {

@@ -74,12 +74,8 @@ func initOrg(ctx context.Context, a *app, r orgs.InitRequest, yes bool) error {
 				p.Line("kept  %s, which is there already", output.CleanLine(name))
 			}
 		}
-		if !yes && (!a.canAsk() || !a.confirm("Write this?")) {
-			if p.JSON {
-				return p.WriteJSON(plan)
-			}
-			p.Note("nothing was written; --yes writes it")
-			return p.Err()
+		if !yes && !a.agreesTo("Write this?") {
+			return printUnwritten(p, plan)
 		}
 		made, err := api.InitOrg.Call(ctx, ask, r)
 		if err != nil {
@@ -228,12 +224,8 @@ func importOrg(ctx context.Context, a *app, r orgs.ImportRequest, yes bool) erro
 			p.Note("nothing to copy: each file is here already, or is left")
 			return p.Err()
 		}
-		if !yes && (!a.canAsk() || !a.confirm("Copy these files?")) {
-			if p.JSON {
-				return p.WriteJSON(plan)
-			}
-			p.Note("nothing was written; --yes writes it")
-			return p.Err()
+		if !yes && !a.agreesTo("Copy these files?") {
+			return printUnwritten(p, plan)
 		}
 		done, err := api.ImportOrg.Call(ctx, ask, r)
 		if err != nil {

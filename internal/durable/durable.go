@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -70,6 +71,26 @@ var syncWatchers struct {
 	sync.RWMutex
 	last int
 	see  map[int]func(*os.File) error
+}
+
+// CreateIn makes a file below a root, with the folders that it needs, and returns when all of
+// it is on the disk. A file that is there already is fs.ErrExist, and stays.
+func CreateIn(root *os.Root, name string, content []byte) error {
+	dir := path.Dir(name)
+	if err := MkdirAll(root, dir, 0o755); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(filepath.FromSlash(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(content); err == nil {
+		err = SyncFile(f)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return SyncFolderIn(root, dir)
 }
 
 // WatchSyncs is for tests: until stop is called, see is called before each sync of

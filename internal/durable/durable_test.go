@@ -113,3 +113,23 @@ func TestMissingFoldersAreListedFromTheDeepestUp(t *testing.T) {
 		t.Errorf("missing = %q of a folder that exists", got)
 	}
 }
+
+func TestAFileIsMadeWithItsFoldersAndNeverOverAnother(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = root.Close() })
+	if err := durable.CreateIn(root, "a/b/c.txt", []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.CreateIn(root, "a/b/c.txt", []byte("second")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("made over another file: %v, want fs.ErrExist", err)
+	}
+	if text, err := root.ReadFile("a/b/c.txt"); string(text) != "first" || err != nil {
+		t.Errorf("the file has %q, %v", text, err)
+	}
+	if err := durable.CreateIn(root, "../out.txt", nil); err == nil {
+		t.Error("a file was made outside of the root")
+	}
+}

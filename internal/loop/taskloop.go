@@ -14,7 +14,7 @@ type TaskLoop struct {
 	Department string            `json:"department,omitempty"`
 	ReportsTo  string            `json:"reports_to,omitempty"` // id of the superior; empty: the owner
 	Reports    []string          `json:"reports,omitempty"`    // ids of those who report to the agent, sorted
-	Chief      string            `json:"chief,omitempty"`      // id; empty: there is none
+	Chief      string            `json:"chief,omitempty"`      // id; empty if missing
 	Owner      string            `json:"owner,omitempty"`      // the person who answers for all; empty: whoever runs pawl
 	Routing    map[string]string `json:"routing,omitempty"`    // tag to agent
 	MaxAgents  int               `json:"max_agents"`           // agents of the organisation at work at once

@@ -25,7 +25,7 @@ type Draft struct {
 func NewDraft(f Found) (Draft, error) {
 	if f.Agent != "" {
 		return Draft{}, &loop.Fault{
-			Exit: loop.ExitNotFound, What: "there is no loop.config.yaml of " + f.Name + " to edit", Why: f.Shown + " makes the loop", Err: loop.ErrNotFound,
+			Exit: loop.ExitNotFound, What: "loop " + f.Name + " has no loop.config.yaml to edit", Why: f.Shown + " makes the loop", Err: loop.ErrNotFound,
 			Fix: "edit that file, and check it: {1}", Actions: []loop.Command{loop.PawlCommand("check", f.Name)},
 		}
 	}

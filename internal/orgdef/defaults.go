@@ -46,7 +46,7 @@ var usualDefaults = []defaultValue{
 	{key: keyCycleLog, text: "true"},
 }
 
-// readDefaults reads the defaults of a file with fields:. A file that is none is left alone.
+// readDefaults reads the defaults of a file with fields:. Any other file is ignored.
 func (o *Organisation) readDefaults(s source, err error) {
 	if err != nil {
 		o.problem = err

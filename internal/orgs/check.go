@@ -25,7 +25,7 @@ const maxFile = 4 << 20
 type Checked struct {
 	Schema       string    `json:"schema"`
 	Healthy      bool      `json:"healthy"`      // no finding is an error
-	Organisation string    `json:"organisation"` // the file that says who is who; empty: there is none
+	Organisation string    `json:"organisation"` // the file that says who is who; empty if missing
 	Checks       int       `json:"checks"`       // seven for each agent
 	Passed       int       `json:"passed"`
 	Agents       []Health  `json:"agents"`

@@ -165,7 +165,7 @@ func TestWhatInitRefuses(t *testing.T) {
 		exit  int
 		why   string
 	}{
-		"an id that is no name":      {nil, orgs.InitRequest{Chief: "../boss"}, loop.ExitUsage, "'../boss' is not the id of an agent"},
+		"an id that is a path":       {nil, orgs.InitRequest{Chief: "../boss"}, loop.ExitUsage, "'../boss' is not the id of an agent"},
 		"an empty member":            {nil, orgs.InitRequest{Departments: []string{"a=lead,,dev"}}, loop.ExitUsage, "'' is not the id of an agent"},
 		"an agent twice":             {nil, orgs.InitRequest{Members: []string{"chief"}}, loop.ExitUsage, "'chief' is named twice"},
 		"a department without names": {nil, orgs.InitRequest{Departments: []string{"engineering"}}, loop.ExitUsage, "'engineering' is not a department"},

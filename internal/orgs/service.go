@@ -6,13 +6,10 @@
 package orgs
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 
@@ -42,33 +39,13 @@ func (s *Service) writeNew(files []NewFile) error {
 	}
 	defer root.Close()
 	for _, f := range files {
-		if err := create(root, f); err != nil {
-			return err
+		err := durable.CreateIn(root, f.Path, []byte(f.Text))
+		if errors.Is(err, fs.ErrExist) {
+			return takenFault(f.Path)
 		}
-	}
-	return nil
-}
-
-// create makes a file, and returns once it is on the disk.
-func create(root *os.Root, made NewFile) error {
-	folder := path.Dir(made.Path)
-	err := durable.MkdirAll(root, folder, 0o755)
-	var f *os.File
-	if err == nil {
-		f, err = root.OpenFile(filepath.FromSlash(made.Path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	}
-	if errors.Is(err, fs.ErrExist) {
-		return takenFault(made.Path)
-	}
-	if err == nil {
-		_, err = bytes.NewBufferString(made.Text).WriteTo(f)
-		err = errors.Join(err, cmp.Or(err, durable.SyncFile(f)), f.Close())
-	}
-	if err == nil {
-		err = durable.SyncFolderIn(root, folder)
-	}
-	if err != nil {
-		return &loop.Fault{Exit: loop.ExitError, What: "write " + made.Path, Why: err.Error(), Err: err, Fix: "see that the folder can be written, and do this again"}
+		if err != nil {
+			return &loop.Fault{Exit: loop.ExitError, What: "write " + f.Path, Why: err.Error(), Err: err, Fix: "see that the folder can be written, and do this again"}
+		}
 	}
 	return nil
 }

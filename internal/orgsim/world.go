@@ -81,7 +81,7 @@ func (w *World) Load(agent string, from engine.Files) {
 	}
 }
 
-// Text is a file of an agent; empty: there is none.
+// Text is a file of an agent; empty if the file is missing.
 func (w *World) Text(agent, name string) string {
 	return w.Files[path.Join(tasks.Dir(agent), name)].Content
 }

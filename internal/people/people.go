@@ -51,7 +51,7 @@ func (h Hours) Contain(at time.Time) (bool, error) {
 // Team is an organisation. Make it with New; the zero Team has nobody.
 type Team struct {
 	People  []Person          // in the order in which they were given
-	Chief   string            // id; empty: there is none
+	Chief   string            // id; empty if missing
 	Owner   string            // the person who answers for all; empty: it was not said who
 	Routing map[string]string // tag to id
 

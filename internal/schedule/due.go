@@ -40,7 +40,7 @@ func Next(d loop.Definition, anchor, after time.Time) (Firing, error) {
 const mostDays = 366 * 8
 
 // nextIn is the next time of a cadence within the hours at which the loop works; the zero
-// time if there is none.
+// time if it never fires.
 func nextIn(d loop.Definition, c Cadence, zone *time.Location, after time.Time) time.Time {
 	at := c.Next(after, zone)
 	for range mostDays {

@@ -54,7 +54,7 @@ func TestAStepHasTheFieldsBelowIt(t *testing.T) {
 func TestAnExampleIsNeverAStep(t *testing.T) {
 	for name, text := range map[string]string{
 		"below Task Format":            "## Task Format\n- **Step 1**: x\n### task-001\n- title: y\n#### More\n- **Step 2**: z\n",
-		"with a number that is none":   "## Task Format\n- **Step N**: x\n  - Status: open | done\n",
+		"with an invalid number":       "## Task Format\n- **Step N**: x\n  - Status: open | done\n",
 		"in a code block":              "## Active Tasks\n```md\n- **Step 1**: x\n```\n",
 		"in a longer code block":       "## Active Tasks\n````\n```\n- **Step 1**: x\n```\n````\n",
 		"in a comment":                 "## Active Tasks\n<!--\n- **Step 1**: x\n-->\n",

@@ -100,7 +100,7 @@ func (s *session) tell(e plan.Escalation, topic, priority string, sum engine.Sum
 	s.send(loop.Delivery{
 		To: e.To, Topic: topic, Key: fmt.Sprintf("escalation/%s/%s/%s", s.v.Loop.Name, topic, sum.Run.ID), Kind: kind, Priority: priority, Text: text,
 	})
-	s.remarks = append(s.remarks, "told "+e.To+": "+string(e.Reason))
+	s.remarks = append(s.remarks, "told "+e.To+": "+e.Reason.Sentence())
 }
 
 func (s *session) chain() plan.Chain {

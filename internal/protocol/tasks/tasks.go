@@ -9,9 +9,7 @@ package tasks
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 
@@ -120,7 +118,7 @@ func (s *session) readFiles() error {
 	for _, name := range files {
 		at := s.filePath(name)
 		file, err := s.v.Files.Read(at)
-		if errors.Is(err, fs.ErrPermission) || err != nil {
+		if err != nil {
 			return fmt.Errorf("read %s: %w", at, err)
 		}
 		if marks := definition.ConflictLines(file.Content, true); marks != nil {
