@@ -233,6 +233,43 @@ func TestAStoppedPawlLosesItsTreesBeforeTheirTimeIsOver(t *testing.T) {
 	}
 }
 
+func TestNoProgramStartsBeforeTheGuardKnowsItsTree(t *testing.T) {
+	t.Parallel()
+	ran := filepath.Join(t.TempDir(), "ran")
+	touch, err := exec.LookPath("touch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	order, err := orderFile(stage.Order{Kind: stage.KindSubreaper, Path: touch, Argv: []string{"touch", ran}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer order.Close()
+	for _, first := range []byte{'x', stage.Go} {
+		link, far, err := linkPair()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := link.Write([]byte{first}); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("/proc/self/exe", stage.Arg)
+		cmd.ExtraFiles = []*os.File{order, far}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		far.Close()
+		err = cmd.Wait()
+		link.Close()
+		if _, missing := os.Stat(ran); (missing == nil) != (first == stage.Go) || (err == nil) != (first == stage.Go) {
+			t.Errorf("after %q the program ran: %v, and the stage ended with %v", first, missing == nil, err)
+		}
+		if _, err := order.Seek(0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // exceptPawl leaves out the helper, which has the mark in its command line.
 func exceptPawl(lines []string) (others []string) {
 	for _, line := range lines {

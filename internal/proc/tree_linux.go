@@ -169,6 +169,7 @@ func launchStage(kind stage.Kind, p program, stdio [3]*os.File) (*staged, error)
 		return nil, err
 	}
 	ended := p.guard.watch(p.tag, kind, w.pid)
+	_, _ = link.Write([]byte{stage.Go}) // A stage that is dead already is found out by its reports.
 	return &staged{waitedProcess: w, kind: kind, tag: p.tag, link: link, ended: ended, limits: p.limits, group: p.group}, nil
 }
 

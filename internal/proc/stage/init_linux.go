@@ -45,11 +45,25 @@ func Serve(prepare func(Order) Order) {
 	if prepare != nil {
 		order = prepare(order)
 	}
+	awaitGo()
 	main := startProgram(order, g)
 	sendReport(Report{Event: Started})
 	releaseStreams(order.Kind, null)
 	go obeyLink(order.Kind, g, main)
 	endWithStatus(order.Kind, g, reapUntilExit(main))
+}
+
+// awaitGo waits until pawl has told its guard of this process. If pawl stands still
+// before that, no program is started that nobody would kill.
+func awaitGo() {
+	var command [1]byte
+	n, err := unix.Read(LinkFD, command[:])
+	for err == unix.EINTR {
+		n, err = unix.Read(LinkFD, command[:])
+	}
+	if n != 1 || command[0] != Go {
+		syscall.Exit(exitLost)
+	}
 }
 
 // becomeTreeRoot makes this process the root of the tree, which ends with it. With

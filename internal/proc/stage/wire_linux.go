@@ -12,9 +12,11 @@ const (
 	ExtraFD = 5 // the first of the descriptors that another stage uses
 )
 
-// Term is the command that asks the stage, over the link, to send SIGTERM to the
-// program's process group. When the link ends, the tree dies.
-const Term = 'T'
+// Commands to a stage, over the link. When the link ends, the tree dies.
+const (
+	Go   = 'G' // start the program; the first command, and needed only if there is one
+	Term = 'T' // send SIGTERM to the program's process group
+)
 
 // Kind is the way in which a stage owns the tree below it.
 type Kind byte
