@@ -64,6 +64,9 @@ func (c *cycle) runIteration(ctx context.Context, d plan.Decision) (*ending, err
 		c.run.Agent = taken.Wish.Agent
 		return &ending{outcome: loop.OutcomeBlocked, reason: taken.Reason, detail: taken.Error()}, nil
 	}
+	if key := d.Choice.Step.Key; errors.Is(err, loop.ErrRowChanged) {
+		return c.loseClaim(ctx, key)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +96,22 @@ func (c *cycle) runIteration(ctx context.Context, d plan.Decision) (*ending, err
 		return end, nil
 	}
 	return c.conclude(ctx, step, work, verdict)
+}
+
+// mostLost bounds how many steps a run tries to claim and finds taken.
+const mostLost = 32
+
+// loseClaim lets the run decide once more without a step that somebody else has claimed,
+// and without those of which its session says the same.
+func (c *cycle) loseClaim(ctx context.Context, key string) (*ending, error) {
+	c.said.Note("somebody else has claimed %s", key)
+	if c.claimed[key] = true; len(c.claimed) >= mostLost {
+		return &ending{outcome: loop.OutcomeQuiet, reason: loop.ReasonStepClaimed, detail: fmt.Sprintf("others were first at %d steps", len(c.claimed))}, nil
+	}
+	if s, ok := c.memory.session.(interface{ Refresh(context.Context) error }); ok {
+		return nil, s.Refresh(ctx)
+	}
+	return nil, nil
 }
 
 // takeTurns readies the tree and lets the agent take its turn, and another one if the

@@ -57,8 +57,8 @@ func (s *earlySession) Close(engine.Summary) []loop.Change { return s.changes("C
 
 func TestAChangeThatNobodyAppliesYetIsRefusedAndTheRunIsConcluded(t *testing.T) {
 	changes := []loop.Change{
-		{Kind: loop.ChangeRow, Row: &loop.Row{Set: "tasks", Key: "t1"}},
-		{Kind: loop.ChangeRow, Row: &loop.Row{Set: "tasks", Key: "t2"}},
+		{Kind: loop.ChangePush, Push: &loop.Push{Remote: "origin", Branch: "dev", Commit: "def"}},
+		{Kind: loop.ChangeCommit, Commit: &loop.Commit{Branch: "dev", Onto: "def", Paths: []string{"b"}, Message: "m"}},
 		{Kind: loop.ChangeCommit, Commit: &loop.Commit{Branch: "main", Onto: "abc", Paths: []string{"a"}, Message: "m"}},
 		{Kind: loop.ChangePush, Push: &loop.Push{Remote: "origin", Branch: "main", Commit: "abc"}},
 	}

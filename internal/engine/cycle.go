@@ -41,7 +41,7 @@ type cycle struct {
 func (e *Engine) newCycle(t Target, f Firing, d loop.Definition) *cycle {
 	h := &heldRun{
 		Engine: e, journal: &journal{engine: e}, target: t, firing: f, def: d, started: e.Now(),
-		progress: progress{steps: map[string]loop.Step{}, settled: map[string]bool{}},
+		progress: progress{steps: map[string]loop.Step{}, settled: map[string]bool{}, claimed: map[string]bool{}},
 	}
 	c := &cycle{heldRun: h, inputs: map[string]loop.Inputs{}}
 	c.login = &login{heldRun: h}
@@ -82,6 +82,7 @@ type heldRun struct {
 type progress struct {
 	steps   map[string]loop.Step // rows by key, as this run knows them
 	settled map[string]bool      // keys of steps that this run is through with
+	claimed map[string]bool      // keys of steps that others claimed before this run could
 	its     []loop.Iteration
 	items   int
 	worked  int          // iterations on work; replies do not count
@@ -99,6 +100,7 @@ type journal struct {
 	staged  []write              // join the next commit
 	pending []loop.PendingChange // recorded, not yet applied
 	applied []loop.PendingChange // applied, rows to be forgotten with the next commit
+	lost    []loop.Row           // of the commit under way: changed by somebody else, and left so
 
 	marks *os.File // where the phase is marked for whoever finds this run dead
 	turns turnNotes
@@ -154,6 +156,7 @@ func (j *journal) commitBy(ctx context.Context, phase loop.Phase, by guard, part
 	recorded := j.pending
 	err := j.said.Save(func(_ loop.Phase, events []loop.Event) error {
 		return j.Store.Update(ctx, func(tx *store.Tx) error {
+			j.lost = nil
 			rt, err := by(ctx, tx)
 			if err != nil {
 				return err
@@ -174,6 +177,9 @@ func (j *journal) commitBy(ctx context.Context, phase loop.Phase, by guard, part
 		return err
 	}
 	j.staged, j.applied = nil, nil
+	for _, row := range j.lost {
+		j.said.Note("%s of %s was changed by somebody else, and what this run says of it is not written", row.Key, row.Set)
+	}
 	j.turns.mu.Lock()
 	j.turns.unsaved = nil
 	j.turns.mu.Unlock()

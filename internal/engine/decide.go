@@ -31,6 +31,9 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 			cand.Step = row
 		}
 		cand.Answered = c.memory.answered[cand.Step.Key]
+		if cand.Drop == "" && c.claimed[cand.Step.Key] {
+			cand.Drop, cand.Detail = loop.ReasonStepClaimed, "somebody else was first"
+		}
 		if again := asked != "" && cand.Step.Key == asked; !again {
 			c.proposals.holdBack(&cand)
 		}
@@ -147,7 +150,7 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 	err = c.commitBy(ctx, loop.PhaseDecide, saved,
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) },
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) },
-		c.recordChanges(changes),
+		c.recordClaims(changes, func(row loop.Row) error { return fmt.Errorf("%s of %s: %w", row.Key, row.Set, loop.ErrRowChanged) }),
 		func(ctx context.Context, rt *store.RunTx) error {
 			if len(c.its) > 1 {
 				return nil // The first decision reserved what the run needs.
@@ -158,7 +161,7 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 			return c.money.ledger().Reserve(ctx, rt)
 		})
 	_, taken := errors.AsType[*loop.SeatError](err)
-	if taken || budget.IsShort(err) { // The iteration cannot begin, and nothing of it was written.
+	if taken || budget.IsShort(err) || errors.Is(err, loop.ErrRowChanged) { // The iteration cannot begin, and nothing of it was written.
 		had := d.Choice.Step
 		c.its, c.steps[had.Key] = c.its[:len(c.its)-1], had
 		if had.Kind != loop.StepReply {

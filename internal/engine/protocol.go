@@ -57,6 +57,10 @@ func (e *OpenError) Error() string { return e.Reason.Explain(e.Detail) }
 // method Discards() []string lists files, and folders that end with a slash, to which the
 // agent's changes are dropped: the runtime writes them, or they never leave the copy.
 //
+// One whose steps others may claim, which is a row of Begin that they have changed, may have a
+// method Refresh(context.Context) error. It is called when that has happened, before
+// Candidates is called once more.
+//
 // One that owes effects from earlier runs has a method Owed() []loop.EffectRequest. They
 // are applied before anything is sensed, and the memory is opened once more; one that
 // fails is noted, and the run goes on.
@@ -97,10 +101,17 @@ type View struct {
 	Files      Files
 	History    History
 	Mail       Mail
+	Rows       Rows
 	Results    Results
 	Answers    map[string]string // notes of a person's yes, by the key of the question
 	Ending     bool              // another process died with the run, and only its end is left
 	Now        time.Time
+}
+
+// Rows reads the rows of protocols of the workspace, bounded. What a query finds at one time
+// may be changed at the next.
+type Rows interface {
+	List(ctx context.Context, q loop.RowQuery) ([]loop.Row, error)
 }
 
 // Files reads files of the workspace, bounded, never through a link that

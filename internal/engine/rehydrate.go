@@ -250,7 +250,7 @@ func (h history) Show(ctx context.Context, rev, path string) ([]byte, error) {
 // answers of humans, and file changes that no process is known to have applied.
 func (m *memory) readLoop(ctx context.Context) (View, error) {
 	v := View{
-		Loop: m.target.Loop, Root: m.target.Workspace.Root, Definition: m.def, Run: m.run, Files: m.loopFiles(m.target), History: history{m.heldRun}, Mail: mail{m.heldRun}, Results: results{m.heldRun}, Now: m.Now(),
+		Loop: m.target.Loop, Root: m.target.Workspace.Root, Definition: m.def, Run: m.run, Files: m.loopFiles(m.target), History: history{m.heldRun}, Mail: mail{m.heldRun}, Rows: rows{m.heldRun}, Results: results{m.heldRun}, Now: m.Now(),
 		Answers: map[string]string{}, Ending: m.taken || m.run.State == loop.RunSettling,
 	}
 	err := m.Store.View(ctx, func(r *store.Reader) (err error) {
@@ -281,6 +281,18 @@ func (m *memory) readLoop(ctx context.Context) (View, error) {
 		m.run.Readiness = v.Recent[0].Readiness
 	}
 	return v, err
+}
+
+// rows are those of the workspace of a run.
+type rows struct{ *heldRun }
+
+// List implements Rows.
+func (h rows) List(ctx context.Context, q loop.RowQuery) (list []loop.Row, err error) {
+	err = h.Store.View(ctx, func(r *store.Reader) (err error) {
+		list, err = r.Rows(ctx, h.target.Loop.WorkspaceID, q)
+		return err
+	})
+	return list, err
 }
 
 // readAnswers finds out which waiting steps a human has answered.
@@ -331,8 +343,17 @@ func (m *memory) applyRepairs(ctx context.Context) (end *ending, err error) {
 }
 
 // recordChanges is the part of a transaction that makes changes of the memory
-// durable: rows at once, files as pending changes.
+// durable: rows at once, files as pending changes. A row of a protocol that somebody else
+// has changed stays as it is.
 func (h *heldRun) recordChanges(changes []loop.Change) write {
+	return h.recordClaims(changes, func(row loop.Row) error {
+		h.lost = append(h.lost, row)
+		return nil
+	})
+}
+
+// recordClaims is recordChanges that asks taken about a row that somebody else has changed.
+func (h *heldRun) recordClaims(changes []loop.Change, taken func(loop.Row) error) write {
 	return func(ctx context.Context, rt *store.RunTx) error {
 		var ofFiles []loop.Change
 		for _, ch := range changes {
@@ -345,7 +366,12 @@ func (h *heldRun) recordChanges(changes []loop.Change) write {
 				err = h.deliver(ctx, rt, *ch.Delivery)
 			case loop.ChangeReceive:
 				err = rt.Receive(ctx, *ch.Delivery)
-			case loop.ChangeEdit, loop.ChangeAppend, loop.ChangeAside, loop.ChangeRow, loop.ChangeCommit, loop.ChangePush:
+			case loop.ChangeRow:
+				err = rt.ChangeRow(ctx, h.target.Loop.WorkspaceID, *ch.Row)
+				if errors.Is(err, loop.ErrRowChanged) {
+					err = taken(*ch.Row)
+				}
+			case loop.ChangeEdit, loop.ChangeAppend, loop.ChangeAside, loop.ChangeCommit, loop.ChangePush:
 				ofFiles = append(ofFiles, ch)
 			}
 			if err != nil {

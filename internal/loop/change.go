@@ -22,9 +22,10 @@ const (
 	ChangeDeliver ChangeKind = "deliver" // send a message to another loop, or to a person
 	ChangeReceive ChangeKind = "receive" // a message that was delivered is in the memory now
 
+	ChangeRow ChangeKind = "row" // write a row of the protocol's own
+
 	// These are only data so far: the engine does not apply them, and CheckChanges
 	// refuses them.
-	ChangeRow    ChangeKind = "row"    // write a row of the protocol's own
 	ChangeCommit ChangeKind = "commit" // commit files of the memory to a branch
 	ChangePush   ChangeKind = "push"   // push a branch
 )
@@ -47,13 +48,40 @@ type Change struct {
 	Push     *Push     `json:"push,omitempty"`
 }
 
-// Row is one row of a protocol's own. It is written only if the stored row has the
-// expected version, and then has the next one.
+// Row is one row of a protocol's own, which the loops of a workspace share. Set and Key
+// name it; Scope, State and Owner are what it is found by.
+//
+// A change of a run is written only if the stored row has the expected Version, or if the
+// run Holds it. One that finds the row changed is not written: before an agent acts
+// somebody else has the row and the run decides once more; later it is noted and the
+// run goes on. A row that is written has the next version.
 type Row struct {
-	Set     string          `json:"set"`            // of rows of one sort, such as tasks
-	Key     string          `json:"key"`            // unique in its set and loop
-	Version int64           `json:"version"`        // expected; 0: there is no such row
-	Body    json.RawMessage `json:"body,omitempty"` // empty: the row is deleted
+	Set   string `json:"set"`             // rows of one sort, such as tasks
+	Key   string `json:"key"`             // unique in its set and workspace
+	Scope string `json:"scope,omitempty"` // what it belongs to, such as a board
+	State string `json:"state,omitempty"`
+	Owner string `json:"owner,omitempty"` // who has it
+
+	Version int64           `json:"version,omitempty"` // expected, or as read; 0: there is no such row
+	Body    json.RawMessage `json:"body,omitempty"`    // an object; empty: the row is deleted
+
+	Hold  bool `json:"hold,omitempty"`  // the run holds it from now on, until it has ended, it writes the row without Hold, or a person does
+	Holds bool `json:"holds,omitempty"` // the run holds it already: Version does not matter, and the fields of Body are added to those that are stored, of which null removes one
+
+	RunID string    `json:"run_id,omitempty"` // as read: the live run that holds it; empty: none
+	Made  time.Time `json:"made,omitzero"`    // as read
+	Moved time.Time `json:"moved,omitzero"`   // as read: when it was written last
+}
+
+// RowQuery selects rows of a set. Fields that are empty select nothing.
+type RowQuery struct {
+	Set    string
+	Keys   []string // only these
+	Scope  string
+	States []string // any of them
+	Owner  string
+	Newest bool // the newest first; else the oldest
+	Limit  int  // 0: 1,000
 }
 
 // Delivery is a message. Another loop takes it into its memory with its next run; a person
@@ -104,7 +132,7 @@ func CheckChanges(changes []Change) error {
 		case ChangeStep:
 			complete, applied = ch.Step != nil && ch.Step.Key != "", true
 		case ChangeRow:
-			complete = ch.Row != nil && ch.Row.Set != "" && ch.Row.Key != "" && ch.Row.Version >= 0 && (len(ch.Row.Body) == 0 || json.Valid(ch.Row.Body))
+			complete, applied = ch.Row != nil && ch.Row.complete(), true
 		case ChangeDeliver:
 			complete, applied = ch.Delivery != nil && ch.Delivery.To != "" && ch.Delivery.Key != "" && ch.Delivery.Text != "", true
 		case ChangeReceive:
@@ -124,6 +152,12 @@ func CheckChanges(changes []Change) error {
 		}
 	}
 	return nil
+}
+
+// complete reports whether a row can be written.
+func (r *Row) complete() bool {
+	var object map[string]json.RawMessage
+	return r.Set != "" && r.Key != "" && r.Version >= 0 && (len(r.Body) == 0 || json.Unmarshal(r.Body, &object) == nil && object != nil)
 }
 
 func validPaths(paths []string) bool {

@@ -27,7 +27,7 @@ func whole() map[ChangeKind]Change {
 func TestAChangeIsAppliedOrRefusedByItsKind(t *testing.T) {
 	for kind, want := range map[ChangeKind]bool{
 		ChangeEdit: true, ChangeAppend: true, ChangeAside: true, ChangeStep: true,
-		ChangeDeliver: true, ChangeReceive: true, ChangeRow: false, ChangeCommit: false, ChangePush: false,
+		ChangeDeliver: true, ChangeReceive: true, ChangeRow: true, ChangeCommit: false, ChangePush: false,
 	} {
 		err := CheckChanges([]Change{whole()[ChangeEdit], whole()[kind]})
 		switch {
@@ -51,6 +51,7 @@ func TestAChangeWithoutItsDataIsInvalid(t *testing.T) {
 		"a row without a set":         {Kind: ChangeRow, Row: &Row{Key: "k"}},
 		"a row of a negative version": {Kind: ChangeRow, Row: &Row{Set: "s", Key: "k", Version: -1}},
 		"a row that is not JSON":      {Kind: ChangeRow, Row: &Row{Set: "s", Key: "k", Body: json.RawMessage("{")}},
+		"a row that is no object":     {Kind: ChangeRow, Row: &Row{Set: "s", Key: "k", Body: json.RawMessage("[1]")}},
 		"a delivery to nobody":        {Kind: ChangeDeliver, Delivery: &Delivery{Key: "k", Text: "t"}},
 		"a commit of nothing":         {Kind: ChangeCommit, Commit: &Commit{Branch: "b", Onto: "o", Message: "m"}},
 		"a commit of what is outside": {Kind: ChangeCommit, Commit: &Commit{Branch: "b", Onto: "o", Message: "m", Paths: []string{"../x"}}},

@@ -24,6 +24,10 @@ var (
 	// ErrAnswered means that an approval is no longer open.
 	ErrAnswered = errors.New("approval is not open")
 
+	// ErrRowChanged means that a row of a protocol has another version than the one from
+	// which a change was made: somebody else was first.
+	ErrRowChanged = errors.New("the row was changed meanwhile")
+
 	// ErrPaused means that the loop's switch in the store is set. Nothing may
 	// leave the workspace for this loop until somebody clears it.
 	ErrPaused = errors.New("the loop is paused")

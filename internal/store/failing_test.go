@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -68,7 +69,7 @@ func filledFor(t *testing.T, s *Store, of string) (have rows) {
 			tx.Place(ctx, loop.Placement{WorkspaceID: ws, NodeID: "node_" + run, Path: "/repo"}),
 			rt.SaveStep(ctx, have.step), rt.SaveIteration(ctx, loop.Iteration{RunID: run, N: 1, StepID: have.step.ID, Verdict: loop.VerdictPass}),
 			rt.SaveTurn(ctx, loop.Turn{RunID: run, N: 1}), rt.RequestEffect(ctx, have.effect), rt.SaveSession(ctx, "claude", loop.Session{ID: "s"}),
-			rt.AppendEvents(ctx, []loop.Event{{RunID: run, Seq: 1, Kind: "output", Text: "x"}}), fillNotices(ctx, tx, of), fillEvents(ctx, tx, of), learn(ctx, tx, of, "use tabs"), send(ctx, rt))
+			rt.AppendEvents(ctx, []loop.Event{{RunID: run, Seq: 1, Kind: "output", Text: "x"}}), fillNotices(ctx, tx, of), fillEvents(ctx, tx, of), learn(ctx, tx, of, "use tabs"), send(ctx, rt, of))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -107,9 +108,9 @@ func learn(ctx context.Context, tx *Tx, of, text string) error {
 }
 
 // send adds a message that waits for the loop ci.
-func send(ctx context.Context, rt *RunTx) error {
+func send(ctx context.Context, rt *RunTx, of string) error {
 	_, err := rt.Deliver(ctx, loop.Delivery{To: "ci", Key: "k", From: "ci", Topic: "t", Text: "look"})
-	return err
+	return errors.Join(err, rt.ChangeRow(ctx, "ws"+of, loop.Row{Set: "tasks", Key: "t1", Hold: true, Body: json.RawMessage(`{}`)}))
 }
 
 // A method that swallows the error of one of its statements would let a
@@ -163,6 +164,14 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		},
 		"MessagesOnTopics": func(rt *RunTx) error { _, err := rt.MessagesOnTopics(ctx, "ws", "ci", 9); return err },
 		"MessagesTold":     func(rt *RunTx) error { _, err := rt.MessagesTold(ctx, "ws", 9); return err },
+		"ChangeRow": func(rt *RunTx) error {
+			return rt.ChangeRow(ctx, "ws", loop.Row{Set: "tasks", Key: "t1", Holds: true, Body: json.RawMessage(`{"a": 1}`)})
+		},
+		"Row":  func(rt *RunTx) error { _, err := rt.Row(ctx, "ws", "tasks", "t1"); return err },
+		"Rows": func(rt *RunTx) error { _, err := rt.Rows(ctx, "ws", loop.RowQuery{Set: "tasks"}); return err },
+		"WriteRow": func(rt *RunTx) error {
+			return rt.WriteRow(ctx, "ws", loop.Row{Set: "tasks", Key: "new", Body: json.RawMessage(`{}`)})
+		},
 		"Receive":          func(rt *RunTx) error { return rt.Receive(ctx, loop.Delivery{To: "ci", Key: "k"}) },
 		"Undelivered":      func(rt *RunTx) error { _, err := rt.Undelivered(ctx, "ws", "ci", 9); return err },
 		"LockMemory":       func(rt *RunTx) error { _, err := rt.LockMemory(ctx, "ws", 1); return err },
@@ -533,6 +542,7 @@ func TestARowThatIsNotUnderstoodIsAnErrorAndNeverAnEmptyOne(t *testing.T) {
 		"sessions.body":       func(rt *RunTx) error { _, err := rt.Session(ctx, "lp", "claude"); return err },
 		"test_counts.body":    func(rt *RunTx) error { _, err := rt.TestRecord(ctx, "tree", "gate"); return err },
 		"messages.body":       func(rt *RunTx) error { _, err := rt.Undelivered(ctx, "ws", "ci", 9); return err },
+		"protocol_rows.body":  func(rt *RunTx) error { _, err := rt.Row(ctx, "ws", "tasks", "t1"); return err },
 		"memories.body":       func(rt *RunTx) error { _, err := rt.Memory(ctx, "ws", 1); return err },
 		"reservations.amount": func(rt *RunTx) error { _, _, _, err := rt.Reserved(ctx); return err },
 		"reservations.used":   func(rt *RunTx) error { _, _, _, err := rt.Reserved(ctx); return err },

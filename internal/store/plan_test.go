@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 // A listing that reads every run of the store gets slower with each of them.
@@ -43,6 +45,10 @@ func TestListingsUseIndexes(t *testing.T) {
 		"messages that wait":   {waitingMessages, "messages_waiting (workspace_id=? AND recipient=?)"},
 		"messages by topic":    {topicMessages, "messages_topic (workspace_id=? AND sender=?)"},
 		"messages to people":   {toldMessages, "messages_told (workspace_id=?)"},
+		"rows of a board":      {queryOf(loop.RowQuery{Set: "tasks", Scope: "b"}), "protocol_rows_scope (workspace_id=? AND row_set=? AND scope=?)"},
+		"rows in a state":      {queryOf(loop.RowQuery{Set: "tasks", Scope: "b", States: []string{"todo"}}), "protocol_rows_state (workspace_id=? AND row_set=? AND scope=? AND state=?)"},
+		"rows of somebody":     {queryOf(loop.RowQuery{Set: "tasks", Owner: "dev"}), "protocol_rows_owner (workspace_id=? AND row_set=? AND owner=?)"},
+		"a row":                {strings.TrimSuffix(queryOf(loop.RowQuery{Set: "tasks", Keys: []string{"t1"}}), " LIMIT $4"), "sqlite_autoindex_protocol_rows_1 (workspace_id=? AND row_set=? AND row_key=?)"},
 		"runs without a cycle": {idleNumbers, "(loop_id=? AND n>? AND n<?)"},
 		"a page of memories":   {memoriesBefore, "sqlite_autoindex_memories_1 (workspace_id=? AND n<?)"},
 		"memories that count":  {activeBefore, "memories_active (workspace_id=? AND n<?)"},
@@ -68,4 +74,10 @@ func TestListingsUseIndexes(t *testing.T) {
 			t.Errorf("%s (want %s):\n%s", name, c.index, steps)
 		}
 	}
+}
+
+// queryOf is the statement of a query for rows.
+func queryOf(q loop.RowQuery) string {
+	query, _ := rowsQuery("ws", q)
+	return query
 }

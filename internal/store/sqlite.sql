@@ -418,6 +418,23 @@ CREATE TABLE messages (
 CREATE INDEX messages_waiting ON messages (workspace_id, recipient, sent_ms) WHERE state = 'waits';
 CREATE INDEX messages_topic ON messages (workspace_id, sender, sent_ms) WHERE topic <> '';
 CREATE INDEX messages_told ON messages (workspace_id, sent_ms) WHERE state = 'told';
+CREATE TABLE protocol_rows (
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  row_set      TEXT NOT NULL, -- rows of one sort, such as tasks
+  row_key      TEXT NOT NULL,
+  scope        TEXT NOT NULL, -- what the row belongs to, such as a board; empty: nothing
+  state        TEXT NOT NULL,
+  owner        TEXT NOT NULL, -- who has it; empty: nobody
+  run_id       TEXT NOT NULL, -- the run that holds it as long as it is live; empty: none
+  version      INTEGER NOT NULL CHECK (version > 0),
+  body         TEXT NOT NULL, -- JSON
+  made_ms      INTEGER NOT NULL,
+  moved_ms     INTEGER NOT NULL, -- when it was written last
+  PRIMARY KEY (workspace_id, row_set, row_key)
+) STRICT;
+CREATE INDEX protocol_rows_scope ON protocol_rows (workspace_id, row_set, scope, made_ms, row_key);
+CREATE INDEX protocol_rows_state ON protocol_rows (workspace_id, row_set, scope, state, made_ms, row_key);
+CREATE INDEX protocol_rows_owner ON protocol_rows (workspace_id, row_set, owner, made_ms, row_key) WHERE owner <> '';
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (1, 0, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (2, 1, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (3, 2, 1);
@@ -440,3 +457,4 @@ INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (19, 19, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (20, 20, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (21, 21, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (22, 22, 1);
+INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (23, 23, 1);
