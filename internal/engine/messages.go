@@ -18,6 +18,8 @@ type Mail interface {
 	Waiting(ctx context.Context) ([]loop.Delivery, error)
 	// Sent lists what the loop has sent about any topic, the newest first, bounded.
 	Sent(ctx context.Context) ([]loop.Delivery, error)
+	// About lists the messages about topics, whoever sent them, the oldest of each topic first.
+	About(ctx context.Context, topics ...string) ([]loop.Delivery, error)
 }
 
 // mail is the mail of the loop of a run.
@@ -38,6 +40,15 @@ func (m mail) Sent(ctx context.Context) (list []loop.Delivery, err error) {
 	l := m.target.Loop
 	err = m.Store.View(ctx, func(r *store.Reader) (err error) {
 		list, err = r.MessagesOnTopics(ctx, l.WorkspaceID, l.Name, mostMessages)
+		return err
+	})
+	return list, err
+}
+
+// About implements Mail.
+func (m mail) About(ctx context.Context, topics ...string) (list []loop.Delivery, err error) {
+	err = m.Store.View(ctx, func(r *store.Reader) (err error) {
+		list, err = r.MessagesAbout(ctx, m.target.Loop.WorkspaceID, topics)
 		return err
 	})
 	return list, err

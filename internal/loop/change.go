@@ -97,6 +97,8 @@ type Delivery struct {
 	Tags      []string  `json:"tags,omitempty"`
 	DependsOn string    `json:"depends_on,omitempty"`
 	Text      string    `json:"text"`
+	Answers   string    `json:"answers,omitempty"`  // key of the message to the sender's side that it answers
+	Response  string    `json:"response,omitempty"` // what its recipient answered; empty: nothing yet
 	Sent      time.Time `json:"sent,omitzero"`
 }
 

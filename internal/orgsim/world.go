@@ -158,6 +158,16 @@ func (m mailbox) Sent(context.Context) (list []loop.Delivery, err error) {
 	return list, nil
 }
 
+// About implements engine.Mail.
+func (m mailbox) About(_ context.Context, topics ...string) (list []loop.Delivery, err error) {
+	for _, d := range m.w.Messages {
+		if d.Topic != "" && slices.Contains(topics, d.Topic) {
+			list = append(list, d.Delivery)
+		}
+	}
+	return list, nil
+}
+
 // Of implements engine.Results.
 func (m mailbox) Of(_ context.Context, ids ...string) (map[string]engine.StepResult, error) {
 	found := map[string]engine.StepResult{}

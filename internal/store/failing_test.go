@@ -167,12 +167,13 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"ChangeRow": func(rt *RunTx) error {
 			return rt.ChangeRow(ctx, "ws", loop.Row{Set: "tasks", Key: "t1", Holds: true, Body: json.RawMessage(`{"a": 1}`)})
 		},
-		"Row":  func(rt *RunTx) error { _, err := rt.Row(ctx, "ws", "tasks", "t1"); return err },
-		"Rows": func(rt *RunTx) error { _, err := rt.Rows(ctx, "ws", loop.RowQuery{Set: "tasks"}); return err },
+		"MessagesAbout": func(rt *RunTx) error { _, err := rt.MessagesAbout(ctx, "ws", []string{"t"}); return err },
+		"Row":           func(rt *RunTx) error { _, err := rt.Row(ctx, "ws", "tasks", "t1"); return err },
+		"Rows":          func(rt *RunTx) error { _, err := rt.Rows(ctx, "ws", loop.RowQuery{Set: "tasks"}); return err },
 		"WriteRow": func(rt *RunTx) error {
 			return rt.WriteRow(ctx, "ws", loop.Row{Set: "tasks", Key: "new", Body: json.RawMessage(`{}`)})
 		},
-		"Receive":          func(rt *RunTx) error { return rt.Receive(ctx, loop.Delivery{To: "ci", Key: "k"}) },
+		"Receive":          func(rt *RunTx) error { return rt.Receive(ctx, loop.Delivery{To: "ci", Key: "k", Response: "yes"}) },
 		"Undelivered":      func(rt *RunTx) error { _, err := rt.Undelivered(ctx, "ws", "ci", 9); return err },
 		"LockMemory":       func(rt *RunTx) error { _, err := rt.LockMemory(ctx, "ws", 1); return err },
 		"Memories":         func(rt *RunTx) error { _, err := rt.Memories(ctx, MemoryQuery{Workspace: "ws", Limit: 9}); return err },

@@ -34,13 +34,21 @@ func (t *RunTx) Deliver(ctx context.Context, d loop.Delivery) (bool, error) {
 	return n == 1, nil
 }
 
-const takeMessage = `
+const (
+	takeMessage = `
 UPDATE messages SET state = 'taken', taken_by = $1
 WHERE  workspace_id = (SELECT workspace_id FROM loops WHERE id = $2) AND recipient = $3 AND message_key = $4 AND state = 'waits'`
+	answerMessage = `UPDATE messages SET body = $1 WHERE workspace_id = (SELECT workspace_id FROM loops WHERE id = $2) AND recipient = $3 AND message_key = $4`
+)
 
-// Receive records that the run has taken a message into the memory of its loop.
+// Receive records that the run has taken a message into the memory of its loop, and its
+// Response, if it has one.
 func (t *RunTx) Receive(ctx context.Context, d loop.Delivery) error {
-	if _, err := t.exec(ctx, takeMessage, t.run.ID, t.run.LoopID, d.To, d.Key); err != nil {
+	_, err := t.exec(ctx, takeMessage, t.run.ID, t.run.LoopID, d.To, d.Key)
+	if err == nil && d.Response != "" {
+		_, err = t.exec(ctx, answerMessage, encode(d), t.run.LoopID, d.To, d.Key)
+	}
+	if err != nil {
 		return fmt.Errorf("receive message %s: %w", d.Key, err)
 	}
 	return nil
@@ -59,6 +67,17 @@ const topicMessages = `SELECT body FROM messages WHERE workspace_id = $1 AND sen
 // MessagesOnTopics lists what a loop has sent about any topic, the newest first.
 func (r *Reader) MessagesOnTopics(ctx context.Context, workspace, sender string, limit int) ([]loop.Delivery, error) {
 	return r.messages(ctx, topicMessages, workspace, sender, limit)
+}
+
+const aboutMessages = `SELECT body FROM messages WHERE workspace_id = $1 AND topic IN ({list}) AND topic <> '' ORDER BY sent_ms, message_key`
+
+// MessagesAbout lists the messages about topics, whoever sent them, the oldest of each topic first.
+func (r *Reader) MessagesAbout(ctx context.Context, workspace string, topics []string) ([]loop.Delivery, error) {
+	list, err := collectInParts(ctx, r, aboutMessages, scanBody[loop.Delivery], topics, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("read messages: %w", err)
+	}
+	return list, nil
 }
 
 const toldMessages = `SELECT body FROM messages WHERE workspace_id = $1 AND state = 'told' ORDER BY sent_ms DESC, message_key LIMIT $2`

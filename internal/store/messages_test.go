@@ -79,6 +79,29 @@ func TestAMessageIsDeliveredOnceAndWaitsUntilARunOfItsRecipientHasTakenIt(t *tes
 	})
 }
 
+func TestAnAnswerIsKeptWithTheMessageThatItIsFor(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		from, to := fire(t, s, seed(t, s, "dev"), "1", alice), fire(t, s, seed(t, s, "lead"), "1", bob)
+		d := loop.Delivery{To: "lead", From: "dev", Key: "q1", Kind: "question", Topic: "tk_1", Text: "which port?"}
+		deliver(t, s, from, d)
+		d.Response = "8080"
+		for range 2 { // A crash repeats it.
+			if err := held(t.Context(), s, to, func(rt *store.RunTx) error { return rt.Receive(t.Context(), d) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Delivery, error) {
+			return r.MessagesAbout(ctx, "ws", []string{"tk_0", "tk_1"})
+		})
+		if len(list) != 1 || list[0].Response != "8080" || list[0].Text != "which port?" {
+			t.Errorf("about the task there is %+v", list)
+		}
+		if got := waitingFor(t, s, "ws", "lead"); got != nil {
+			t.Errorf("%v waits after it was answered", got)
+		}
+	})
+}
+
 func TestWhatAPersonIsToldWaitsForNoLoop(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		from := fire(t, s, seed(t, s, "dev"), "1", alice)

@@ -44,6 +44,7 @@ func TestListingsUseIndexes(t *testing.T) {
 		"a page of notices":    {noticesBefore, "INTEGER PRIMARY KEY"},
 		"messages that wait":   {waitingMessages, "messages_waiting (workspace_id=? AND recipient=?)"},
 		"messages by topic":    {topicMessages, "messages_topic (workspace_id=? AND sender=?)"},
+		"messages about tasks": {inList(aboutMessages), "messages_about (workspace_id=? AND topic=?)"},
 		"messages to people":   {toldMessages, "messages_told (workspace_id=?)"},
 		"rows of a board":      {queryOf(loop.RowQuery{Set: "tasks", Scope: "b"}), "protocol_rows_scope (workspace_id=? AND row_set=? AND scope=?)"},
 		"rows in a state":      {queryOf(loop.RowQuery{Set: "tasks", Scope: "b", States: []string{"todo"}}), "protocol_rows_state (workspace_id=? AND row_set=? AND scope=? AND state=?)"},

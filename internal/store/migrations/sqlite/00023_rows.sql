@@ -17,6 +17,8 @@ CREATE TABLE protocol_rows (
 CREATE INDEX protocol_rows_scope ON protocol_rows (workspace_id, row_set, scope, made_ms, row_key);
 CREATE INDEX protocol_rows_state ON protocol_rows (workspace_id, row_set, scope, state, made_ms, row_key);
 CREATE INDEX protocol_rows_owner ON protocol_rows (workspace_id, row_set, owner, made_ms, row_key) WHERE owner <> '';
+CREATE INDEX messages_about ON messages (workspace_id, topic) WHERE topic <> '';
 
 -- +goose Down
+DROP INDEX messages_about;
 DROP TABLE protocol_rows;
