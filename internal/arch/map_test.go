@@ -14,7 +14,7 @@ var groups = []struct {
 	packages       []string
 }{
 	{"Words and rules", "What may follow what? What does a decision depend on? Everything here is a pure function.", []string{
-		"loop", "plan", "policy", "judging", "invariant", "schedule", "readiness", "loopspec", "bootlink", "bootstate", "taskfile", "people", "draft07", "report", "price", "pattern", "shell", "unprintable",
+		"loop", "plan", "policy", "judging", "invariant", "schedule", "readiness", "loopspec", "bootlink", "bootstate", "taskfile", "people", "board", "draft07", "report", "price", "pattern", "shell", "unprintable",
 	}},
 	{"Definitions", "Which formats are read, with which keys? What does a machine or a repository offer?", []string{
 		"definition", "bootdef", "orgdef", "catalog", "config", "guidance", "bootrepo", "probe", "probe/toolchain",

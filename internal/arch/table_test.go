@@ -132,6 +132,7 @@ var table = []row{
 		init: "it runs in the re-executed binary, before the expensive inits",
 	},
 
+	{level: 2, name: "board", what: "boards, tasks, agents and what they say: limits, scores, readiness, order, hierarchy", pure: true},
 	{level: 2, name: "definition", what: "formats ↔ `loop.Definition`, schemas"},
 	{level: 2, name: "test/hostile", what: "definitions that are made to hurt whoever reads them", pure: true, tests: true},
 	{level: 2, name: "event", what: "the store's feed of changes, followed"},

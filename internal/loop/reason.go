@@ -159,6 +159,27 @@ const (
 	ReasonEscalateInbox    Reason = "escalate_inbox"       // too many entries wait
 )
 
+// Reasons of boards.
+const (
+	ReasonNotOnBoard  Reason = "not_on_board"  // the agent does not work on the task's board
+	ReasonNotWaiting  Reason = "not_waiting"   // the task is in a column from which nobody takes one
+	ReasonAssigned    Reason = "assigned"      // to another agent
+	ReasonOrdered     Reason = "ordered"       // another agent was ordered to do it
+	ReasonDormant     Reason = "dormant"       // the agent has no heartbeats
+	ReasonQuestion    Reason = "question_open" // about the task, without an answer
+	ReasonParent      Reason = "parent_open"   // a task that has to be done before is not
+	ReasonAgentTask   Reason = "agent_task"    // the agent works on another task
+	ReasonColumnFull  Reason = "column_full"   // as many tasks are in progress as may be
+	ReasonNotReady    Reason = "not_ready"     // the task lacks what the agent needs to know
+	ReasonNotAgent    Reason = "not_agent"     // a message from or to nobody else who is known
+	ReasonOrderUp     Reason = "order_up"      // an order to somebody who is not below
+	ReasonReportDown  Reason = "report_down"   // a report to somebody who is not above
+	ReasonChainDepth  Reason = "chain_depth"   // answers to answers
+	ReasonChainRate   Reason = "chain_rate"    // too much between two agents on one topic
+	ReasonNothingNew  Reason = "nothing_new"   // an answer to an answer
+	ReasonSameComment Reason = "same_comment"  // as its author's last one
+)
+
 // FixMark precedes, in a detail, the command line that is the fix.
 const FixMark = "; fetch them in the checkout: "
 
@@ -192,6 +213,23 @@ var sentences = map[Reason]string{
 	ReasonEscalateCycles:   "too many cycles in a row failed",
 	ReasonEscalateIdle:     "too many cycles in a row had nothing to do",
 	ReasonEscalateInbox:    "too many entries wait in the inbox",
+	ReasonNotOnBoard:       "the agent does not work on this board",
+	ReasonNotWaiting:       "it is in a column from which nobody takes a task",
+	ReasonAssigned:         "it is assigned to another agent",
+	ReasonOrdered:          "another agent was ordered to do it",
+	ReasonDormant:          "the agent is dormant",
+	ReasonQuestion:         "a question about it has no answer yet",
+	ReasonParent:           "another task has to be done before",
+	ReasonAgentTask:        "the agent works on another task",
+	ReasonColumnFull:       "as many tasks are in progress as may be",
+	ReasonNotReady:         "it lacks what an agent needs to know",
+	ReasonNotAgent:         "nobody else who is known is meant",
+	ReasonOrderUp:          "an order goes down only",
+	ReasonReportDown:       "a report goes up only",
+	ReasonChainDepth:       "the chain of answers is too deep",
+	ReasonChainRate:        "too much was said between two agents on one topic",
+	ReasonNothingNew:       "it says nothing new",
+	ReasonSameComment:      "it says what its author's last comment says",
 	ReasonCoolOff:          "the agent failed several times in a row",
 	ReasonAgentBusy:        "the agent has as many runs at once as it may",
 	ReasonAccountBusy:      "the account has as many runs at once as it may",
