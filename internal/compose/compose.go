@@ -39,6 +39,7 @@ import (
 	"github.com/pawl-run/pawl/internal/probe"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/protocol/boot"
+	"github.com/pawl-run/pawl/internal/protocol/heartbeat"
 	"github.com/pawl-run/pawl/internal/protocol/spec"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/protocol/tasks"
@@ -109,7 +110,7 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 		home: o.Settings.Home, environ: o.Environ, critic: loop.Reviewer{Agent: o.Settings.ReviewerAgent, Model: o.Settings.ReviewerModel},
 		lookup: lookup.Deps{
 			Now: now, HolderState: node.HolderState, Drivers: drivers(),
-			Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}, loop.ProtocolBoot: boots, loop.ProtocolTasks: tasks.Protocol{}},
+			Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}, loop.ProtocolBoot: boots, loop.ProtocolTasks: tasks.Protocol{}, loop.ProtocolBoard: heartbeat.Protocol{}},
 		},
 	}
 	d.contracts = bootrepo.Cache{

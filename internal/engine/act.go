@@ -70,6 +70,7 @@ func (c *cycle) runIteration(ctx context.Context, d plan.Decision) (*ending, err
 	if err != nil {
 		return nil, err
 	}
+	c.memory.sayRemarks()
 	step := c.steps[d.Choice.Step.Key]
 	turn, err := c.agent.takeTurns(ctx, step, brief, c.sensed.Observations)
 	if err != nil {
@@ -108,10 +109,13 @@ func (c *cycle) loseClaim(ctx context.Context, key string) (*ending, error) {
 	if c.claimed[key] = true; len(c.claimed) >= mostLost {
 		return &ending{outcome: loop.OutcomeQuiet, reason: loop.ReasonStepClaimed, detail: fmt.Sprintf("others were first at %d steps", len(c.claimed))}, nil
 	}
-	if s, ok := c.memory.session.(interface{ Refresh(context.Context) error }); ok {
-		return nil, s.Refresh(ctx)
+	s, ok := c.memory.session.(interface{ Refresh(context.Context) error })
+	if !ok {
+		return nil, nil
 	}
-	return nil, nil
+	err := s.Refresh(ctx)
+	c.memory.sayRemarks()
+	return nil, err
 }
 
 // takeTurns readies the tree and lets the agent take its turn, and another one if the

@@ -134,6 +134,7 @@ func (c *cycle) endRun(ctx context.Context, phase loop.Phase, effects []loop.Eff
 	if !slices.ContainsFunc(effects, isStateCommit) { // Else they were recorded with it.
 		changes = c.memory.closingChanges(ctx, effects, c.Now())
 	}
+	c.memory.sayRemarks()
 	if c.halt {
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.Pause(ctx, c.run.LoopID, true) })
 		c.said.Note("the loop is paused until a person resumes it: its policy says so")

@@ -53,7 +53,8 @@ func (e *OpenError) Error() string { return e.Reason.Explain(e.Detail) }
 // applied, and like Close on a session that saw nothing of the run. The outcome is
 // only that of an effect that fails after it.
 //
-// What people should know of the memory beside repairs, a method Notes() []string says. A
+// What people should know of the memory beside repairs, a method Notes() []string says, and what they should know of each later step of the
+// session a method Remarks() []string, which returns what is new since its last call. A
 // method Discards() []string lists files, and folders that end with a slash, to which the
 // agent's changes are dropped: the runtime writes them, or they never leave the copy.
 //

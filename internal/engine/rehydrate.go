@@ -283,6 +283,15 @@ func (m *memory) readLoop(ctx context.Context) (View, error) {
 	return v, err
 }
 
+// sayRemarks notes what the session has found since it was asked last.
+func (m *memory) sayRemarks() {
+	if s, ok := m.session.(interface{ Remarks() []string }); ok {
+		for _, text := range s.Remarks() {
+			m.said.Note("%s", text)
+		}
+	}
+}
+
 // rows are those of the workspace of a run.
 type rows struct{ *heldRun }
 
@@ -329,6 +338,7 @@ func (m *memory) applyRepairs(ctx context.Context) (end *ending, err error) {
 			end = &ending{outcome: loop.OutcomeEscalated, reason: loop.ReasonMemory, detail: r.Escalate}
 		}
 	}
+	m.sayRemarks()
 	if len(changes) == 0 {
 		return end, nil
 	}

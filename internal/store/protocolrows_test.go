@@ -98,8 +98,11 @@ func TestRowsAreFoundByWhatTheyBelongTo(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		run := fire(t, s, seed(t, s, "dev"), "1", alice)
 		for _, r := range []loop.Row{
-			{Set: "tasks", Key: "t1", Scope: "b1", State: "todo"}, {Set: "tasks", Key: "t2", Scope: "b1", State: "done", Owner: "dev"},
-			{Set: "tasks", Key: "t3", Scope: "b2", State: "todo", Owner: "dev"}, {Set: "tasks", Key: "t4", Scope: "b1", State: "review", Owner: "ada"}, {Set: "boards", Key: "b1"},
+			{Set: "tasks", Key: "t1", Scope: "b1", State: "todo"},
+			{Set: "tasks", Key: "t2", Scope: "b1", State: "done", Owner: "dev"},
+			{Set: "tasks", Key: "t3", Scope: "b2", State: "todo", Owner: "dev"},
+			{Set: "tasks", Key: "t4", Scope: "b1", State: "review", Owner: "ada"},
+			{Set: "boards", Key: "b1"},
 		} {
 			r.Body = json.RawMessage(`{}`)
 			if err := change(t, s, run, r); err != nil {

@@ -1,0 +1,307 @@
+package heartbeat_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/board"
+	"github.com/pawl-run/pawl/internal/clock"
+	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/node"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/protocol/heartbeat"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
+	"github.com/pawl-run/pawl/internal/turn"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m, "fsync=off")) }
+
+// databases are those that the boards may be in.
+var databases = map[string]func(*testing.T) string{
+	"sqlite":   func(t *testing.T) string { t.Helper(); return storetest.SQLite(t) },
+	"postgres": func(t *testing.T) string { t.Helper(); return storetest.PostgreSQL(t) },
+}
+
+func onBoth(t *testing.T, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	for name, url := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newRig(t, url(t)))
+		})
+	}
+}
+
+// rig is a workspace with boards, whose agents are a function, at a time of its own.
+type rig struct {
+	t      *testing.T
+	root   string
+	store  *store.Store
+	engine *engine.Engine
+	repo   *git.Repo
+
+	mu    sync.Mutex
+	now   time.Time
+	ids   int
+	turns []string // purpose and step of each turn
+	notes []string
+	act   func(turn worked) string // returns the report; nil: done, with a file of its own
+}
+
+// worked is one turn.
+type worked struct {
+	agent.Request
+	handle, step string
+}
+
+// write changes a file of the tree of the turn.
+func (w worked) write(t *testing.T, name, text string) {
+	t.Helper()
+	gittest.WriteFile(t, filepath.Join(w.Dir, name), text)
+}
+
+func newRig(t *testing.T, database string) *rig {
+	t.Helper()
+	r := &rig{t: t, now: time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)}
+	s, err := store.Open(t.Context(), store.Options{Database: database, Now: clock.System{}.Now, Virtual: r.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	r.store, r.root = s, gittest.Repo(t, map[string]string{"src/a.txt": "one\n"})
+	if r.repo, err = git.Open(t.Context(), r.root); err != nil {
+		t.Fatal(err)
+	}
+	r.engine = engine.New(engine.Deps{
+		Store: s, Now: s.Now, NewID: r.newID, Exec: proc.Plain{}, Drivers: map[string]turn.Driver{"command": driver{r}},
+		Effects: func(repo *git.Repo) map[string]engine.Effect {
+			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
+		},
+		Self: node.Self(""), HolderState: node.HolderState, EndHolder: node.EndHolder, Survive: proc.KillTagged,
+		Home: t.TempDir(), Environ: os.Environ(), Log: slog.New(slog.DiscardHandler), Live: r.see,
+	})
+	if err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.AddWorkspace(t.Context(), r.workspace()) }); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *rig) clock() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = r.now.Add(time.Millisecond) // No two things happen at one time.
+	return r.now
+}
+
+// wait lets time pass.
+func (r *rig) wait(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = r.now.Add(d)
+}
+
+func (r *rig) newID(prefix string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ids++
+	return fmt.Sprintf("%s_%dx%05d", prefix, os.Getpid(), r.ids)
+}
+
+func (r *rig) see(e loop.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.Kind == loop.EventNote {
+		r.notes = append(r.notes, e.Text)
+	}
+}
+
+func (r *rig) workspace() loop.Workspace { return loop.Workspace{ID: "ws", Root: r.root} }
+
+// driver lets the agents act.
+type driver struct{ r *rig }
+
+func (driver) Profile() agent.Profile { return agent.Profile{Name: "command", Program: "sh"} }
+
+func (d driver) Turn(_ context.Context, req agent.Request) (agent.Result, error) {
+	variable := func(name string) string {
+		for _, kv := range req.Env {
+			if v, ok := strings.CutPrefix(kv, name+"="); ok {
+				return v
+			}
+		}
+		return ""
+	}
+	id, title, _ := strings.Cut(variable("PAWL_STEP"), " ")
+	w := worked{Request: req, handle: strings.TrimPrefix(variable("PAWL_LOOP"), "@"), step: title}
+	d.r.mu.Lock()
+	d.r.turns = append(d.r.turns, req.Purpose+" "+w.handle+": "+title)
+	act := d.r.act
+	d.r.mu.Unlock()
+	report := `{"outcome":"done","summary":"answered","no_change":true}`
+	switch {
+	case act != nil:
+		report = act(w)
+	case req.Purpose == loop.PurposeAct:
+		w.write(d.r.t, "src/"+id+".txt", "done\n")
+		report = `{"outcome":"done","summary":"made ` + id + `"}`
+	}
+	gittest.WriteFile(d.r.t, variable("PAWL_REPORT"), report)
+	return agent.Result{Ended: proc.Exited, Took: time.Millisecond, Usage: loop.Usage{Input: 100, Output: 10, Source: loop.UsageReported}}, nil
+}
+
+// add writes rows of values that a person has made.
+func (r *rig) add(values ...any) {
+	r.t.Helper()
+	err := r.store.Update(r.t.Context(), func(tx *store.Tx) error {
+		for _, v := range values {
+			row := loop.Row{}
+			switch v := v.(type) {
+			case board.Board:
+				row = loop.Row{Set: board.SetBoards, Key: v.ID, Owner: v.Slug}
+			case board.Member:
+				row = loop.Row{Set: board.SetMembers, Key: v.Handle}
+			case board.Task:
+				row = loop.Row{Set: board.SetTasks, Key: v.ID, Scope: v.BoardID, State: string(v.Status), Owner: v.AssigneeID}
+			case board.Comment:
+				row = loop.Row{Set: board.SetComments, Key: v.ID, Scope: v.TaskID, Owner: v.AuthorID}
+			case board.Subscription:
+				row = loop.Row{Set: board.SetSubscriptions, Key: v.ID, Scope: v.TaskID, State: "waits", Owner: v.AgentID}
+			case board.Resource:
+				row = loop.Row{Set: board.SetResources, Key: v.ID, Scope: v.BoardID, State: string(v.Category)}
+			default:
+				return fmt.Errorf("%T is no row", v)
+			}
+			body, err := json.Marshal(v)
+			if err != nil {
+				return err
+			}
+			row.Body = body
+			if err := tx.WriteRow(r.t.Context(), "ws", row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// team is a board that needs no documents, with some agents.
+func (r *rig) team(handles ...string) {
+	r.add(board.Board{ID: "bd_core", Name: "Core", Slug: "core", Waived: true})
+	for _, h := range handles {
+		m := board.Member{Handle: h, Role: "developer", Layer: board.Specialist, BoardIDs: []string{"bd_core"}}
+		if strings.HasPrefix(h, "lead") {
+			m.Layer, m.LeadBoardID = board.Lead, "bd_core"
+		}
+		r.add(m)
+	}
+}
+
+// task is a task that anybody may begin.
+func task(id string, more ...func(*board.Task)) board.Task {
+	t := board.Task{ID: id, BoardID: "bd_core", Title: "do " + id, Description: "as it says", Status: board.Todo, Priority: board.Medium}
+	for _, set := range more {
+		set(&t)
+	}
+	return t
+}
+
+// beat is one heartbeat of an agent.
+func (r *rig) beat(handle string) loop.Run {
+	r.t.Helper()
+	run, err := r.engine.Run(r.t.Context(), r.target(handle), engine.Firing{Trigger: "manual"})
+	if err != nil {
+		r.t.Fatalf("heartbeat of @%s: %v", handle, err)
+	}
+	return run
+}
+
+func (r *rig) target(handle string) engine.Target {
+	d := loop.Definition{
+		Name: "@" + handle, Protocol: loop.ProtocolBoard, Goal: "keep the boards empty", Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x", Sandbox: "none", Group: loop.AgentsGroup,
+	}
+	return engine.Target{
+		Workspace: r.workspace(), Repo: r.repo, Definition: d, Protocol: heartbeat.Protocol{},
+		Loop: loop.Loop{ID: "lp_" + handle, WorkspaceID: "ws", Name: d.Name, Protocol: d.Protocol},
+	}
+}
+
+// rows are the values of a set, the oldest first.
+func rows[T any](r *rig, q loop.RowQuery) (list []T) {
+	r.t.Helper()
+	err := r.store.View(r.t.Context(), func(rd *store.Reader) error {
+		found, err := rd.Rows(r.t.Context(), "ws", q)
+		for _, row := range found {
+			var v T
+			if err := json.Unmarshal(row.Body, &v); err != nil {
+				return err
+			}
+			list = append(list, v)
+		}
+		return err
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return list
+}
+
+func (r *rig) task(id string) board.Task {
+	r.t.Helper()
+	found := rows[board.Task](r, loop.RowQuery{Set: board.SetTasks, Keys: []string{id}})
+	if len(found) != 1 {
+		r.t.Fatalf("%d tasks %s", len(found), id)
+	}
+	return found[0]
+}
+
+func (r *rig) mind(handle string) board.Mind {
+	r.t.Helper()
+	found := rows[board.Mind](r, loop.RowQuery{Set: board.SetMinds, Keys: []string{handle}})
+	if len(found) != 1 {
+		r.t.Fatalf("%d minds of %s", len(found), handle)
+	}
+	return found[0]
+}
+
+// noted reports whether a run has said something.
+func (r *rig) noted(text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.notes, func(n string) bool { return strings.Contains(n, text) })
+}
+
+// lapse ends the lease of the live run of an agent.
+func (r *rig) lapse(handle string) {
+	r.t.Helper()
+	const past = `UPDATE runs SET lease_until_ms = 1 WHERE loop_id = $1 AND state = 'running'`
+	err := r.store.Update(r.t.Context(), func(tx *store.Tx) (err error) {
+		if pg := tx.Postgres(); pg != nil {
+			_, err = pg.Exec(r.t.Context(), past, "lp_"+handle)
+		} else {
+			_, err = tx.SQLite().ExecContext(r.t.Context(), past, "lp_"+handle)
+		}
+		return err
+	})
+	if err != nil {
+		r.t.Error(err)
+	}
+}

@@ -1,0 +1,185 @@
+package heartbeat_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/board"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+func TestOfManyAgentsThatWakeAtOnceEachHasATaskOfItsOwn(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		const agents, tasks = 12, 8
+		var handles []string
+		for n := range agents {
+			handles = append(handles, fmt.Sprintf("dev%d", n))
+		}
+		r.team(handles...)
+		for n := range tasks {
+			r.add(task(fmt.Sprintf("tk_%d", n)))
+		}
+		var mu sync.Mutex
+		workers := map[string][]string{} // by task
+		r.act = func(w worked) string {
+			mu.Lock()
+			defer mu.Unlock()
+			workers[w.step] = append(workers[w.step], w.handle)
+			return `{"outcome":"done","no_change":true,"summary":"done"}`
+		}
+		var all sync.WaitGroup
+		for _, h := range handles {
+			all.Go(func() {
+				if _, err := r.engine.Run(t.Context(), r.target(h), engine.Firing{Trigger: "manual"}); err != nil {
+					t.Errorf("@%s: %v", h, err)
+				}
+			})
+		}
+		all.Wait()
+		for n := range tasks {
+			got := r.task(fmt.Sprintf("tk_%d", n))
+			if w := workers[got.Title]; len(w) != 1 || got.AssigneeID != w[0] || got.Status != board.Done {
+				t.Errorf("%s was worked on by %v; it is in %s of %q", got.ID, w, got.Status, got.AssigneeID)
+			}
+		}
+	})
+}
+
+func TestAClaimIsFreeWhenTheLeaseOfItsRunIsOver(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.team("dev", "ops")
+		r.add(task("tk_1"))
+		var once sync.Once
+		r.act = func(w worked) string {
+			if w.handle == "dev" {
+				once.Do(func() {
+					r.lapse("dev") // As if its process stood still. Another agent wakes.
+					if got := r.beat("ops"); got.Outcome != loop.OutcomeDone && got.Outcome != loop.OutcomeProposed {
+						t.Errorf("another agent after the lease: %s %s %q", got.Outcome, got.Reason, got.Detail)
+					}
+				})
+			}
+			return `{"outcome":"done","no_change":true,"summary":"done by ` + w.handle + `"}`
+		}
+		_, err := r.engine.Run(t.Context(), r.target("dev"), engine.Firing{Trigger: "manual"})
+		got := r.task("tk_1")
+		if got.AssigneeID != "ops" || got.Status != board.Done {
+			t.Errorf("the task is in %s of %q (the first run: %v), want done by ops", got.Status, got.AssigneeID, err)
+		}
+	})
+}
+
+func TestAQuestionBlocksItsTaskUntilItIsAnswered(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.team("lead", "dev")
+		r.add(task("tk_1"))
+		r.act = func(w worked) string {
+			switch {
+			case w.handle == "lead":
+				return `{"outcome":"done","summary":"take the second one"}`
+			case strings.Contains(w.Prompt, "take the second one"):
+				return `{"outcome":"done","no_change":true,"summary":"took it"}`
+			}
+			return `{"outcome":"blocked","reason":"which one?","messages":[{"to":"@lead","kind":"question","content":"the first or the second?"}]}`
+		}
+		if run := r.beat("dev"); run.Outcome != loop.OutcomeBlocked {
+			t.Fatalf("run %s %s %q, want blocked", run.Outcome, run.Reason, run.Detail)
+		}
+		for range 5 {
+			r.wait(20 * time.Minute)
+			if run := r.beat("dev"); run.Outcome != loop.OutcomeQuiet {
+				t.Errorf("while the question is open: %s %s %q", run.Outcome, run.Reason, run.Detail)
+			}
+		}
+		r.beat("lead")
+		r.wait(20 * time.Minute)
+		r.beat("dev")
+		if got := r.task("tk_1"); got.Status != board.Done {
+			t.Errorf("after the answer the task is in %s: %v", got.Status, r.turns)
+		}
+	})
+}
+
+func TestAfterThreeErrorsAnAgentCoolsOffAndAsksNoModel(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.team("dev")
+		for n := range 9 {
+			r.add(task(fmt.Sprintf("tk_%d", n)))
+		}
+		broken := true
+		r.act = func(worked) string {
+			if broken {
+				return `{"outcome":`
+			}
+			return `{"outcome":"done","no_change":true,"summary":"fine"}`
+		}
+		for len(r.turns) < 3 {
+			r.beat("dev")
+			r.wait(20 * time.Minute)
+		}
+		m := r.mind("dev")
+		if m.WorkingMemory.ErrorCount < 3 || m.CoolUntil == 0 {
+			t.Fatalf("after three errors: %+v", m)
+		}
+		if errors := rows[board.Error](r, loop.RowQuery{Set: board.SetErrors, Owner: "dev"}); len(errors) != m.WorkingMemory.ErrorCount {
+			t.Errorf("%d errors are stored, want %d", len(errors), m.WorkingMemory.ErrorCount)
+		}
+		turns := len(r.turns)
+		if run := r.beat("dev"); len(r.turns) != turns || run.Outcome != loop.OutcomeQuiet {
+			t.Errorf("while it cools off: %s %s, %d more turns", run.Outcome, run.Reason, len(r.turns)-turns)
+		}
+		broken = false
+		r.wait(time.Hour)
+		r.beat("dev")
+		if m := r.mind("dev"); m.WorkingMemory.ErrorCount != 0 || m.CoolUntil != 0 {
+			t.Errorf("after a success: %+v", m)
+		}
+	})
+}
+
+func TestAnAgentThatLookedAShortTimeAgoStandsBy(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.team("dev")
+		r.beat("dev")
+		r.add(task("tk_1"))
+		r.wait(time.Minute)
+		if run := r.beat("dev"); run.Outcome != loop.OutcomeQuiet || !r.noted("route: not scanned") {
+			t.Errorf("a minute later: %s, %q", run.Outcome, r.notes)
+		}
+		r.wait(15 * time.Minute)
+		r.beat("dev")
+		if got := r.task("tk_1"); got.Status == board.Todo {
+			t.Error("16 minutes later the task is not taken")
+		}
+	})
+}
+
+func TestATaskThatIsNotReadyIsFlaggedOnceForEachOfItsStates(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.team("lead", "dev")
+		bare := task("tk_1", func(t *board.Task) { t.Description = "" })
+		r.add(bare)
+		asked := func() int {
+			n := 0
+			for _, turn := range r.turns {
+				if strings.HasPrefix(turn, "reply lead: answer the question of @dev") {
+					n++
+				}
+			}
+			return n
+		}
+		for range 3 {
+			r.beat("dev")
+			r.wait(20 * time.Minute)
+			r.beat("lead")
+			r.wait(20 * time.Minute)
+		}
+		if got := r.task("tk_1"); got.Status != board.Todo || got.AssigneeID != "" || asked() != 1 {
+			t.Errorf("the task is in %s of %q, and the lead was asked %d times: %v", got.Status, got.AssigneeID, asked(), r.turns)
+		}
+	})
+}
