@@ -243,6 +243,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func TestALineOfAGigabyteIsSkippedWithoutHoldingIt(t *testing.T) {
 	e := &endless{left: 1 << 30, rest: strings.NewReader("\n" + `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n")}
+	runtime.GC() // what other tests have left is not counted
 	var out bytes.Buffer
 	answerPings(t, &frame.Transport{Reader: e, Writer: &out})
 	first, second, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
