@@ -48,7 +48,7 @@ type Prefix []string
 // so is a second command.
 func ParsePrefix(line string) (Prefix, error) {
 	commands := shell.Commands(line)
-	if len(commands) != 1 || slices.Contains(commands[0], "") || strings.ContainsAny(line, "<>|&;") {
+	if len(commands) != 1 || slices.Contains(commands[0], "") || strings.ContainsAny(line, "<>|&;") || strings.Contains(strings.Fields(line)[0], "=") {
 		return nil, fmt.Errorf("%.60q is not the beginning of one command: write words, as in go test", line)
 	}
 	return Prefix(commands[0]), nil
