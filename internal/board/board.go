@@ -87,7 +87,7 @@ type Comment struct {
 	TaskID     string     `json:"taskId"`
 	ParentID   string     `json:"parentId,omitempty"` // the comment that it answers
 	AuthorType AuthorType `json:"authorType"`
-	AuthorID   string     `json:"authorId"` // handle, or human
+	AuthorID   string     `json:"authorId"` // handle, or who a person is
 	Content    string     `json:"content"`
 	Mentions   []string   `json:"mentions,omitempty"` // handles
 	CreatedAt  Millis     `json:"createdAt,omitempty"`

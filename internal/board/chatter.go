@@ -74,9 +74,9 @@ func chainOf(history []Message, id string) (chain []Message) {
 // of its author says. Thread has all comments below the task.
 func MayComment(thread []Comment, next Comment, now time.Time) (loop.Reason, string) {
 	var last Comment
-	authors := map[string]string{}
+	authors := map[string]string{} // of comments; a person is human, whatever they are called
 	for _, c := range thread {
-		authors[c.ID] = c.AuthorID
+		authors[c.ID] = c.speaker()
 		later := cmp.Or(cmp.Compare(c.CreatedAt, last.CreatedAt), cmp.Compare(c.ID, last.ID)) > 0
 		if c.TaskID == next.TaskID && c.AuthorID == next.AuthorID && (last.ID == "" || later) {
 			last = c
@@ -86,7 +86,7 @@ func MayComment(thread []Comment, next Comment, now time.Time) (loop.Reason, str
 		return loop.ReasonSameComment, "its author's last comment on this task says the same"
 	}
 	asMessage := func(c Comment) Message {
-		return Message{ID: c.ID, FromAgentID: c.AuthorID, ToAgentID: authors[c.ParentID], TaskID: c.TaskID, Answers: c.ParentID, Content: c.Content, SentAt: c.CreatedAt}
+		return Message{ID: c.ID, FromAgentID: c.speaker(), ToAgentID: authors[c.ParentID], TaskID: c.TaskID, Answers: c.ParentID, Content: c.Content, SentAt: c.CreatedAt}
 	}
 	var history []Message
 	for _, c := range thread {
@@ -96,6 +96,13 @@ func MayComment(thread []Comment, next Comment, now time.Time) (loop.Reason, str
 		return "", "" // It answers nobody.
 	}
 	return MaySay(history, asMessage(next), now)
+}
+
+func (m Comment) speaker() string {
+	if m.AuthorType == ByHuman {
+		return Human
+	}
+	return m.AuthorID
 }
 
 func sameText(a, b string) bool {

@@ -135,7 +135,7 @@ func TestACommentThatSaysWhatItsAuthorSaidLastIsNotMade(t *testing.T) {
 		"another task":             {board.Comment{ID: "c4", TaskID: "tk_2", AuthorID: "ada", Content: "Still blocked"}, ""},
 		"an answer with nothing":   {comment("c4", "ada", "Blocked, and why", "c3", 0), loop.ReasonNothingNew},
 		"an answer":                {comment("c4", "ada", "The token is missing", "c3", 0), ""},
-		"a person":                 {comment("c4", board.Human, "why?", "c3", 0), ""},
+		"a person":                 {board.Comment{ID: "c4", TaskID: "tk_1", AuthorType: board.ByHuman, AuthorID: "Ada", Content: "why?", ParentID: "c3"}, ""},
 	} {
 		if got, _ := board.MayComment(thread, c.next, noon); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -191,7 +191,11 @@ func (m Comment) Check() []Invalid {
 	c.id("taskId", m.TaskID)
 	c.optionalID("parentId", m.ParentID)
 	oneOf(&c, "authorType", m.AuthorType, []AuthorType{ByAgent, ByHuman})
-	c.handle("authorId", m.AuthorID)
+	if m.AuthorType == ByHuman {
+		c.line("authorId", m.AuthorID, MostTitle)
+	} else {
+		c.handle("authorId", m.AuthorID)
+	}
 	c.content(m.Content, MostContent)
 	for _, h := range m.Mentions {
 		c.handle("mentions", h)

@@ -1,10 +1,8 @@
 package board
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -95,13 +93,12 @@ func FromRows[T any](rows []loop.Row) ([]T, error) {
 }
 
 // Delivery returns the delivery that the message is: to the loop of an agent, or to a
-// person. The topic of an answer is the message that it answers.
+// person.
 func (m Message) Delivery() loop.Delivery {
-	d := loop.Delivery{To: LoopName(m.ToAgentID), Person: m.ToAgentID == Human, Key: m.ID, From: LoopName(m.FromAgentID), Kind: string(m.MessageType), Topic: m.TaskID, Text: m.Content}
-	if m.MessageType == Answer {
-		d.Topic = m.Answers
+	return loop.Delivery{
+		To: LoopName(m.ToAgentID), Person: m.ToAgentID == Human, Key: m.ID, From: LoopName(m.FromAgentID), Kind: string(m.MessageType), Topic: m.TaskID, Text: m.Content,
+		Answers: m.Answers, Response: m.Response, Sent: m.SentAt.Time(),
 	}
-	return d
 }
 
 // LoopName returns the name of the loop of an agent; a person has none, and is human.
@@ -112,52 +109,10 @@ func LoopName(handle string) string {
 	return "@" + handle
 }
 
-// FromDelivery returns the message that a delivery is. Whether it was taken is not in it,
-// and the task of an answer is that of the message that it answers: see WithAnswers.
+// FromDelivery returns the message that a delivery is. Whether it was taken is not in it.
 func FromDelivery(d loop.Delivery) Message {
-	m := Message{ID: d.Key, FromAgentID: strings.TrimPrefix(d.From, "@"), ToAgentID: strings.TrimPrefix(d.To, "@"), MessageType: MessageType(d.Kind), Content: d.Text, TaskID: d.Topic, SentAt: At(d.Sent)}
-	if m.MessageType == Answer {
-		m.Answers, m.TaskID = d.Topic, ""
+	return Message{
+		ID: d.Key, FromAgentID: strings.TrimPrefix(d.From, "@"), ToAgentID: strings.TrimPrefix(d.To, "@"), MessageType: MessageType(d.Kind), Content: d.Text, TaskID: d.Topic,
+		Answers: d.Answers, Response: d.Response, SentAt: At(d.Sent),
 	}
-	return m
-}
-
-// WithAnswers returns the messages with the response that each got, which is its first
-// answer, and with the tasks that answers are about.
-func WithAnswers(messages []Message) []Message {
-	all := slices.Clone(messages)
-	index := map[string]int{}
-	for i, m := range all {
-		index[m.ID] = i
-	}
-	for i, m := range all {
-		j, known := index[m.Answers]
-		if m.MessageType != Answer || !known {
-			continue
-		}
-		if first, had := index[firstAnswer(messages, m.Answers)]; had && first == i {
-			all[j].Response = m.Content
-		}
-		for range len(all) {
-			if all[j].MessageType != Answer {
-				all[i].TaskID = all[j].TaskID
-				break
-			}
-			if j, known = index[all[j].Answers]; !known {
-				break
-			}
-		}
-	}
-	return all
-}
-
-// firstAnswer returns the id of the first answer to a message.
-func firstAnswer(messages []Message, id string) string {
-	var first Message
-	for _, m := range messages {
-		if m.MessageType == Answer && m.Answers == id && (first.ID == "" || cmp.Or(cmp.Compare(m.SentAt, first.SentAt), cmp.Compare(m.ID, first.ID)) < 0) {
-			first = m
-		}
-	}
-	return first.ID
 }
