@@ -162,6 +162,11 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			_, err := rt.Deliver(ctx, loop.Delivery{To: "ci", Key: "new", From: "ci"})
 			return err
 		},
+		"Messages": func(rt *RunTx) error { _, err := rt.Messages(ctx, "ws", MessageQuery{Recipient: "ci"}); return err },
+		"Send": func(rt *RunTx) error {
+			_, err := rt.Send(ctx, "ws", loop.Delivery{To: "ci", Key: "new", From: "human"}, true)
+			return err
+		},
 		"MessagesOnTopics": func(rt *RunTx) error { _, err := rt.MessagesOnTopics(ctx, "ws", "ci", 9); return err },
 		"MessagesTold":     func(rt *RunTx) error { _, err := rt.MessagesTold(ctx, "ws", 9); return err },
 		"ChangeRow": func(rt *RunTx) error {

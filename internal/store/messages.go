@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -89,6 +90,75 @@ func (r *Reader) MessagesTold(ctx context.Context, workspace string, limit int) 
 
 func (r *Reader) messages(ctx context.Context, query string, args ...any) ([]loop.Delivery, error) {
 	list, err := collect(ctx, r, query, scanBody[loop.Delivery], args...)
+	if err != nil {
+		return nil, fmt.Errorf("read messages: %w", err)
+	}
+	return list, nil
+}
+
+const sendMessage = `
+INSERT INTO messages (workspace_id, recipient, message_key, sender, topic, state, body, sent_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (workspace_id, recipient, message_key) DO NOTHING`
+
+// Send records a message that no run sends: that of a person, or one that is taken over from
+// elsewhere, when it was sent, and perhaps taken already. It reports false, and changes
+// nothing, if the recipient has one with that key already.
+func (t *Tx) Send(ctx context.Context, workspace string, d loop.Delivery, taken bool) (bool, error) {
+	if d.Sent.IsZero() {
+		d.Sent = t.now
+	}
+	state := messageWaits
+	switch {
+	case d.Person:
+		state = messageTold
+	case taken:
+		state = messageTaken
+	}
+	n, err := t.exec(ctx, sendMessage, workspace, d.To, d.Key, d.From, d.Topic, state, encode(d), millis(d.Sent))
+	if err != nil {
+		return false, fmt.Errorf("send message %s to %s: %w", d.Key, d.To, err)
+	}
+	return n == 1, nil
+}
+
+// Message is a message with what became of it.
+type Message struct {
+	loop.Delivery
+
+	Taken bool // a run has taken it, or a person was told
+}
+
+// MessageQuery selects messages of a workspace. Fields that are empty select nothing.
+type MessageQuery struct {
+	Recipient string
+	Sender    string
+	Key       string
+	Limit     int
+}
+
+const (
+	messagesIn = `SELECT body, state FROM messages WHERE workspace_id = $1`
+	newestSent = ` ORDER BY sent_ms DESC, message_key DESC`
+)
+
+// Messages lists messages, the newest first.
+func (r *Reader) Messages(ctx context.Context, workspace string, q MessageQuery) ([]Message, error) {
+	query, args := messagesIn, []any{workspace}
+	for _, c := range []struct{ column, value string }{{"recipient", q.Recipient}, {"sender", q.Sender}, {"message_key", q.Key}} {
+		if c.value != "" {
+			args = append(args, storableText(c.value))
+			query += fmt.Sprintf(" AND %s = $%d", c.column, len(args))
+		}
+	}
+	args = append(args, cmp.Or(q.Limit, mostRows))
+	list, err := collect(ctx, r, query+newestSent+fmt.Sprintf(" LIMIT $%d", len(args)), func(row interface{ Scan(...any) error }) (m Message, err error) {
+		var body, state string
+		if err := row.Scan(&body, &state); err != nil {
+			return m, err
+		}
+		m.Taken = state != messageWaits
+		return m, decode("message", body, &m.Delivery)
+	}, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read messages: %w", err)
 	}

@@ -2,9 +2,11 @@ package store_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -98,6 +100,52 @@ func TestAnAnswerIsKeptWithTheMessageThatItIsFor(t *testing.T) {
 		}
 		if got := waitingFor(t, s, "ws", "lead"); got != nil {
 			t.Errorf("%v waits after it was answered", got)
+		}
+	})
+}
+
+func TestAPersonSendsWithoutARunAndEveryMessageIsFoundWithItsState(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		seed(t, s, "dev")
+		then := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+		send := func(d loop.Delivery, taken bool) (added bool) {
+			err := s.Update(t.Context(), func(tx *store.Tx) (err error) {
+				added, err = tx.Send(t.Context(), "ws", d, taken)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return added
+		}
+		order := loop.Delivery{To: "@dev", From: "human", Key: "m1", Kind: "order", Topic: "tk_1", Text: "do it"}
+		if !send(order, false) || send(order, false) {
+			t.Error("a message is not sent exactly once")
+		}
+		send(loop.Delivery{To: "@dev", From: "@lead", Key: "m0", Text: "old", Sent: then}, true)
+		send(loop.Delivery{To: "human", Person: true, From: "@dev", Key: "m2", Text: "done", Sent: then.Add(time.Hour)}, false)
+		list := func(q store.MessageQuery) (found []string) {
+			for _, m := range look(t, s, func(ctx context.Context, r *store.Reader) ([]store.Message, error) { return r.Messages(ctx, "ws", q) }) {
+				found = append(found, fmt.Sprintf("%s %v", m.Key, m.Taken))
+			}
+			return found
+		}
+		for name, c := range map[string]struct {
+			query store.MessageQuery
+			want  []string
+		}{
+			"all":            {store.MessageQuery{}, []string{"m1 false", "m2 true", "m0 true"}},
+			"to an agent":    {store.MessageQuery{Recipient: "@dev"}, []string{"m1 false", "m0 true"}},
+			"from an agent":  {store.MessageQuery{Sender: "@dev"}, []string{"m2 true"}},
+			"one":            {store.MessageQuery{Key: "m0"}, []string{"m0 true"}},
+			"the newest one": {store.MessageQuery{Limit: 1}, []string{"m1 false"}},
+		} {
+			if diff := cmp.Diff(c.want, list(c.query)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+		if got := waitingFor(t, s, "ws", "@dev"); len(got) != 1 {
+			t.Errorf("%v waits for @dev", got)
 		}
 	})
 }
