@@ -319,10 +319,11 @@ func droppedWords(n int) string {
 	return fmt.Sprintf("; %s that said nothing new or went nowhere", count(n, "message"))
 }
 
-// newID is an id that the same run gives once, and again if it is repeated.
+// newID is an id that no other run gives. Those of one run are in the order in which they
+// were given: rows that are made at one time are listed by their ids.
 func (s *session) newID(prefix string) string {
 	s.said++
-	return prefix + "_" + digestOf(s.v.Run.ID, fmt.Sprint(s.v.Ending, s.said))
+	return fmt.Sprintf("%s_%s%04d", prefix, digestOf(s.v.Run.ID, fmt.Sprint(s.v.Ending)), s.said)
 }
 
 func digestOf(parts ...string) string {
@@ -346,7 +347,7 @@ func (s *session) activity(t board.Task, kind board.ActionType, words string) lo
 func (s *session) logEntry(taskID string, kind board.LogType, content string) loop.Change {
 	e := board.LogEntry{Timestamp: board.At(s.v.Now), Type: kind, Content: cut(content, board.MostContent)}
 	s.said++
-	return newRow(board.SetLog, fmt.Sprintf("%s/%s/%03d", taskID, s.v.Run.ID, s.said), taskID, string(kind), s.handle, e)
+	return newRow(board.SetLog, fmt.Sprintf("%s/%s/%04d", taskID, s.v.Run.ID, s.said), taskID, string(kind), s.handle, e)
 }
 
 // onlyFields is an object with some fields of a value; those that are empty are removed.
