@@ -40,6 +40,8 @@ type Guard struct {
 	Hosts      []string // from which may be fetched: NAME, *.NAME for all names below it, either with :PORT
 	Tools      []string // names of tools that a definition allows though nothing is known of them
 	Denies     []loop.Denial
+
+	Capabilities [][]string // first words of commands that the runtime runs without a question, beside AutoRuns
 }
 
 // Judge answers one call. What Answer.Words says is for the agent.
@@ -195,12 +197,6 @@ func (g Guard) deniedBy(c Call, l leaving, leaves bool) string {
 // forced matches a push that replaces what is there.
 var forced = lazyregexp.New(`(^|\s)(-f|--force\S*|--mirror|--delete|\+\S+)(\s|$)`)
 
-// irreversible are words of commands whose effect cannot be taken back.
-var irreversible = map[string]bool{
-	"rm": true, "delete": true, "drop": true, "truncate": true, "force": true, "reset": true, "purge": true, "destroy": true, "sudo": true, "chmod": true, "chown": true,
-	"rmdir": true, "unlink": true, "shred": true, "-delete": true, "--force": true, "--hard": true, "uninstall": true,
-}
-
 // irreversibleWord returns the first word of a command whose effect cannot be taken back;
 // empty: it has none. Of a line that is not understood each word counts.
 func irreversibleWord(c Call) string {
@@ -216,7 +212,7 @@ func irreversibleWord(c Call) string {
 			words = splitLoose(strings.Join(words, " "))
 		}
 		for _, w := range words {
-			if irreversible[strings.ToLower(path.Base(w))] {
+			if isIrreversible(w) {
 				return w
 			}
 		}

@@ -16,9 +16,11 @@ const (
 
 // word is one word of a command, as the shell would pass it on. Open means that
 // a part of it is only known when it runs.
+// Glob means that it stands for names of files, which may begin as an option does.
 type word struct {
 	text string
 	open bool
+	glob bool
 }
 
 // script is what a line for a shell runs, as far as it can be told without
@@ -99,11 +101,12 @@ func (s *script) addStatement(text string, stmt *syntax.Stmt) {
 // matters that it is a pattern: what others stand for are files.
 func wordOf(w *syntax.Word, first bool) word {
 	var b strings.Builder
-	var open bool
+	var open, glob bool
 	for _, part := range w.Parts {
 		switch p := part.(type) {
 		case *syntax.Lit:
 			open = open || first && strings.ContainsAny(p.Value, "*?[{") && p.Value != "["
+			glob = glob || b.Len() == 0 && p.Value != "" && strings.ContainsAny(p.Value[:1], "*?[")
 			b.WriteString(shell.Unescaped(p))
 		case *syntax.SglQuoted:
 			open = open || p.Dollar && strings.Contains(p.Value, `\`)
@@ -120,5 +123,5 @@ func wordOf(w *syntax.Word, first bool) word {
 			open = true
 		}
 	}
-	return word{b.String(), open}
+	return word{b.String(), open, glob}
 }

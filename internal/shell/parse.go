@@ -46,6 +46,15 @@ func Parse(text string) (*syntax.File, error) {
 	return file, refused
 }
 
+// ParseBash reads a text as bash alone does. What is not understood to its end is an
+// error.
+func ParseBash(text string) (*syntax.File, error) {
+	if tooDeep(text) {
+		return nil, errTooDeep
+	}
+	return parseAs(syntax.LangBash, text)
+}
+
 // parseAs reads a text for one shell, up to the first statement that it refuses.
 func parseAs(variant syntax.LangVariant, text string) (file *syntax.File, refused error) {
 	file = &syntax.File{}

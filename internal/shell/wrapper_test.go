@@ -50,3 +50,38 @@ func TestWhatStandsBehindAWrapper(t *testing.T) {
 		}
 	}
 }
+
+func TestAWrapperIsSeenThroughOnlyWhereNothingDeceives(t *testing.T) {
+	for name, c := range map[string]struct {
+		line     string
+		at       int
+		assigned []string
+		clear    bool
+	}{
+		"no wrapper":                     {line: "ls x"},
+		"a wrapper that nobody knows":    {line: "flock x ls"},
+		"variables":                      {"env -i A=1 B=2 sh x", 4, []string{"A=1", "B=2"}, true},
+		"a variable without a program":   {"env A=1", 2, []string{"A=1"}, true},
+		"a text of several words":        {line: "env -S sh x"},
+		"another folder":                 {line: "env -C / sh x"},
+		"a name that is taken away":      {"env -uA sh", 2, nil, true},
+		"a long name that is taken away": {"env --unset A sh", 3, nil, true},
+		"its value in the word":          {"env --unset=A sh", 2, nil, true},
+		"no option of nice's":            {"nice A=1 sh", 1, nil, true},
+		"a number":                       {"nice -5 sh", 2, nil, true},
+		"an option that is not known":    {line: "timeout --other 5 sh"},
+		"a flag with a value":            {line: "timeout --verbose=1 5 sh"},
+		"a time":                         {"timeout -k 1 5 sh -c", 4, nil, true},
+		"a time alone":                   {"timeout 5", 2, nil, true},
+		"the end of the options":         {"command -- sh", 2, nil, true},
+		"an option behind the program":   {"command sh -x", 1, nil, true},
+		"a value that is missing":        {line: "nice -n"},
+		"several letters":                {"xargs -0rn 1 sh", 3, nil, true},
+		"a file of words":                {line: "xargs -a x sh"},
+	} {
+		at, assigned, clear := Through(strings.Fields(c.line))
+		if diff := cmp.Diff(c.assigned, assigned); at != c.at || clear != c.clear || diff != "" {
+			t.Errorf("%s: Through(%s) = %d, %q, %t, want %d, %q, %t", name, c.line, at, assigned, clear, c.at, c.assigned, c.clear)
+		}
+	}
+}
