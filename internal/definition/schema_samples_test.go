@@ -29,7 +29,7 @@ const (
 		"metadata": {}}], "metadata": {"note": "n"}}`
 	reportSample = `{"outcome": "blocked", "summary": "s", "reason": "no compiler", "no_change": false, "item": "pr=31", "items": ["i"],
 		"state": {"priority": [], "watch": ["w"], "noise": null}, "readiness": 95, "pitfalls": ["p"], "memory": ["m"],
-		"messages": [{"to": "lead", "kind": "report", "content": "c"}], "handoff": "h", "confidence": 0.5}`
+		"messages": [{"to": "lead", "kind": "report", "content": "c"}], "handoff": "h", "confidence": 0.5, "commands": [{"argv": ["ls"], "why": "w", "expect": {"exit": 1, "output": "o"}}]}`
 	eventSample = `{"run_id": "run_1", "seq": 1, "at": "2026-09-03T08:20:00.5Z", "phase": "kill switch", "kind": "phase", "text": ""}`
 )
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -28,6 +29,10 @@ const (
 	Failed   Outcome = "failed"
 	Quiet    Outcome = "quiet"
 	Escalate Outcome = "escalate"
+
+	// Continue means that the agent goes on when the runtime has run its commands and
+	// told it what they said.
+	Continue Outcome = "continue"
 )
 
 // Report is pawl.report/v1. All fields are optional; the zero Report claims
@@ -47,6 +52,25 @@ type Report struct {
 	Handoff   string    `json:"handoff,omitempty"` // what comes next
 
 	Confidence *float64 `json:"confidence,omitempty"` // 0..1
+
+	// Commands are what the runtime is to run, in this order, now that the turn is over.
+	Commands []Command `json:"commands,omitempty"`
+}
+
+// MostCommands is how many commands a report may have.
+const MostCommands = 20
+
+// Command is a program that the runtime is to run, without a shell.
+type Command struct {
+	Argv   []string `json:"argv"` // the program and its arguments
+	Why    string   `json:"why,omitempty"`
+	Expect *Expect  `json:"expect,omitempty"` // nil: exit status 0
+}
+
+// Expect is what the agent expects of a command.
+type Expect struct {
+	Exit   int    `json:"exit,omitempty"`   // its exit status
+	Output string `json:"output,omitempty"` // a text that it prints; empty: any
 }
 
 // State is the agent's proposal for the three lists of a snapshot. A nil list
@@ -95,9 +119,9 @@ func Parse(data []byte) (Report, error) {
 
 func (r *Report) check() error {
 	switch r.Outcome {
-	case "", Done, Blocked, Failed, Quiet, Escalate:
+	case "", Done, Blocked, Failed, Quiet, Escalate, Continue:
 	default:
-		return fmt.Errorf("outcome %.*q is not one of done, blocked, failed, quiet, escalate", quoted, r.Outcome)
+		return fmt.Errorf("outcome %.*q is not one of done, blocked, failed, quiet, escalate, continue", quoted, r.Outcome)
 	}
 	if r.Outcome == Blocked && strings.TrimSpace(r.Reason) == "" {
 		return errors.New("outcome blocked needs a reason: what does the step wait for?")
@@ -107,6 +131,30 @@ func (r *Report) check() error {
 	}
 	if c := r.Confidence; c != nil && (*c < 0 || *c > 1) {
 		return fmt.Errorf("confidence %g is not between 0 and 1", *c)
+	}
+	return r.checkCommands()
+}
+
+func (r *Report) checkCommands() error {
+	switch n := len(r.Commands); {
+	case n == 0 && r.Outcome == Continue:
+		return errors.New("outcome continue needs commands: what is to be run before the next turn?")
+	case n == 0:
+		return nil
+	case r.Outcome != "" && r.Outcome != Done && r.Outcome != Continue:
+		return fmt.Errorf("commands are run with outcome done or continue, and not with %s", r.Outcome)
+	case n > MostCommands:
+		return fmt.Errorf("commands has %d entries, at most %d are run for one report", n, MostCommands)
+	}
+	for i, c := range r.Commands {
+		switch {
+		case len(c.Argv) == 0 || c.Argv[0] == "":
+			return fmt.Errorf("commands[%d].argv names no program: write it as a list, the program first", i)
+		case slices.ContainsFunc(c.Argv, func(a string) bool { return strings.ContainsRune(a, 0) }):
+			return fmt.Errorf("commands[%d].argv has a NUL character", i)
+		case c.Expect != nil && (c.Expect.Exit < 0 || c.Expect.Exit > 255):
+			return fmt.Errorf("commands[%d].expect.exit is %d, and an exit status is between 0 and 255", i, c.Expect.Exit)
+		}
 	}
 	return nil
 }

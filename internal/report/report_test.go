@@ -16,13 +16,15 @@ func TestAReportIsReadWhole(t *testing.T) {
 	text := `{
   "outcome": "done", "summary": "put it right", "reason": "because", "no_change": true, "item": "pr=31", "items": ["a", "b"],
   "state": {"priority": ["[P1] x"], "watch": [], "noise": null}, "readiness": 95, "pitfalls": ["p"], "memory": ["m"],
-  "messages": [{"to": "@ann", "kind": "note", "content": "hello"}], "handoff": "go on there"
+  "messages": [{"to": "@ann", "kind": "note", "content": "hello"}], "handoff": "go on there",
+  "commands": [{"argv": ["go", "test", "./..."], "why": "to see it", "expect": {"exit": 1, "output": "FAIL"}}, {"argv": ["ls"]}]
 }
 `
 	want := report.Report{
 		Outcome: report.Done, Summary: "put it right", Reason: "because", NoChange: true, Item: "pr=31", Items: []string{"a", "b"},
 		State: &report.State{Priority: []string{"[P1] x"}, Watch: []string{}}, Readiness: new(95), Pitfalls: []string{"p"},
 		Memory: []string{"m"}, Messages: []report.Message{{To: "@ann", Kind: "note", Content: "hello"}}, Handoff: "go on there",
+		Commands: []report.Command{{Argv: []string{"go", "test", "./..."}, Why: "to see it", Expect: &report.Expect{Exit: 1, Output: "FAIL"}}, {Argv: []string{"ls"}}},
 	}
 	got, err := report.Parse([]byte(text))
 	if err != nil {
@@ -139,7 +141,17 @@ func TestABrokenReportIsNamedWithItsPlace(t *testing.T) {
 		"a text for yes or no":                {`{"no_change":"yes"}`, "expected true or false"},
 		"a fraction":                          {`{"readiness":3.5}`, `"readiness" is a JSON number 3.5 at line 1 column 16, expected a whole number`},
 		"a number that no computer holds":     {`{"readiness":` + long + `}`, `"readiness" is a JSON number 99999`},
-		"an unknown outcome":                  {`{"outcome":"ok"}`, `outcome "ok" is not one of done, blocked, failed, quiet, escalate`},
+		"an unknown outcome":                  {`{"outcome":"ok"}`, `outcome "ok" is not one of done, blocked, failed, quiet, escalate, continue`},
+		"nothing to go on with":               {`{"outcome":"continue"}`, "outcome continue needs commands"},
+		"commands of who is blocked":          {`{"outcome":"blocked","reason":"x","commands":[{"argv":["ls"]}]}`, "commands are run with outcome done or continue, and not with blocked"},
+		"a line for a shell":                  {`{"commands":[{"argv":"ls -l"}]}`, `field "commands.argv" is a JSON string at line 1 column 28, expected a list`},
+		"a command as a text":                 {`{"commands":["ls"]}`, `field "commands" is a JSON string at line 1 column 17, expected an object`},
+		"no program":                          {`{"commands":[{"argv":["ls"]},{"argv":[]}]}`, "commands[1].argv names no program"},
+		"an empty program":                    {`{"commands":[{"argv":["","x"]}]}`, "commands[0].argv names no program"},
+		"a NUL in a command":                  {`{"commands":[{"argv":["ls","\u0000"]}]}`, "commands[0].argv has a NUL"},
+		"an exit status of nobody":            {`{"commands":[{"argv":["ls"],"expect":{"exit":256}}]}`, "commands[0].expect.exit is 256"},
+		"a text as an expectation":            {`{"commands":[{"argv":["ls"],"expect":"ok"}]}`, `field "commands.expect" is a JSON string`},
+		"more commands than are run":          {`{"commands":[` + strings.Repeat(`{"argv":["ls"]},`, 20) + `{"argv":["ls"]}]}`, "commands has 21 entries, at most 20"},
 		"an outcome that is a whole book":     {`{"outcome":"` + long + `"}`, "is not one of done"},
 		"blocked without a reason":            {`{"outcome":"blocked"}`, "what does the step wait for?"},
 		"blocked with a blank reason":         {`{"outcome":"blocked","reason":" \n"}`, "what does the step wait for?"},
@@ -174,6 +186,8 @@ func TestTheEdgesOfWhatIsAllowed(t *testing.T) {
 	for name, text := range map[string]string{
 		"readiness 0":           `{"readiness":0}`,
 		"readiness 100":         `{"readiness":100}`,
+		"commands alone":        `{"commands":[{"argv":["ls"],"expect":{"exit":255}}]}`,
+		"to go on":              `{"outcome":"continue","commands":[` + strings.Repeat(`{"argv":["ls",""]},`, 19) + `{"argv":["ls"]}]}`,
 		"blocked with a reason": `{"outcome":"blocked","reason":"waits for the key"}`,
 		"a megabyte":            `{}` + strings.Repeat(" ", report.MaxSize-2),
 		"escapes":               `{"summary":"\u0000\ud800\u2028\"\\"}`,
@@ -209,6 +223,9 @@ func same(a, b report.Report) string {
 		if len(r.Messages) == 0 {
 			r.Messages = nil
 		}
+		if len(r.Commands) == 0 {
+			r.Commands = nil
+		}
 	}
 	return cmp.Diff(a, b)
 }
@@ -221,6 +238,15 @@ func TestAReportThatIsWrittenIsReadBackTheSame(t *testing.T) {
 			Summary: rapid.String().Draw(t, "summary"), Reason: "because " + rapid.String().Draw(t, "reason"), NoChange: rapid.Bool().Draw(t, "no change"),
 			Item: rapid.String().Draw(t, "item"), Items: list.Draw(t, "items"), Pitfalls: list.Draw(t, "pitfalls"), Memory: list.Draw(t, "memory"),
 			Handoff: rapid.String().Draw(t, "handoff"),
+		}
+		if r.Outcome == report.Done || r.Outcome == "" {
+			for range rapid.IntRange(0, 2).Draw(t, "commands") {
+				c := report.Command{Argv: []string{"x" + strings.ReplaceAll(rapid.String().Draw(t, "argv"), "\x00", "")}, Why: rapid.String().Draw(t, "why")}
+				if rapid.Bool().Draw(t, "expects") {
+					c.Expect = &report.Expect{Exit: rapid.IntRange(0, 255).Draw(t, "exit"), Output: rapid.String().Draw(t, "output")}
+				}
+				r.Commands = append(r.Commands, c)
+			}
 		}
 		if rapid.Bool().Draw(t, "has a state") {
 			r.State = &report.State{Priority: list.Draw(t, "priority"), Watch: list.Draw(t, "watch"), Noise: list.Draw(t, "noise")}

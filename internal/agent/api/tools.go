@@ -65,7 +65,10 @@ func (p *place) availableTools() []tool {
 	}
 	return append(all, tool{"report", "Write the report on your step. Use it once, when you are done.", `{
 		"type":"object","properties":{
-		"outcome":{"type":"string","enum":["done","blocked","failed","quiet","escalate"]},
+		"outcome":{"type":"string","enum":["done","blocked","failed","quiet","escalate","continue"]},
+		"commands":{"type":"array","description":"what the runtime is to run when the turn is over, without a shell; with outcome continue you get what they print in your next turn","items":{"type":"object","properties":{
+			"argv":{"type":"array","items":{"type":"string"}},"why":{"type":"string"},
+			"expect":{"type":"object","properties":{"exit":{"type":"integer"},"output":{"type":"string"}}}},"required":["argv"]}},
 		"summary":{"type":"string"},
 		"reason":{"type":"string","description":"why, if it is not done"},
 		"no_change":{"type":"boolean","description":"true if it is done and nothing had to change"},
