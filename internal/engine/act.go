@@ -79,7 +79,18 @@ func (c *cycle) runIteration(ctx context.Context, d plan.Decision) (*ending, err
 	if end := stopEnding(ctx); end != nil {
 		return end, nil
 	}
-	work, err := c.tree.gatherWork(ctx, turn, c.sensed.Observations)
+	claimed := c.tree.readClaim(turn)
+	ran, end, err := c.runCommands(ctx, step, turn, claimed)
+	if err != nil {
+		return nil, err
+	}
+	if end == nil {
+		end = stopEnding(ctx)
+	}
+	if end != nil {
+		return end, nil
+	}
+	work, err := c.tree.gatherWork(ctx, turn, claimed, ran, c.sensed.Observations)
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +99,9 @@ func (c *cycle) runIteration(ctx context.Context, d plan.Decision) (*ending, err
 	}
 	if len(turn.Asks) > 0 {
 		return c.askHuman(ctx, step, work, turn.Asks[0])
+	}
+	if ran.asked != nil {
+		return c.askHuman(ctx, step, work, *ran.asked)
 	}
 	verdict, err := c.judge.verify(ctx, work)
 	if err != nil {

@@ -41,6 +41,9 @@ func (c *cycle) askHuman(ctx context.Context, step loop.Step, w work, ask agent.
 	step.Attempts++
 	step.Tokens += it.Usage.ChargedTokens()
 	step.Feedback = fmt.Sprintf("approval %s was asked for: %s", a.ID, strings.Join(ask.Argv, " "))
+	if words := w.ran.words(); words != "" {
+		step.Feedback += "\n" + words
+	}
 	it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictPending, loop.ReasonApproval, step.Feedback, c.endOf(it)
 	c.settled[step.Key] = true
 	c.run.Approval = a.ID
@@ -49,7 +52,7 @@ func (c *cycle) askHuman(ctx context.Context, step loop.Step, w work, ask agent.
 		return nil, err
 	}
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, a) })
-	return &ending{outcome: loop.OutcomeWaiting, reason: loop.ReasonApproval, detail: step.Feedback}, nil
+	return &ending{outcome: loop.OutcomeWaiting, reason: loop.ReasonApproval, detail: firstLine(step.Feedback)}, nil
 }
 
 func answerFiring(id string) Firing {

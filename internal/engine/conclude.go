@@ -30,7 +30,7 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgemen
 	}
 	it := c.current()
 	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, feedbackOf(a.Attempt), c.endOf(it)
-	if a.Verdict != loop.VerdictPass && (a.Gate == plan.AgentGate || a.Reason == loop.ReasonNoChanges) { // Those who watch have seen what a gate said.
+	if a.Verdict != loop.VerdictPass && a.Reason != loop.ReasonContinues && (a.Gate == plan.AgentGate || a.Reason == loop.ReasonNoChanges) { // Those who watch have seen what a gate said.
 		c.said.Note("iteration %d: %s", it.N, a.Reason.Explain(strings.Join(printables([]string{firstLine(a.Words)}), "")))
 	}
 	c.run.Summary = cmp.Or(w.report.Summary, c.run.Summary)

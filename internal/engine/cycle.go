@@ -126,7 +126,7 @@ var beforeCommit, afterCommit = commitPoints("before"), commitPoints("after")
 func commitPoints(side string) map[loop.Phase]*fault.Point {
 	points := map[loop.Phase]*fault.Point{}
 	for _, p := range []loop.Phase{
-		loop.PhaseRehydrate, loop.PhaseSense, loop.PhaseDecide, loop.PhaseGather, loop.PhaseConclude, loop.PhaseEffect, loop.PhaseSleep,
+		loop.PhaseRehydrate, loop.PhaseSense, loop.PhaseDecide, loop.PhaseAct, loop.PhaseGather, loop.PhaseConclude, loop.PhaseEffect, loop.PhaseSleep,
 	} {
 		points[p] = fault.New("engine." + string(p) + ".commit." + side)
 	}

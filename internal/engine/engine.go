@@ -66,16 +66,17 @@ type Deps struct {
 	HolderState func(loop.Holder) loop.HolderState
 	EndHolder   func(context.Context, loop.Holder) error
 
-	Guard    *proc.Guard // ends the programs of runs whose lease is over while this process is stopped; nil: nobody does
-	Survive  func(ctx context.Context, tag string) (int, error)
-	Home     string   // folder for trees and run files
-	Environ  []string // of this process; what a definition allows is taken from it
-	Log      *slog.Logger
-	Egress   func(*meter.Egress)                        // may change a proxy before it serves; may be nil
-	Live     func(loop.Event)                           // sees every event of the runs that are fired without a Live of their own; may be nil
-	Sleep    func(context.Context, time.Duration) error // waits before a turn is tried again; nil: by the machine's clock
-	WatchGap time.Duration                              // between looks at the kill switch; 0: 100 ms
-	DiskGap  time.Duration                              // between looks at how much disk a run takes up; 0: 5 s
+	Guard       *proc.Guard // ends the programs of runs whose lease is over while this process is stopped; nil: nobody does
+	Survive     func(ctx context.Context, tag string) (int, error)
+	Home        string   // folder for trees and run files
+	Environ     []string // of this process; what a definition allows is taken from it
+	Log         *slog.Logger
+	Egress      func(*meter.Egress)                        // may change a proxy before it serves; may be nil
+	Live        func(loop.Event)                           // sees every event of the runs that are fired without a Live of their own; may be nil
+	Sleep       func(context.Context, time.Duration) error // waits before a turn is tried again; nil: by the machine's clock
+	WatchGap    time.Duration                              // between looks at the kill switch; 0: 100 ms
+	CommandTime time.Duration                              // that a command may take which an agent has pawl run; 0: CommandTime
+	DiskGap     time.Duration                              // between looks at how much disk a run takes up; 0: 5 s
 
 	// Label asks the code host of a repository what carries loop.PauseLabel; empty:
 	// nothing does. ErrNoCodeHost is the error of a repository without one. May be
@@ -104,6 +105,9 @@ type Engine struct {
 func New(d Deps) *Engine {
 	if d.WatchGap == 0 {
 		d.WatchGap = 100 * time.Millisecond
+	}
+	if d.CommandTime == 0 {
+		d.CommandTime = CommandTime
 	}
 	if d.DiskGap == 0 {
 		d.DiskGap = 5 * time.Second

@@ -28,7 +28,8 @@ type work struct {
 	turn      turnResult
 	said      string // what its agent said last, or printed
 	report    report.Report
-	malformed error // why the report could not be read
+	malformed error      // why the report could not be read
+	ran       commandRun // what the runtime ran for it
 	changed   []string
 	candidate object.Candidate
 	compared  workspace.Comparison // of the candidate with the run's base
@@ -36,20 +37,34 @@ type work struct {
 	leaked    []string             // each secret that the candidate adds
 }
 
-// gatherWork reads the report, takes the change list, checks it against the scope
-// and writes the candidate tree.
-func (wt *workTree) gatherWork(ctx context.Context, turn turnResult, sensed []Observation) (work, error) {
+// claim is what the agent says in its report.
+type claim struct {
+	text      string // of the report
+	report    report.Report
+	malformed error // why the report could not be read
+}
+
+// readClaim reads the report of a turn. One that only answers has none.
+func (wt *workTree) readClaim(turn turnResult) (c claim) {
+	if !turn.answers {
+		c.text, c.report, c.malformed = wt.readReport(turn.Message)
+	}
+	return c
+}
+
+// gatherWork takes the change list of a turn and of what the runtime ran for it, checks
+// it against the scope and writes the candidate tree.
+func (wt *workTree) gatherWork(ctx context.Context, turn turnResult, claimed claim, ran commandRun, sensed []Observation) (work, error) {
 	wt.enterPhase(loop.PhaseGather)
-	w := work{turn: turn}
+	w := work{turn: turn, report: claimed.report, malformed: claimed.malformed, ran: ran}
 	if err := beforeGather.Hit(ctx); err != nil {
 		return w, err
 	}
 	it := wt.current()
 	if turn.answers {
 		it.Words = wt.answerOf(turn)
-	} else {
-		it.Report, w.report, w.malformed = wt.readReport(turn.Message)
 	}
+	it.Report = claimed.text
 	w.said = wt.said.Hide(strings.TrimSpace(cmp.Or(turn.Message, turn.printed)))
 	w.said = strings.ToValidUTF8(w.said[:min(len(w.said), MostPrinted)], "")
 	changes, problems, err := wt.copy.Changes(ctx)
@@ -82,6 +97,9 @@ func (wt *workTree) gatherWork(ctx context.Context, turn turnResult, sensed []Ob
 	it.Tree, it.Candidate, it.Changed = w.candidate.Tree, w.candidate.Commit, wt.said.HideAll(w.changed)
 	if w.leaked != nil {
 		it.Candidate = "" // Nothing is to keep it.
+	}
+	if text := ran.summary(); text != "" {
+		it.Acted += "; " + text
 	}
 	it.Acted += "; " + changedText(it.Changed)
 	if w.report.Summary != "" {

@@ -81,7 +81,11 @@ func (c *cycle) endLost(ctx context.Context, end ending) error {
 	if n := len(c.its); c.run.State == loop.RunRunning && c.money.counted < n { // Its turn may have read the prompt, which is not here.
 		c.chargeUnseen(0)
 	}
-	c.chargeAttempt(end)
+	told, err := c.commandsOfDead(ctx)
+	if err != nil {
+		return err
+	}
+	c.chargeAttempt(end, told)
 	c.judgeOpen(end)
 	c.releaseSteps(end)
 	if c.run.State == loop.RunSettling {
@@ -91,7 +95,7 @@ func (c *cycle) endLost(ctx context.Context, end ending) error {
 	c.spent()
 	c.said.Emit(loop.EventOutcome, outcomeText(c.run))
 	run := c.run
-	err := c.commitBy(ctx, loop.PhaseConclude, func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
+	err = c.commitBy(ctx, loop.PhaseConclude, func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
 		if run.State == loop.RunSettling {
 			return tx.End(ctx, run, loop.PhaseConclude)
 		}

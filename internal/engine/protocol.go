@@ -62,6 +62,13 @@ func (e *OpenError) Error() string { return e.Reason.Explain(e.Detail) }
 // method Refresh(context.Context) error. It is called when that has happened, before
 // Candidates is called once more.
 //
+// One that writes down what the runtime runs for an agent has the methods
+//
+//	Planned([]loop.PlannedCommand) []loop.Change
+//	Ran([]loop.CommandResult) []loop.Change
+//
+// The changes of Planned are durable before the first command runs; see commandSession.
+//
 // One that owes effects from earlier runs has a method Owed() []loop.EffectRequest. They
 // are applied before anything is sensed, and the memory is opened once more; one that
 // fails is noted, and the run goes on.

@@ -252,16 +252,21 @@ func (c *cycle) endInterrupted(ctx context.Context, dead loop.Run, how takeover,
 		return err
 	}
 	end.detail = joinWords(joinWords(how.detail(dead.Phase), c.tree.unkept), next.String())
-	c.chargeAttempt(end)
+	told, err := c.commandsOfDead(ctx)
+	if err != nil {
+		return err
+	}
+	c.chargeAttempt(end, told)
 	return c.finish(ctx, end)
 }
 
-// chargeAttempt counts the attempt in which the run was lost, and tells the next one.
-func (h *heldRun) chargeAttempt(end ending) {
+// chargeAttempt counts the attempt in which the run was lost, and tells the next one,
+// also what commands it had run.
+func (h *heldRun) chargeAttempt(end ending, commands string) {
 	for key, s := range h.steps {
 		if s.RunID == h.run.ID {
 			s.Attempts++
-			s.Feedback = end.detail
+			s.Feedback = strings.TrimSuffix(end.detail+"\n"+commands, "\n")
 			h.steps[key] = s
 		}
 	}

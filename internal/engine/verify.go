@@ -111,6 +111,10 @@ func (j *judge) judgeClaim(w work) (plan.Attempt, bool) {
 		a.Reason, a.Words = loop.ReasonAgentEscalated, cmp.Or(said, "the agent handed it over without a reason")
 	case claim == report.Quiet && len(w.changed) == 0:
 		a.Reason, a.Words = loop.ReasonAgentQuiet, cmp.Or(said, "the agent found nothing to do")
+	case claim == report.Continue && (failed == nil || !failed.Class.IsExternal()):
+		a.Reason, a.Words = loop.ReasonContinues, w.ran.words()
+	case !w.ran.met() && w.ran.unrun == "":
+		a.Reason, a.Gate, a.Words = w.ran.reason(), plan.CommandsGate, w.ran.summary()+"\n"+w.ran.words()
 	case failed != nil && (failed.Class.IsExternal() || len(w.changed) == 0 || j.def.Tier == loop.TierReport):
 		a.Reason, a.Words = failed.Class, holdWords(*failed, w.turn.hold)
 	case failed != nil:

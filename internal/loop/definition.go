@@ -91,6 +91,8 @@ type Definition struct {
 	Setup   string   `json:"setup,omitempty"`   // command that prepares dependencies; "none": no command; empty: detected
 	Network []string `json:"network,omitempty"` // hosts that may be reached, HOST[:PORT] or *.HOST
 
+	Capabilities [][]string `json:"capabilities,omitempty"` // first words of commands that pawl runs for the agent without a question, beside those for all
+
 	ModelTools []ModelTool `json:"model_tools,omitempty"` // tools of the model's vendor that requests may ask for; empty: none
 
 	Tasks *TaskLoop `json:"tasks,omitempty"` // of an agent of protocol tasks; nil for all others

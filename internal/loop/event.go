@@ -30,6 +30,13 @@ const (
 	// EventInstructions carries the list of the repository's instructions that the
 	// agent is given, as JSON.
 	EventInstructions = "instructions"
+	// EventCommands carries the commands that an agent wants the runtime to run, with what
+	// policy said of each, as JSON of []PlannedCommand. None of them has run before it is
+	// durable.
+	EventCommands = "commands"
+	// EventCommand says that a command of the plan has started, or what became of it, as
+	// JSON of a CommandResult.
+	EventCommand = "command"
 	// EventRewritable says that the agent can rewrite a gate of the run, because its
 	// files are in the scope: its verdict proves less than it seems to. There is one
 	// event for each such gate.

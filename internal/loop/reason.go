@@ -53,6 +53,9 @@ const (
 	ReasonAgentBlocked    Reason = "agent_blocked"
 	ReasonAgentFailed     Reason = "agent_failed"
 	ReasonAgentEscalated  Reason = "agent_escalated"
+	ReasonContinues       Reason = "agent_continues" // it takes another turn when its commands have run
+	ReasonCommandFailed   Reason = "command_failed"  // a command of the agent's did not end as it expected
+	ReasonCommandRefused  Reason = "command_refused" // one is not allowed
 	ReasonAgentExit       Reason = "agent_exit"
 	ReasonAgentTimeout    Reason = "agent_timeout"
 	ReasonLimit           Reason = "limit"    // a program ran into one of processes, memory, output or file size
@@ -251,6 +254,9 @@ var sentences = map[Reason]string{
 	ReasonAgentBlocked:     "the agent is blocked",
 	ReasonAgentFailed:      "the agent gave up",
 	ReasonAgentEscalated:   "the agent asks for a person",
+	ReasonContinues:        "the agent goes on with what its commands said",
+	ReasonCommandFailed:    "a command did not end as the agent expected",
+	ReasonCommandRefused:   "a command of the agent's is not allowed",
 	ReasonAgentExit:        "the agent's program failed",
 	ReasonAgentTimeout:     "the agent took too long",
 	ReasonLimit:            "a program met a limit",

@@ -25,6 +25,9 @@ type Attempt struct {
 // so. Such attempts do not count towards giving up, because no gate failed.
 const AgentGate = "agent"
 
+// CommandsGate stands for the commands that the agent had the runtime run.
+const CommandsGate = "commands"
+
 // ChangesGate and ScopeGate stand for the gates before all others: something changed,
 // and it may be changed. They have passed where the others are run.
 const (
@@ -95,7 +98,7 @@ func Settle(step loop.Step, a Attempt, run int64, r Rules) Settlement {
 // isError reports whether an attempt failed for a reason other than the work: the agent's
 // program ended badly, and no gate was asked.
 func (a Attempt) isError() bool {
-	return a.Gate == AgentGate && a.Reason != loop.ReasonLifeBudget && a.Reason != loop.ReasonAgentFailed && a.Reason != loop.ReasonReportMalformed
+	return a.Gate == AgentGate && a.Reason != loop.ReasonLifeBudget && a.Reason != loop.ReasonAgentFailed && a.Reason != loop.ReasonReportMalformed && a.Reason != loop.ReasonContinues
 }
 
 // settleError settles a step whose last retry has failed.
@@ -127,6 +130,10 @@ func (s *Settlement) settleFailure(a Attempt, run int64, r Rules) {
 		return
 	}
 	s.Again = true
+	if a.Reason == loop.ReasonContinues { // Nothing has failed: it is not done yet.
+		s.Step.State, s.Detail, s.Halt = loop.StepOpen, "", false
+		return
+	}
 	switch r.OnFailure {
 	case "escalate_and_skip":
 		s.Outcome = loop.OutcomeEscalated
