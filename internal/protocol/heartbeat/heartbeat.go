@@ -56,9 +56,9 @@ func (Protocol) Open(ctx context.Context, v engine.View) (engine.Session, error)
 	if err := s.takeBack(ctx); err != nil {
 		return nil, err
 	}
-	var standby bool
-	if standby, s.standby = s.mind.StandsBy(len(s.replies)+len(s.back), v.Now); standby && v.Run.Overrides.Step == "" {
-		s.note("route", "not scanned: %s", s.standby)
+	asked := v.Run.Trigger == loop.TriggerApproval || v.Run.By.Role == loop.RoleHuman
+	if standby, why := s.mind.StandsBy(len(s.replies)+len(s.back), v.Now); standby && !asked {
+		s.note("route", "not scanned: %s", why)
 		return s, nil
 	}
 	return s, s.Refresh(ctx)
@@ -101,7 +101,6 @@ type session struct {
 	repairs  []engine.Repair
 
 	back       []string           // ids of tasks that were proposed, and are to do again
-	standby    string             // why the boards are not scanned; empty: they are
 	winner     board.Board        // the board of this heartbeat
 	tasks      map[string]taskRow // of all boards, by id
 	candidates []board.Candidate  // of the winner

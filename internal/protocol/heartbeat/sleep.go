@@ -373,3 +373,35 @@ func cut(text string, most int) string {
 	}
 	return strings.ToValidUTF8(text[:most-len(mark)], "") + mark
 }
+
+// Planned writes the execution plan of the agent into the log of the task, before the first
+// command of it runs.
+func (s *session) Planned(list []loop.PlannedCommand) (changes []loop.Change) {
+	for n, c := range list {
+		words := fmt.Sprintf("plan %d of %d (%s): %s", n+1, len(list), c.Answer, loop.HostCommand(c.Argv[0], c.Argv[1:]...).String())
+		for _, more := range []string{c.Why, c.Words} {
+			if more != "" {
+				words += "\n" + more
+			}
+		}
+		changes = append(changes, s.logEntry(s.claiming, board.LogCommand, words))
+	}
+	return changes
+}
+
+// Ran writes what the commands came to.
+func (s *session) Ran(list []loop.CommandResult) (changes []loop.Change) {
+	for _, c := range list {
+		kind, words := board.LogOutput, fmt.Sprintf("%s: %s", c.State, loop.HostCommand(c.Argv[0], c.Argv[1:]...).String())
+		if c.State == loop.CommandUnmet || c.State == loop.CommandRefused {
+			kind = board.LogError
+		}
+		for _, more := range []string{c.Detail, c.Output} {
+			if more != "" {
+				words += "\n" + more
+			}
+		}
+		changes = append(changes, s.logEntry(s.claiming, kind, words))
+	}
+	return changes
+}

@@ -183,3 +183,53 @@ func TestATaskThatIsNotReadyIsFlaggedOnceForEachOfItsStates(t *testing.T) {
 		}
 	})
 }
+
+func TestCommandsAreInTheLogBeforeTheyRunAndOneThatIsIrreversibleWaitsForAPerson(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.team("dev")
+		r.add(task("tk_1"), task("tk_2", func(t *board.Task) { t.Order = 1 }))
+		asked := 0
+		r.act = func(w worked) string {
+			switch {
+			case strings.Contains(w.step, "tk_2"):
+				return `{"outcome":"done","no_change":true,"summary":"the other one"}`
+			case asked == 0:
+				asked++
+				return `{"outcome":"continue","commands":[{"argv":["cat","src/a.txt"],"why":"to see it"},{"argv":["rm","src/a.txt"],"why":"it is in the way"}]}`
+			}
+			return `{"outcome":"done","summary":"it is gone"}`
+		}
+		first := r.beat("dev")
+		if first.Outcome != loop.OutcomeWaiting || first.Approval == "" {
+			t.Fatalf("run %s %s %q, want waiting_human", first.Outcome, first.Reason, first.Detail)
+		}
+		if got := r.task("tk_1"); got.Status != board.InProgress || got.ExecutionStatus != board.ExecutionApproval || got.AssigneeID != "dev" {
+			t.Errorf("while a person thinks the task is %+v", got)
+		}
+		var log []string
+		for _, e := range rows[board.LogEntry](r, loop.RowQuery{Set: board.SetLog, Scope: "tk_1"}) {
+			log = append(log, string(e.Type)+" "+strings.ReplaceAll(e.Content, "\n", "|"))
+		}
+		for n, want := range []string{"info claimed by", "command plan 1 of 2 (run): cat src/a.txt|to see it", "command plan 2 of 2 (ask): rm src/a.txt|it is in the way", "output met: cat src/a.txt|one", "output asked: rm src/a.txt"} {
+			if n >= len(log) || !strings.HasPrefix(log[n], want) {
+				t.Errorf("the log has no %q at %d: %q", want, n, log)
+			}
+		}
+		r.wait(20 * time.Minute)
+		r.beat("dev")
+		if got := r.task("tk_2"); got.Status != board.Done {
+			t.Errorf("the agent is free meanwhile, and tk_2 is in %s: %q", got.Status, r.turns)
+		}
+		_, firing, err := r.engine.Answer(t.Context(), first.Approval, loop.Answer{Yes: true, By: "ann"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := r.engine.Run(t.Context(), r.target("dev"), firing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.task("tk_1"); second.Outcome != loop.OutcomeProposed || got.Status != board.Review {
+			t.Errorf("after the yes: run %s %s %q, the task is in %s", second.Outcome, second.Reason, second.Detail, got.Status)
+		}
+	})
+}
