@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/approvals"
 	"github.com/pawl-run/pawl/internal/audit"
+	"github.com/pawl-run/pawl/internal/boards"
 	"github.com/pawl-run/pawl/internal/boots"
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/engine"
@@ -43,6 +44,7 @@ type Workspace struct {
 	Specs     *specs.Service
 	Boots     *boots.Service
 	Orgs      *orgs.Service
+	Boards    *boards.Service
 }
 
 // Store is what can be done with a whole store, for which no repository is needed.

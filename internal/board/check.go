@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/lazyregexp"
+	"github.com/pawl-run/pawl/internal/schedule"
 )
 
 // Limits of what boards hold, in characters and entries.
@@ -24,6 +25,9 @@ const (
 	MostPrefixes = 100  // of one agent, and words of each
 	MostGlobs    = 200
 )
+
+// mostInterval is the longest time between two heartbeats.
+const mostInterval = 7 * 24 * time.Hour
 
 // Invalid is one field that cannot be stored as it is.
 type Invalid struct {
@@ -246,8 +250,11 @@ func (m Member) Check() []Invalid {
 	if m.Lead != "" && m.Lead == m.Handle {
 		c.report("lead", "it is the agent itself")
 	}
-	if d, err := time.ParseDuration(m.Interval); m.Interval != "" && (err != nil || d < time.Minute || d > 7*24*time.Hour) {
-		c.report("interval", "%.40q is not a time from 1m to 168h", m.Interval)
+	if m.Interval != "" {
+		cadence, err := schedule.Parse(m.Interval)
+		if d, ok := cadence.Interval(); err != nil || !ok || d > mostInterval {
+			c.report("interval", "%.40q is not an interval from 1m to 7d, such as 20m", m.Interval)
+		}
 	}
 	c.times("createdAt", m.CreatedAt)
 	return c

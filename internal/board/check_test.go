@@ -63,7 +63,7 @@ func TestEachLimitIsSaidWithItsFieldAndTheValue(t *testing.T) {
 		"its own lead":               {with(member, func(m *board.Member) { m.Lead = "ada" }).Check(), []fault{{"lead", "it is the agent itself"}}},
 		"a person's handle":          {with(member, func(m *board.Member) { m.Handle = "human" }).Check(), []fault{{"handle", "@human means a person"}}},
 		"no handle":                  {with(member, func(m *board.Member) { m.Handle = "Ada L" }).Check(), []fault{{"handle", `"Ada L" is not a handle: a to z, 0 to 9 and single dashes, beginning with a letter, at most 32 characters`}}},
-		"a short interval":           {with(member, func(m *board.Member) { m.Interval = "59s" }).Check(), []fault{{"interval", `"59s" is not a time from 1m to 168h`}}},
+		"a short interval":           {with(member, func(m *board.Member) { m.Interval = "59s" }).Check(), []fault{{"interval", `"59s" is not an interval from 1m to 7d, such as 20m`}}},
 		"every command":              {with(member, func(m *board.Member) { m.Capabilities = []board.Prefix{{}} }).Check(), []fault{{"capabilities", "a prefix without a word allows every command"}}},
 		"a column of zero":           {with(b, func(b *board.Board) { b.WIP = map[board.Status]int{board.Review: 0} }).Check(), []fault{{"wip", "review=0: write how many tasks the column may have, from 1"}}},
 		"a slug that cannot be":      {with(b, func(b *board.Board) { b.Slug = "A b" }).Check(), []fault{{"slug", `"A b" is not a slug: a to z, 0 to 9 and single dashes, at most 60 characters`}}},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/shell"
 )
 
@@ -32,7 +33,8 @@ const DefaultInterval = 20 * time.Minute
 
 // Every returns the time between two heartbeats.
 func (m Member) Every() time.Duration {
-	if d, err := time.ParseDuration(m.Interval); err == nil && d > 0 {
+	c, err := schedule.Parse(m.Interval)
+	if d, ok := c.Interval(); ok && err == nil {
 		return d
 	}
 	return DefaultInterval

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/approvals"
 	"github.com/pawl-run/pawl/internal/audit"
+	"github.com/pawl-run/pawl/internal/boards"
 	"github.com/pawl-run/pawl/internal/boots"
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/clock"
@@ -70,6 +71,7 @@ func (d *Parts) open(ctx context.Context, dir string, register bool) (*api.Works
 	v.Specs = specs.New(ws, specs.Deps{Environ: d.environ, Critic: d.critic, Engine: d.engine})
 	v.Boots = boots.New(ws, boots.Deps{Contracts: d.contracts, Exec: proc.Plain{}})
 	v.Orgs = orgs.New(ws)
+	v.Boards = boards.New(ws, boards.Deps{Roster: d.Roster(), NewID: d.newID, Hide: d.engine.Hide})
 	v.Approvals = approvals.New(ws, d.engine, v.Runs, d.newID)
 	v.Loops = loops.New(ws, loops.Deps{Engine: d.engine, Environ: d.environ, Budgets: v.Budgets.OfLoop, WaitHalted: v.Runs.WaitHalted})
 	return v, ws, nil

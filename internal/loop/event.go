@@ -62,6 +62,7 @@ const (
 	LinkForget     = "forget"     // the loop is not listed any more
 	LinkMissing    = "missing"    // runs that a restored store does not have, though branches or files tell of them
 	LinkMemory     = "memory"     // an entry of the memory was added, approved or forgotten
+	LinkBoard      = "board"      // a board, or a task, agent, message or resource of one, was made or changed by a person
 	LinkLogin      = "login"      // how the use of a lent login ended, or two logins were exchanged
 )
 

@@ -173,6 +173,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			return rt.ChangeRow(ctx, "ws", loop.Row{Set: "tasks", Key: "t1", Holds: true, Body: json.RawMessage(`{"a": 1}`)})
 		},
 		"MessagesAbout": func(rt *RunTx) error { _, err := rt.MessagesAbout(ctx, "ws", []string{"t"}); return err },
+		"CountRows":     func(rt *RunTx) error { _, err := rt.CountRows(ctx, "ws", "tasks"); return err },
 		"Row":           func(rt *RunTx) error { _, err := rt.Row(ctx, "ws", "tasks", "t1"); return err },
 		"Rows":          func(rt *RunTx) error { _, err := rt.Rows(ctx, "ws", loop.RowQuery{Set: "tasks"}); return err },
 		"WriteRow": func(rt *RunTx) error {

@@ -48,6 +48,7 @@ func TestListingsUseIndexes(t *testing.T) {
 		"messages to people":   {toldMessages, "messages_told (workspace_id=?)"},
 		"rows of a board":      {queryOf(loop.RowQuery{Set: "tasks", Scope: "b"}), "protocol_rows_scope (workspace_id=? AND row_set=? AND scope=?)"},
 		"rows in a state":      {queryOf(loop.RowQuery{Set: "tasks", Scope: "b", States: []string{"todo"}}), "protocol_rows_state (workspace_id=? AND row_set=? AND scope=? AND state=?)"},
+		"numbers of rows":      {rowCounts, "protocol_rows_state (workspace_id=? AND row_set=?)"},
 		"rows of somebody":     {queryOf(loop.RowQuery{Set: "tasks", Owner: "dev"}), "protocol_rows_owner (workspace_id=? AND row_set=? AND owner=?)"},
 		"a row":                {strings.TrimSuffix(queryOf(loop.RowQuery{Set: "tasks", Keys: []string{"t1"}}), " LIMIT $4"), "sqlite_autoindex_protocol_rows_1 (workspace_id=? AND row_set=? AND row_key=?)"},
 		"runs without a cycle": {idleNumbers, "(loop_id=? AND n>? AND n<?)"},

@@ -88,6 +88,31 @@ func (r *Reader) Row(ctx context.Context, workspace, set, key string) (loop.Row,
 	return list[0], nil
 }
 
+const rowCounts = `SELECT scope, state, COUNT(*) FROM protocol_rows WHERE workspace_id = $1 AND row_set = $2 GROUP BY scope, state`
+
+// CountRows counts the rows of a set by their scopes and states.
+func (r *Reader) CountRows(ctx context.Context, workspace, set string) (map[string]map[string]int, error) {
+	type count struct {
+		scope, state string
+		n            int
+	}
+	list, err := collect(ctx, r, rowCounts, func(row interface{ Scan(...any) error }) (c count, err error) {
+		err = row.Scan(&c.scope, &c.state, &c.n)
+		return c, err
+	}, workspace, set)
+	if err != nil {
+		return nil, fmt.Errorf("count %s: %w", set, err)
+	}
+	all := map[string]map[string]int{}
+	for _, c := range list {
+		if all[c.scope] == nil {
+			all[c.scope] = map[string]int{}
+		}
+		all[c.scope][c.state] = c.n
+	}
+	return all, nil
+}
+
 const (
 	insertRow = `
 INSERT INTO protocol_rows (workspace_id, row_set, row_key, scope, state, owner, run_id, version, body, made_ms, moved_ms)
