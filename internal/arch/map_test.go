@@ -41,7 +41,7 @@ var groups = []struct {
 		"clock", "fault", "lazyregexp", "dirglob", "durable", "waiting", "flock", "safeopen", "redact", "jsontree",
 	}},
 	{"Proof", "How do we know? Nothing of the program imports these.", []string{
-		"arch", "bench", "test/agente2e", "test/mutants", "test/mutants/mutant", "test/fakemodel", "test/modelcalls", "test/pgtest", "test/sample", "test/sampled", "test/storetest", "test/gittest", "test/orgtree", "test/verbtest", "test/agenttest", "test/hostile",
+		"arch", "bench", "test/agente2e", "test/mutants", "test/mutants/mutant", "test/fakemodel", "test/modelcalls", "test/pgtest", "test/sample", "test/sampled", "test/storetest", "test/gittest", "test/orgtree", "test/boardload", "test/verbtest", "test/agenttest", "test/hostile",
 	}},
 }
 

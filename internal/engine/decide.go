@@ -150,7 +150,12 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 	err = c.commitBy(ctx, loop.PhaseDecide, saved,
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) },
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) },
-		c.recordClaims(changes, func(row loop.Row) error { return fmt.Errorf("%s of %s: %w", row.Key, row.Set, loop.ErrRowChanged) }),
+		c.recordClaims(changes, func(row loop.Row) error {
+			if !row.Hold {
+				return nil // What is not claimed is there already.
+			}
+			return fmt.Errorf("%s of %s: %w", row.Key, row.Set, loop.ErrRowChanged)
+		}),
 		func(ctx context.Context, rt *store.RunTx) error {
 			if len(c.its) > 1 {
 				return nil // The first decision reserved what the run needs.

@@ -52,8 +52,8 @@ type Change struct {
 // name it; Scope, State and Owner are what it is found by.
 //
 // A change of a run is written only if the stored row has the expected Version, or if the
-// run Holds it. One that finds the row changed is not written: before an agent acts
-// somebody else has the row and the run decides once more; later it is noted and the
+// run Holds it. One that finds the row changed is not written. If the run was to Hold the
+// row before its agent acts, somebody else has it, and the run decides once more; else the
 // run goes on. A row that is written has the next version.
 type Row struct {
 	Set   string `json:"set"`             // rows of one sort, such as tasks

@@ -29,9 +29,6 @@ const (
 	mostResource = 200
 )
 
-// LoopName is the name of the loop of an agent.
-func LoopName(handle string) string { return "@" + handle }
-
 // Protocol opens the memory of agents of boards.
 type Protocol struct{}
 
@@ -108,6 +105,7 @@ type session struct {
 	about      []board.Message    // about tasks of the winner
 
 	held     map[string]bool   // tasks that this run has claimed and not settled
+	losses   int               // claims that others made first
 	claiming string            // key of the step that was begun and has no result yet
 	proposed map[string]string // tasks whose change is proposed when the run ends, with a summary
 	said     int               // ids that were given in this run
@@ -186,8 +184,8 @@ func readRows[T any](ctx context.Context, s *session, q loop.RowQuery) ([]stored
 	list := make([]stored[T], len(rows))
 	for i, row := range rows {
 		list[i].row = row
-		if err := json.Unmarshal(row.Body, &list[i].value); err != nil {
-			return nil, fmt.Errorf("read %s of %s: %w", row.Key, row.Set, err)
+		if list[i].value, err = board.FromRow[T](row); err != nil {
+			return nil, err
 		}
 	}
 	return list, nil
@@ -196,7 +194,7 @@ func readRows[T any](ctx context.Context, s *session, q loop.RowQuery) ([]stored
 // readInbox reads what the agent has to answer. Answers to its own messages need none: they
 // are in its memory from now on.
 func (s *session) readInbox(ctx context.Context) error {
-	subs, err := readRows[board.Subscription](ctx, s, loop.RowQuery{Set: board.SetSubscriptions, Owner: s.handle, States: []string{subscriptionWaits}, Limit: mostInbox})
+	subs, err := readRows[board.Subscription](ctx, s, loop.RowQuery{Set: board.SetSubscriptions, Owner: s.handle, States: []string{board.SubscriptionWaits}, Limit: mostInbox})
 	if err != nil {
 		return err
 	}
@@ -237,7 +235,7 @@ func (s *session) readInbox(ctx context.Context) error {
 	}
 	var list []board.Message
 	for _, d := range waiting[:min(len(waiting), mostInbox)] {
-		m := messageOf(d)
+		m := board.FromDelivery(d)
 		if m.MessageType == board.Answer {
 			s.repairs = append(s.repairs, engine.Repair{Changes: []loop.Change{{Kind: loop.ChangeReceive, Delivery: &d}}, Note: fmt.Sprintf("%s answered %s", at(m.FromAgentID), m.Answers)})
 			continue
@@ -258,12 +256,6 @@ func (s *session) readInbox(ctx context.Context) error {
 	return nil
 }
 
-// subscriptionWaits and subscriptionDone are the states of the row of a mention.
-const (
-	subscriptionWaits = "waits"
-	subscriptionDone  = "acknowledged"
-)
-
 // endsThread says why a mention gets no answer; empty: it gets one.
 func (s *session) endsThread(m mention) string {
 	switch {
@@ -280,8 +272,8 @@ func (s *session) endsThread(m mention) string {
 
 func acknowledged(m mention) loop.Change {
 	m.Acknowledged = true
-	row := m.row
-	row.State, row.Body = subscriptionDone, encode(m.Subscription)
+	row := m.Row()
+	row.Version = m.row.Version
 	return loop.Change{Kind: loop.ChangeRow, Row: &row}
 }
 
@@ -296,21 +288,6 @@ func (s *session) readTeam(ctx context.Context) error {
 	}
 	s.team = board.Team(s.members)
 	return err
-}
-
-// messageOf is a message as boards know it.
-func messageOf(d loop.Delivery) board.Message {
-	m := board.Message{
-		ID: d.Key, FromAgentID: strings.TrimPrefix(d.From, "@"), ToAgentID: strings.TrimPrefix(d.To, "@"), MessageType: board.MessageType(d.Kind), Content: d.Text,
-		TaskID: d.Topic, Answers: d.Answers, Response: d.Response, SentAt: board.At(d.Sent),
-	}
-	if d.Person {
-		m.ToAgentID = board.Human
-	}
-	if !strings.HasPrefix(d.From, "@") {
-		m.FromAgentID = board.Human
-	}
-	return m
 }
 
 // takeBack finds out what became of what the agent has proposed: a task whose change has

@@ -2,7 +2,6 @@ package heartbeat_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -30,7 +29,12 @@ import (
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m, "fsync=off")) }
+func TestMain(m *testing.M) {
+	if text := os.Getenv(workEnv); text != "" {
+		os.Exit(runWorker(text))
+	}
+	os.Exit(pgtest.Main(m, "fsync=off"))
+}
 
 // databases are those that the boards may be in.
 var databases = map[string]func(*testing.T) string{
@@ -166,33 +170,11 @@ func (d driver) Turn(_ context.Context, req agent.Request) (agent.Result, error)
 }
 
 // add writes rows of values that a person has made.
-func (r *rig) add(values ...any) {
+func (r *rig) add(values ...interface{ Row() loop.Row }) {
 	r.t.Helper()
 	err := r.store.Update(r.t.Context(), func(tx *store.Tx) error {
 		for _, v := range values {
-			row := loop.Row{}
-			switch v := v.(type) {
-			case board.Board:
-				row = loop.Row{Set: board.SetBoards, Key: v.ID, Owner: v.Slug}
-			case board.Member:
-				row = loop.Row{Set: board.SetMembers, Key: v.Handle}
-			case board.Task:
-				row = loop.Row{Set: board.SetTasks, Key: v.ID, Scope: v.BoardID, State: string(v.Status), Owner: v.AssigneeID}
-			case board.Comment:
-				row = loop.Row{Set: board.SetComments, Key: v.ID, Scope: v.TaskID, Owner: v.AuthorID}
-			case board.Subscription:
-				row = loop.Row{Set: board.SetSubscriptions, Key: v.ID, Scope: v.TaskID, State: "waits", Owner: v.AgentID}
-			case board.Resource:
-				row = loop.Row{Set: board.SetResources, Key: v.ID, Scope: v.BoardID, State: string(v.Category)}
-			default:
-				return fmt.Errorf("%T is no row", v)
-			}
-			body, err := json.Marshal(v)
-			if err != nil {
-				return err
-			}
-			row.Body = body
-			if err := tx.WriteRow(r.t.Context(), "ws", row); err != nil {
+			if err := tx.WriteRow(r.t.Context(), "ws", v.Row()); err != nil {
 				return err
 			}
 		}
@@ -249,12 +231,8 @@ func rows[T any](r *rig, q loop.RowQuery) (list []T) {
 	r.t.Helper()
 	err := r.store.View(r.t.Context(), func(rd *store.Reader) error {
 		found, err := rd.Rows(r.t.Context(), "ws", q)
-		for _, row := range found {
-			var v T
-			if err := json.Unmarshal(row.Body, &v); err != nil {
-				return err
-			}
-			list = append(list, v)
+		if err == nil {
+			list, err = board.FromRows[T](found)
 		}
 		return err
 	})

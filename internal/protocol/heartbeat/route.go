@@ -3,6 +3,7 @@ package heartbeat
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ func (s *session) Refresh(ctx context.Context) error {
 	if s.claiming != "" { // Nothing of it was written.
 		delete(s.held, s.claiming)
 		s.claiming, s.holdsMind, s.mind.CurrentTaskID = "", s.heldMind, ""
+		s.losses++
 	}
 	before := s.tasks
 	s.tasks, s.outgoing = map[string]taskRow{}, nil
@@ -121,7 +123,7 @@ func (s *session) lookAt(ctx context.Context, tasks []board.Task, lapsed map[str
 	minds := map[string]board.Mind{s.handle: s.mind}
 	var ordered []string
 	for _, d := range messages {
-		m := messageOf(d)
+		m := board.FromDelivery(d)
 		s.about = append(s.about, m)
 		if m.MessageType == board.Order && m.ToAgentID != s.handle {
 			ordered = append(ordered, m.ToAgentID)
@@ -149,7 +151,32 @@ func (s *session) lookAt(ctx context.Context, tasks []board.Task, lapsed map[str
 		Member: s.me, Mind: s.mind, Board: s.winner, Tasks: tasks, Members: members, Minds: minds, Resources: s.resources, Messages: s.about, Lapsed: lapsed, Now: s.v.Now,
 	}
 	s.candidates = slices.DeleteFunc(scene.Candidates(), func(c board.Candidate) bool { return !of(c.Task) })
+	s.spread()
 	return s.flag(ctx)
+}
+
+// spread lets an agent that was too late begin elsewhere among the first tasks that are worth
+// the same to it: else all who wake at once try the same ones in the same order, and each time
+// all but one are too late.
+func (s *session) spread() {
+	if s.losses == 0 {
+		return
+	}
+	at := slices.IndexFunc(s.candidates, func(c board.Candidate) bool { return c.Drop == "" })
+	if at < 0 {
+		return
+	}
+	first := s.candidates[at]
+	same := s.candidates[at:]
+	if end := slices.IndexFunc(same, func(c board.Candidate) bool { return c.Drop != "" || c.Detail != first.Detail }); end >= 0 {
+		same = same[:end]
+	}
+	const most = 10 // doublings
+	width := min(len(same), 2<<min(s.losses, most))
+	draw := fnv.New32a()
+	fmt.Fprint(draw, s.v.Run.ID, s.losses)
+	n := int(draw.Sum32() % uint32(width))
+	same[0], same[n] = same[n], same[0]
 }
 
 // flag asks the lead about tasks that nobody can begin, once for each state of a task.
@@ -189,10 +216,8 @@ func (s *session) flag(ctx context.Context) error {
 
 // deliver is a message of this agent.
 func (s *session) deliver(m board.Message) loop.Change {
-	d := loop.Delivery{To: LoopName(m.ToAgentID), Key: m.ID, Kind: string(m.MessageType), Topic: m.TaskID, Text: m.Content, Answers: m.Answers}
-	if m.ToAgentID == board.Human {
-		d.To, d.Person = board.Human, true
-	}
+	m.FromAgentID = s.handle
+	d := m.Delivery()
 	return loop.Change{Kind: loop.ChangeDeliver, Delivery: &d}
 }
 

@@ -72,7 +72,7 @@ func (s *session) recordError(phase, why string, step loop.Step) loop.Change {
 	if _, is := s.tasks[step.Key]; is {
 		e.TaskID = step.Key
 	}
-	return newRow(board.SetErrors, e.ID, "", phase, s.handle, e)
+	return rowChange(e.Row())
 }
 
 // recordReply records an answer. One that could not be given is tried again.
@@ -88,13 +88,12 @@ func (s *session) recordReply(step loop.Step, r engine.Result, said report.Repor
 		return append(append(changes, s.comment(m, text)...), acknowledged(m))
 	}
 	m := s.inbox[step.Key]
-	back := loop.Delivery{To: s.v.Loop.Name, Key: m.ID, From: LoopName(m.FromAgentID), Kind: string(m.MessageType), Topic: m.TaskID, Text: m.Content, Answers: m.Answers, Response: text, Sent: m.SentAt.Time()}
-	if m.FromAgentID == board.Human {
-		back.From = board.Human
-	} else {
+	if m.FromAgentID != board.Human {
 		changes = append(changes, s.deliver(board.Message{ID: "answer/" + m.ID, ToAgentID: m.FromAgentID, MessageType: board.Answer, TaskID: m.TaskID, Answers: m.ID, Content: text}))
 	}
-	changes = append(changes, loop.Change{Kind: loop.ChangeReceive, Delivery: &back})
+	m.Response = text
+	taken := m.Delivery()
+	changes = append(changes, loop.Change{Kind: loop.ChangeReceive, Delivery: &taken})
 	if m.MessageType == board.Order && m.TaskID == "" {
 		changes = append(changes, s.delegated(m)...)
 	}
@@ -117,7 +116,7 @@ func (s *session) delegated(m board.Message) []loop.Change {
 		AssigneeID: s.handle, CreatedBy: m.FromAgentID, CreatedAt: board.At(s.v.Now),
 	}
 	return []loop.Change{
-		newRow(board.SetTasks, t.ID, on.ID, string(t.Status), s.handle, t), s.activity(t, board.TaskCreated, fmt.Sprintf("%s is made from the order of %s", t.Title, at(m.FromAgentID))),
+		rowChange(t.Row()), s.activity(t, board.TaskCreated, fmt.Sprintf("%s is made from the order of %s", t.Title, at(m.FromAgentID))),
 	}
 }
 
@@ -134,13 +133,13 @@ func (s *session) comment(m mention, text string) []loop.Change {
 		return nil
 	}
 	task := board.Task{ID: m.TaskID, BoardID: s.tasks[m.TaskID].BoardID}
-	changes := []loop.Change{newRow(board.SetComments, c.ID, c.TaskID, "", s.handle, c), s.activity(task, board.CommentAdded, fmt.Sprintf("@%s has answered %s on %s", s.handle, at(m.comment.AuthorID), m.TaskID))}
+	changes := []loop.Change{rowChange(c.Row()), s.activity(task, board.CommentAdded, fmt.Sprintf("@%s has answered %s on %s", s.handle, at(m.comment.AuthorID), m.TaskID))}
 	for _, who := range c.Mentions {
 		if who == s.handle {
 			continue
 		}
 		sub := board.Subscription{ID: s.newID(board.PrefixSubscription), AgentID: who, TaskID: c.TaskID, CommentID: c.ID, MentionedAt: c.CreatedAt}
-		changes = append(changes, newRow(board.SetSubscriptions, sub.ID, c.TaskID, subscriptionWaits, who, sub))
+		changes = append(changes, rowChange(sub.Row()))
 	}
 	return changes
 }
@@ -302,7 +301,7 @@ func (s *session) Close(sum engine.Summary) []loop.Change {
 			ID: s.newID(board.PrefixActivity), BoardID: s.winner.ID, ActorType: board.ByAgent, ActorID: s.handle, ActionType: board.AgentHeartbeat, CreatedAt: board.At(sum.Now),
 			Message: fmt.Sprintf("@%s: %s in run #%d%s", s.handle, sum.Run.Outcome, sum.Run.N, droppedWords(s.dropped)),
 		}
-		changes = append(changes, newRow(board.SetActivity, a.ID, a.BoardID, string(a.ActionType), s.handle, a))
+		changes = append(changes, rowChange(a.Row()))
 	}
 	return changes
 }
@@ -331,23 +330,22 @@ func digestOf(parts ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func newRow(set, key, scope, state, owner string, value any) loop.Change {
-	return loop.Change{Kind: loop.ChangeRow, Row: &loop.Row{Set: set, Key: key, Scope: scope, State: state, Owner: owner, Body: encode(value)}}
-}
+// rowChange writes a row that is new.
+func rowChange(row loop.Row) loop.Change { return loop.Change{Kind: loop.ChangeRow, Row: &row} }
 
 // activity is a line of what happened on a board.
 func (s *session) activity(t board.Task, kind board.ActionType, words string) loop.Change {
 	a := board.Activity{
 		ID: s.newID(board.PrefixActivity), BoardID: t.BoardID, ActorType: board.ByAgent, ActorID: s.handle, ActionType: kind, Message: cut(words, board.MostContent), TaskID: t.ID, CreatedAt: board.At(s.v.Now),
 	}
-	return newRow(board.SetActivity, a.ID, a.BoardID, string(kind), s.handle, a)
+	return rowChange(a.Row())
 }
 
 // logEntry is an entry of a task's execution log.
 func (s *session) logEntry(taskID string, kind board.LogType, content string) loop.Change {
 	e := board.LogEntry{Timestamp: board.At(s.v.Now), Type: kind, Content: cut(content, board.MostContent)}
 	s.said++
-	return newRow(board.SetLog, fmt.Sprintf("%s/%s/%04d", taskID, s.v.Run.ID, s.said), taskID, string(kind), s.handle, e)
+	return rowChange(e.Row(fmt.Sprintf("%s/%s/%04d", taskID, s.v.Run.ID, s.said), taskID, s.handle))
 }
 
 // onlyFields is an object with some fields of a value; those that are empty are removed.
