@@ -38,6 +38,10 @@ func describeEvent(e loop.Event) string {
 			lines = append(lines, "  "+describeInstruction(f))
 		}
 		return strings.Join(lines, "\n")
+	case loop.EventCommands:
+		return describePlan(e.Text)
+	case loop.EventCommand:
+		return describeCommand(e.Text)
 	case loop.EventOutput:
 		return output.Quote(e.Text)
 	case loop.EventGate:
@@ -84,6 +88,49 @@ func describeDecision(body string) string {
 		lines = append(lines, fmt.Sprintf("%s %s (%s)", mark, excerpt(c.Step, 100), excerpt(c.Reason.Explain(c.Detail), 100)))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// describePlan lists the commands that an agent wants pawl to run, with the answers.
+func describePlan(body string) string {
+	var plan []loop.PlannedCommand
+	if err := json.Unmarshal([]byte(body), &plan); err != nil {
+		return body
+	}
+	lines := []string{"commands of the agent:"}
+	for i, p := range plan {
+		line := fmt.Sprintf("  %d %s", i+1, excerpt(output.CleanLine(strings.Join(p.Argv, " ")), 100))
+		if p.Answer != loop.CommandRun {
+			line += " – " + excerpt(output.CleanLine(p.Words), 100)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// describeCommand says that a command has started, or what became of it.
+func describeCommand(body string) string {
+	var res loop.CommandResult
+	if err := json.Unmarshal([]byte(body), &res); err != nil {
+		return body
+	}
+	name := fmt.Sprintf("command %d: %s", res.N, excerpt(output.CleanLine(strings.Join(res.Argv, " ")), 100))
+	switch res.State {
+	case loop.CommandStarted:
+		return "→ " + name
+	case loop.CommandAsked, loop.CommandSkipped:
+		return "! " + name + " (not run: " + excerpt(output.CleanLine(res.Detail), 100) + ")"
+	case loop.CommandRefused:
+		return "✗ " + name + " (not run: " + excerpt(output.CleanLine(res.Detail), 100) + ")"
+	case loop.CommandMet, loop.CommandUnmet:
+	}
+	text := fmt.Sprintf("✓ %s (exit status %d)", name, res.Exit)
+	if res.State == loop.CommandUnmet {
+		text = fmt.Sprintf("✗ %s (exit status %d; %s)", name, res.Exit, excerpt(output.CleanLine(res.Detail), 100))
+	}
+	if res.Output != "" {
+		text += "\n" + output.Quote(res.Output)
+	}
+	return text
 }
 
 // describeInstruction says how much of a file an agent was given.

@@ -109,6 +109,7 @@ func (c *converter) convertTask() {
 	c.def.Env = c.readEnv()
 	c.def.Setup = c.optionalText("setup")
 	c.def.Network = c.readNetworkHosts()
+	c.def.Capabilities = c.readCommands()
 	c.def.ModelTools = c.readModelTools()
 	if c.def.Auth == loop.AuthLend {
 		c.reportWarning("auth", "model_tools: not enforced: with a lent login pawl does not see the requests to the model; only the agent's own switches keep it from its vendor's tools")

@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/bootlink"
 	"github.com/pawl-run/pawl/internal/invariant"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
@@ -145,6 +146,25 @@ func (c *converter) readNetworkHosts() []string {
 		}
 	}
 	return hosts
+}
+
+// readCommands reads the first words of commands that pawl runs for the agent; the word
+// none is an empty list.
+func (c *converter) readCommands() [][]string {
+	var prefixes [][]string
+	for _, item := range c.readList("commands") {
+		words := strings.Fields(item.Text)
+		switch {
+		case item.Text == "none" || len(words) == 0:
+		case strings.ContainsAny(item.Text, "'\"`$;&|<>()*?[]{}\\"):
+			c.reportErrorAt("commands", item, readiness.Quote(item.Text)+" has a character of the shell in it; write the first words of a command, like go test")
+		case policy.RunsOther(words):
+			c.reportErrorAt("commands", item, readiness.Quote(item.Text)+" runs another command, which is judged by itself; write that one")
+		default:
+			prefixes = append(prefixes, words)
+		}
+	}
+	return prefixes
 }
 
 // readModelTools reads which tools of the model's vendor are allowed; the word none is an

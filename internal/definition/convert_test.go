@@ -210,6 +210,11 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		"nested keys for a scalar":          {configA, "max_items", "\n  a: 1", []string{"error max_items"}, "expected one value"},
 		"nested keys for a list":            {configA, "protect", "\n  a: 1", []string{"error protect"}, "expected a list"},
 		"a placeholder for an agent":        {configA, "agent_command", " <your agent>", []string{"error agent_command"}, "unfilled placeholder ('<your agent>')"},
+		"a line for the shell":              {configA, "commands", ` ["go test && rm x"]`, []string{"error commands"}, "has a character of the shell in it"},
+		"a command that runs another":       {configA, "commands", ` ["go test", "env X"]`, []string{"error commands"}, "'env X' runs another command"},
+		"a shell":                           {configA, "commands", " bash", []string{"error commands"}, "runs another command"},
+		"a script of a shell":               {configA, "commands", " sh build.sh", nil, ""},
+		"commands of several words":         {configA, "commands", "\n  - go test\n  - make check", nil, ""},
 		"a value in env":                    {configA, "env", " [CI=1]", []string{"error env"}, "'CI=1' is not the name of a variable"},
 		"a protect that leaves the tree":    {configA, "protect", " [../x]", []string{"error protect"}, "leaves the tree"},
 		"a protect of everything":           {configA, "protect", ` ["**"]`, nil, ""},
@@ -297,7 +302,7 @@ func TestKeysThatAreNotHonouredAreNeverIgnored(t *testing.T) {
 			}
 		}
 	}
-	for _, line := range []string{"include_dirty: false", "commit_state: false", "stop_lines: none", "stop_lines: []", "human_gate: propose", "timezone: UTC", "setup:", "network: []"} {
+	for _, line := range []string{"include_dirty: false", "commit_state: false", "stop_lines: none", "stop_lines: []", "human_gate: propose", "timezone: UTC", "setup:", "network: []", "commands: none"} {
 		if _, findings, _ := convert(t, configA+line+"\n"); len(findings) > 0 {
 			t.Errorf("%s gives %+v, want nothing: it changes nothing", line, findings)
 		}

@@ -419,6 +419,14 @@ var ownFields = []Field{
 		Example: "[docs.example.com]",
 	},
 	{
+		Name: "commands", Kind: KindList, Absent: "the list of commands that only read, and a few more",
+		Meaning: "More commands that pawl runs for the agent without asking.",
+		More: "Each is the first words of a command: go test allows go test ./... and nothing else of go. An agent names commands in its " +
+			"report; those of pawl's own list (docs/report.md) and these are run in the sandbox, others are refused. What cannot be taken back, " +
+			"like rm or git push, waits for a person whatever is written here, and a loop that only reports runs what only reads.",
+		Example: "go test",
+	},
+	{
 		Name: "model_tools", Kind: KindList, Values: modelToolNames(), Open: true, Absent: "none",
 		Meaning: "What the model's vendor may do by itself for a request.",
 		More: "The vendor's own tools run on its machines: network does not hold them, and they cost fees. Requests that ask for one that " +

@@ -13,6 +13,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
+// exitMissing is the exit status of a shell for a program that is not there.
+const exitMissing = 127
+
 var beforeApproved = fault.New("engine.approved.before")
 
 // senseAnswer takes up the step whose approval fired this run. On approval the
@@ -96,6 +99,10 @@ func (s *sensing) runApproved(ctx context.Context, a loop.Approval) (o Observati
 	res, err := at.Run(ctx, proc.Spec{
 		Argv: a.Action.Argv, Dir: at.Dir, Env: s.runEnv().ProgramEnv(), Stdout: tail, Stderr: tail, Timeout: s.timeWithin(s.def.MaxStepTimeout), Tag: runenv.Tag(s.run.ID),
 	})
+	if err != nil && cannotStart(ctx, err) {
+		o.Exit, o.Text = exitMissing, fmt.Sprintf("%s said yes; %q could not be started: %s", a.By, strings.Join(a.Action.Argv, " "), s.said.Hide(err.Error()))
+		return o, nil, nil
+	}
 	if err != nil {
 		return o, nil, fmt.Errorf("run the approved command: %w", err)
 	}

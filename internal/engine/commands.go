@@ -189,7 +189,7 @@ func (c *cycle) runCommand(ctx context.Context, at runenv.Place, command report.
 	})
 	_ = out.Close() // Writing to a Ring never fails.
 	c.run.Spent.Agent += done.Took
-	if _, broken := errors.AsType[*sandbox.SetupError](err); broken {
+	if err != nil && !cannotStart(ctx, err) {
 		return res, fmt.Errorf("run the command %q: %w", command.Argv[0], err)
 	}
 	res.Exit, res.Took, res.Output, res.State = done.Exit, done.Took, kept.String(), loop.CommandMet
@@ -215,6 +215,15 @@ func (c *cycle) runCommand(ctx context.Context, at runenv.Place, command report.
 		res.State = loop.CommandUnmet
 	}
 	return res, afterCommand.Hit(ctx)
+}
+
+// cannotStart reports whether a program did not start because of what it is: whoever
+// named it is told so. Anything else is an error of the run.
+func cannotStart(ctx context.Context, err error) bool {
+	if broken, ok := errors.AsType[*sandbox.SetupError](err); ok {
+		return broken.MissesProgram()
+	}
+	return ctx.Err() == nil
 }
 
 // all are the results of the whole plan.

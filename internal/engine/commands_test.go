@@ -315,6 +315,25 @@ func TestACommandThatNeedsAPersonRunsOnceOnTheTreeThatWasShown(t *testing.T) {
 	})
 }
 
+func TestAnApprovedCommandThatIsNotThereIsSensedAndFailsNoRun(t *testing.T) {
+	r := newRig(t, storetest.SQLite(t))
+	target, _ := r.commander(loop.TierAssisted)
+	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+		if strings.Contains(req.Prompt, `ann said yes; "no-such-program delete x" could not be started`) {
+			return says(t, req, `{"outcome":"blocked","reason":"it is missing"}`)
+		}
+		return says(t, req, wants(t, "continue", "", order(t, "no-such-program", "delete", "x")))
+	}
+	first := r.run(target, engine.Firing{})
+	_, firing, err := r.engine.Answer(t.Context(), first.Approval, loop.Answer{Yes: true, By: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second := r.run(target, firing); second.Outcome != loop.OutcomeBlocked || second.Detail != "it is missing" {
+		t.Errorf("run after a yes = %s %s %q, want blocked", second.Outcome, second.Reason, second.Detail)
+	}
+}
+
 func TestANoToACommandIsSensed(t *testing.T) {
 	r := newRig(t, storetest.SQLite(t))
 	target, _ := r.commander(loop.TierAssisted)

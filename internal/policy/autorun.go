@@ -88,7 +88,7 @@ const (
 // Irreversible are the words of commands whose effect cannot be taken back: a command
 // with one of them needs a person. Callers must not change it.
 var Irreversible = []string{
-	"rm", "delete", "drop", "truncate", "force", "reset", "purge", "destroy", "sudo", "chmod", "chown", "rmdir", "unlink", "shred", "uninstall", "force-push", "hard",
+	"rm", "delete", "drop", "truncate", "force", "reset", "purge", "destroy", "sudo", "chmod", "chown", "rmdir", "unlink", "shred", "uninstall", "force-push", "--hard",
 }
 
 // isIrreversible reports whether a word is one of Irreversible, as a program with its
@@ -97,11 +97,11 @@ func isIrreversible(word string) bool {
 	word = strings.ToLower(word)
 	name, value, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	for part := range strings.FieldsFuncSeq(name+"/"+value, func(c rune) bool { return c == '/' || c == ':' }) {
-		if slices.Contains(Irreversible, part) && (part != "hard" || strings.HasPrefix(word, "--hard")) {
+		if slices.Contains(Irreversible, part) {
 			return true
 		}
 	}
-	return false
+	return slices.Contains(Irreversible, word)
 }
 
 // option is one option that a command knows.

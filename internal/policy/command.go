@@ -177,7 +177,7 @@ func (j *commandJudge) judgeProgram(words []word) {
 	case slices.ContainsFunc(words, func(w word) bool { return w.glob }):
 		of.unclear("what a pattern at the beginning of a word stands for may be an option: write ./ before it")
 	case len(of.answers) == 0:
-		of.refuse(RuleUnlisted, "`%s` is not among the commands that are run without a question. If it is needed, say so in your report.", shownWords(words))
+		of.refuse(RuleUnlisted, "`%s` is not among the commands that are run without a question. Do without; if it cannot be done so, say in your report that a person has to add it to `commands` of the loop's definition.", shownWords(words))
 	}
 	if a := of.strictest(lifted); !a.Allow {
 		j.add(a)
@@ -529,6 +529,14 @@ func (j *commandJudge) judgeWrapper(words []word, depth int) bool {
 		j.judgeSimple(behind, depth+1)
 	}
 	return true
+}
+
+// RunsOther reports whether a command runs what stands behind its first words, so that
+// these alone say nothing. A script that a shell is to run is named by its file.
+func RunsOther(words []string) bool {
+	_, wraps := shell.Behind(words)
+	script := shellsSeen[words[0]] && len(words) > 1 && !strings.HasPrefix(words[1], "-")
+	return (wraps || carriers[words[0]]) && !script
 }
 
 // harmless are variables by which programs only choose how they print.
