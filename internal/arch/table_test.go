@@ -196,6 +196,7 @@ var table = []row{
 	{level: 6, name: "boots", what: "verbs: makes and checks workspaces of the boot protocol, and says how each stands"},
 	{level: 6, name: "orgs", what: "verbs: makes, checks, shows and imports organisations of agents"},
 	{level: 6, name: "boards", what: "verbs: heartbeat boards, their tasks, agents, messages and resources; who takes what, and why", may: []string{"roster"}},
+	{level: 6, name: "mcp/registration", what: "verbs: pawl entered into the configuration of programs that use MCP servers"},
 	{level: 6, name: "setup", what: "verbs: what a machine and a repository offer, and what a loop needs", may: []string{"budgets", "loops", "roster", "runs"}},
 	{
 		level: 6, name: "test/verbtest", what: "all verbs on a real repository and store, for their tests", tests: true, may: []string{"approvals", "audit", "budgets", "loops", "memories", "roster", "runs", "setup"},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/durable"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/price"
@@ -146,25 +147,8 @@ func UpdatePrices(home, file string) (PricesUpdate, error) {
 	}
 	table := fresh.MergeOver(old)
 	table.Notice = cmp.Or(fresh.Notice, old.Notice)
-	return u, replaceFile(u.File, table.JSON())
-}
-
-// replaceFile writes a file so that whoever reads it sees the old one or the new.
-func replaceFile(file string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
+	if err := os.MkdirAll(filepath.Dir(u.File), 0o700); err != nil {
+		return u, err
 	}
-	next, err := os.CreateTemp(filepath.Dir(file), ".prices-*")
-	if err != nil {
-		return err
-	}
-	_, err = next.Write(data)
-	err = errors.Join(err, next.Sync(), next.Close())
-	if err == nil {
-		err = os.Rename(next.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(next.Name()))
-	}
-	return nil
+	return u, durable.ReplaceFile(u.File, table.JSON(), 0o600)
 }

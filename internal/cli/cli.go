@@ -179,7 +179,7 @@ See it work, without a key and without a network:  pawl demo`,
 			newDemoCommand(a), newInitCommand(a), newNewCommand(a), newConfigCommand(a), newCheckCommand(a), newDoctorCommand(a), newEstimateCommand(a), newSimCommand(a), newSpecCommand(a), newBootCommand(a), newOrgCommand(a), newGateCommand(a),
 		}},
 		{"Run and stop", []*cobra.Command{
-			newRunCommand(a), newRerunCommand(a), newShellCommand(a), newUpCommand(a), newWorkerCommand(a), newDownCommand(a), newReloadCommand(a), newServiceCommand(a), newPauseCommand(a), newResumeCommand(a), newKillCommand(a), newStopCommand(a), newRmCommand(a),
+			newRunCommand(a), newRerunCommand(a), newShellCommand(a), newUpCommand(a), newWorkerCommand(a), newDownCommand(a), newReloadCommand(a), newServiceCommand(a), newMCPCommand(a), newPauseCommand(a), newResumeCommand(a), newKillCommand(a), newStopCommand(a), newRmCommand(a),
 		}},
 		{"Look", []*cobra.Command{
 			newLsCommand(a), newNextCommand(a), newShowCommand(a), newRunsCommand(a), newTraceCommand(a), newLogsCommand(a), newDiffCommand(a), newWhyCommand(a),

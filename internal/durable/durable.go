@@ -2,7 +2,8 @@
 // once its content is synced and then, if it is new or was renamed, the folder
 // that holds its name.
 //
-// It never writes content and never renames: its callers know the order.
+// It decides nothing about content, and leaves the order of several files to its
+// callers.
 package durable
 
 import (
@@ -91,6 +92,31 @@ func CreateIn(root *os.Root, name string, content []byte) error {
 		return err
 	}
 	return SyncFolderIn(root, dir)
+}
+
+// ReplaceFile gives a file new content. Whoever reads it, also after a power cut,
+// finds all of the old content or all of the new. It keeps the permissions; a file
+// that is not there yet gets perm. A link is replaced, and not what it leads to.
+func ReplaceFile(name string, content []byte, perm fs.FileMode) error {
+	if info, err := os.Stat(name); err == nil {
+		perm = info.Mode().Perm()
+	}
+	dir := filepath.Dir(name)
+	f, err := os.CreateTemp(dir, ".pawl-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Chmod(perm)); err == nil {
+		err = SyncFile(f)
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return SyncFolder(dir)
 }
 
 // WatchSyncs is for tests: until stop is called, see is called before each sync of

@@ -133,3 +133,41 @@ func TestAFileIsMadeWithItsFoldersAndNeverOverAnother(t *testing.T) {
 		t.Error("a file was made outside of the root")
 	}
 }
+
+func TestAFileIsReplacedAsAWholeOrNotAtAll(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "a")
+	if err := durable.ReplaceFile(name, []byte("one"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(name, 0o604); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.ReplaceFile(name, []byte("two"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	check := func(want string) {
+		t.Helper()
+		got, err := os.ReadFile(name)
+		info, statErr := os.Stat(name)
+		if err != nil || statErr != nil || string(got) != want || info.Mode().Perm() != 0o604 {
+			t.Errorf("the file says %q (%v), with the mode %v", got, err, info.Mode())
+		}
+		if left, err := filepath.Glob(filepath.Join(dir, ".pawl*")); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+	check("two")
+	full := errors.New("the disk is full")
+	stop := durable.WatchSyncs(func(f *os.File) error {
+		if filepath.Base(f.Name()) != filepath.Base(dir) {
+			return full
+		}
+		return nil
+	})
+	defer stop()
+	if err := durable.ReplaceFile(name, []byte("three"), 0o640); !errors.Is(err, full) {
+		t.Errorf("%v, want %v", err, full)
+	}
+	check("two")
+}

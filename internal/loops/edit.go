@@ -3,13 +3,13 @@ package loops
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/durable"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 )
@@ -98,7 +98,7 @@ func (d Draft) Save() error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(d.Path, text); err != nil {
+	if err := durable.ReplaceFile(d.Path, text, 0o644); err != nil {
 		return &loop.Fault{Exit: loop.ExitError, What: "save " + d.Shown, Why: err.Error(), Err: err, Fix: "your version is kept in " + d.Copy}
 	}
 	return nil
@@ -106,24 +106,3 @@ func (d Draft) Save() error {
 
 // Remove deletes the copy.
 func (d Draft) Remove() error { return os.RemoveAll(filepath.Dir(d.Copy)) }
-
-// replaceFile atomically replaces a file and keeps its permissions.
-func replaceFile(path string, text []byte) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".pawl-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
-}

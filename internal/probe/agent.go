@@ -115,7 +115,7 @@ func (p Prober) FindAgents(ctx context.Context, names ...string) []Agent {
 }
 
 func (p Prober) lookAtAgent(ctx context.Context, k agentKind) Agent {
-	a := Agent{Name: k.name, Path: p.findInPath(k.name), Tried: k.tried, SignIn: k.signIn, withKey: k.withKey}
+	a := Agent{Name: k.name, Path: p.FindInPath(k.name), Tried: k.tried, SignIn: k.signIn, withKey: k.withKey}
 	a.Login, a.How = p.findLogin(k)
 	if a.Path == "" {
 		a.addProblem(k.name+" is not in PATH", k.installCommand())

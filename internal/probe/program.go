@@ -126,7 +126,7 @@ func (p Prober) locateWord(dir, word string) Program {
 		}
 		return prog
 	}
-	prog.Path = p.findInPath(word)
+	prog.Path = p.FindInPath(word)
 	if prog.Path == "" {
 		prog.Problem = word + " is not in PATH"
 		prog.Fix = "install " + word + ", or put its directory into PATH"
@@ -138,7 +138,8 @@ func (p Prober) locateWord(dir, word string) Program {
 	return prog
 }
 
-func (p Prober) findInPath(word string) string {
+// FindInPath returns the executable file that PATH finds, or "".
+func (p Prober) FindInPath(word string) string {
 	for _, dir := range proc.PathDirs(proc.LookupVariable(p.Environ, "PATH")) {
 		if path := filepath.Join(dir, word); word != "" && checkExecutable(path) == nil {
 			return path

@@ -139,7 +139,7 @@ func (p Prober) managerQuestion(prog *Program, dir string, s *shim) (question, b
 // findManager finds the program of a manager: in PATH, where it installs itself, or
 // beside the shim.
 func (p Prober) findManager(s *shim, path string) string {
-	if found := p.findInPath(s.name); found != "" {
+	if found := p.FindInPath(s.name); found != "" {
 		return found
 	}
 	dirs := []string{filepath.Dir(path)}
