@@ -200,7 +200,7 @@ func (m Machine) Plan(name, program string) (Change, error) {
 	if i < 0 {
 		return Change{}, &loop.Fault{
 			Exit: loop.ExitUsage, What: fmt.Sprintf("unknown client %q", name), Why: "pawl can be entered into " + strings.Join(Clients(), ", "),
-			Fix: "of other programs, enter the command " + loop.PawlCommand("mcp").String() + " as a server on standard input and output",
+			Fix: "in other programs, enter this command as a server on standard input and output: {1}", Actions: []loop.Command{loop.PawlCommand("mcp")},
 		}
 	}
 	k := clients[i]
@@ -269,7 +269,7 @@ func (k client) refusal(file string, err error) error {
 	f := &loop.Fault{Exit: loop.ExitRefused, What: "enter pawl into " + file, Why: err.Error() + "; nothing was changed", Err: err}
 	switch {
 	case !errors.Is(err, errTaken):
-		f.Fix = "mend the file, or enter the command pawl mcp into it by hand"
+		f.Fix, f.Actions = "mend the file, or enter this command into it by hand: {1}", []loop.Command{loop.PawlCommand("mcp")}
 	case k.remove.Program != "":
 		f.Fix, f.Actions = "if pawl may take its place: {1}", []loop.Command{k.remove}
 	default:
