@@ -119,7 +119,7 @@ var attacks = []section{
 		{id: 112, words: "yes and no at once"},
 		{id: 113, words: "the agent approves"},
 		{id: 115, words: "session fixation, guessed logins", due: dueSurfaces},
-		{id: 116, words: "MCP messages that are malformed or huge", due: dueSurfaces},
+		{id: 116, words: "MCP messages that are malformed or huge"},
 		{id: 118, words: "a thousand slow readers"},
 		{id: 119, words: "paths that leave the artifacts", due: dueSurfaces},
 	}},
@@ -133,6 +133,6 @@ var attacks = []section{
 		{id: 127, words: "YAML bombs, anchors, duplicate and unknown keys"},
 		{id: 128, words: "archive bombs and archives that write elsewhere", due: dueSurfaces},
 		{id: 130, words: "cadences that never or always fire"},
-		{id: 131, words: "JSON of great depth, numbers and lists", due: dueSurfaces},
+		{id: 131, words: "JSON of great depth, numbers and lists"},
 	}},
 }

@@ -125,7 +125,7 @@ func (c *conn) owesAnswers() bool {
 // Write leaves a message to be sent and returns; it waits only while the client
 // takes nothing.
 func (c *conn) Write(ctx context.Context, m jsonrpc.Message) error {
-	data, err := jsonrpc.EncodeMessage(m)
+	data, err := jsonrpc.EncodeMessage(boundError(m))
 	if err != nil {
 		return fmt.Errorf("encode a message: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -19,6 +20,8 @@ const (
 	maxID     = 1024    // bytes of an id as it is written
 	maxExact  = 1 << 53 // below it an integer is the same in every language
 	maxFields = 64      // members of a message, those included that nobody knows
+	maxDepth  = 100     // objects and lists in each other
+	maxReason = 2000    // bytes of what an error says
 )
 
 // A fault says why a message is not passed on.
@@ -57,6 +60,9 @@ func check(line []byte) *fault {
 		return parseError("it is not UTF-8")
 	}
 	if json.Valid(line) {
+		if isDeep(line) {
+			return invalid("objects and lists are in each other more than %d times", maxDepth)
+		}
 		return nil
 	}
 	var none struct{}
@@ -65,6 +71,42 @@ func check(line []byte) *fault {
 		return parseError("%v, at byte %d of the line", syntax, syntax.Offset)
 	}
 	return parseError("%v", err)
+}
+
+// isDeep reports whether valid JSON is deeper than maxDepth.
+func isDeep(line []byte) bool {
+	depth := 0
+	for i := 0; i < len(line); i++ {
+		switch line[i] {
+		case '"':
+			for i++; line[i] != '"'; i++ {
+				if line[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// boundError shortens what an error response says: the SDK repeats in it, quoted,
+// what a client has sent, which may be all of a line.
+func boundError(m jsonrpc.Message) jsonrpc.Message {
+	r, ok := m.(*jsonrpc.Response)
+	if !ok || r.Error == nil || len(r.Error.Error()) <= maxReason {
+		return m
+	}
+	short := &jsonrpc.Error{Message: strings.ToValidUTF8(r.Error.Error()[:maxReason], "") + " …"}
+	if e, ok := errors.AsType[*jsonrpc.Error](r.Error); ok {
+		short.Code = e.Code
+	}
+	return &jsonrpc.Response{ID: r.ID, Error: short}
 }
 
 // fields are the members of a message, as they are written.

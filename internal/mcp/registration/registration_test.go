@@ -363,3 +363,23 @@ func TestAnUnknownProgramIsNotGuessed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestAttack131AConfigurationOfGreatDepthIsRefused(t *testing.T) {
+	deep := func(open, end string, n int) string { return strings.Repeat(open, n) + strings.Repeat(end, n) }
+	for name, c := range map[string]struct{ client, file, text string }{
+		"lists":                {"claude", ".claude.json", `{"a":` + deep("[", "]", 1_000) + `}`},
+		"a million lists":      {"claude", ".claude.json", `{"a":` + deep("[", "]", 1_000_000) + `}`},
+		"objects":              {"claude", ".claude.json", deep(`{"a":`, "}", 100_000)},
+		"lists without an end": {"gemini", ".gemini/settings.json", strings.Repeat("[", 3_000_000)},
+		"lists of TOML":        {"codex", ".codex/config.toml", "a = " + deep("[", "]", 100_000)},
+		"tables of TOML":       {"codex", ".codex/config.toml", "a = " + deep("{a = ", "}", 100_000)},
+		"TOML of megabytes":    {"codex", ".codex/config.toml", strings.Repeat("# \n", 1_000_000)},
+	} {
+		m := machine(t)
+		write(t, filepath.Join(m.Home, c.file), c.text)
+		_, err := m.Plan(c.client, program)
+		if fault, ok := errors.AsType[*loop.Fault](err); !ok || fault.Exit != loop.ExitRefused || len(fault.Why) > 1000 {
+			t.Errorf("%s: %.200v, want a refusal", name, err)
+		}
+	}
+}

@@ -56,7 +56,13 @@ func enterTOML(src []byte, table, program string) (changed []byte, had bool, err
 	return b.Bytes(), false, nil
 }
 
+// maxTOML bounds what is read: the parser takes its time with lists in lists.
+const maxTOML = 1 << 20
+
 func parseTOML(src []byte) (map[string]any, error) {
+	if len(src) > maxTOML {
+		return nil, fmt.Errorf("it has more than %d bytes", maxTOML)
+	}
 	doc := map[string]any{}
 	err := toml.Unmarshal(src, &doc)
 	if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
