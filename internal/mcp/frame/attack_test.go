@@ -54,7 +54,8 @@ func assail(t *testing.T, assaults map[string]assault) {
 			s.ping()
 			runtime.GC()
 			runtime.ReadMemStats(&after)
-			if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 8<<20 {
+			// The buffer of the client in this test may have grown to the longest answer.
+			if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 16<<20 {
 				t.Errorf("%s leaves %d bytes in memory", name, grown)
 			}
 		}
