@@ -47,12 +47,15 @@ func (t Terms) String() string {
 	if t.Pending == 0 {
 		return fmt.Sprintf("%s %.3f: no task waits", t.Slug, t.Total)
 	}
-	overdue := ""
+	urgent, expert := t.UrgencyTask, "no task is in its line"
 	if t.Overdue {
-		overdue = ", overdue"
+		urgent += ", overdue"
 	}
-	return fmt.Sprintf("%s %.3f = %g × urgency %.2f (%s%s) + %g × expertise %.3f (%s: skills %.2f, role %.2f, history %.2f) + %g × %d pending",
-		t.Slug, t.Total, UrgencyWeight, t.Urgency, t.UrgencyTask, overdue, ExpertiseWeight, t.Expertise, t.ExpertiseTask, t.Skills, t.Role, t.History, PendingWeight, t.Pending)
+	if t.Expertise > 0 {
+		expert = fmt.Sprintf("%s: skills %.2f, role %.2f, history %.2f", t.ExpertiseTask, t.Skills, t.Role, t.History)
+	}
+	return fmt.Sprintf("%s %.3f = %g × urgency %.2f (%s) + %g × expertise %.3f (%s) + %g × %d pending",
+		t.Slug, t.Total, UrgencyWeight, t.Urgency, urgent, ExpertiseWeight, t.Expertise, expert, PendingWeight, t.Pending)
 }
 
 // urgencyOf is 1 for a task that is overdue, and otherwise what its priority says.

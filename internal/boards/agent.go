@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/board"
 	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/lookup"
@@ -211,12 +212,19 @@ func (s *Service) register(ctx context.Context, tx *store.Tx, by loop.Actor, ver
 			entry = &a
 		case !lookup.Absent(err):
 			return err
+		case s.isDriver(m.Handle):
+			entry = &loop.Agent{Handle: m.Handle, Driver: m.Handle}
 		}
 		if err := s.registerLoop(ctx, tx, by, verb, DefinitionOf(m, boards, entry)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// isDriver reports whether a driver has the name, which is an entry of the roster by itself.
+func (s *Service) isDriver(name string) bool {
+	return slices.ContainsFunc(s.Roster.Profiles, func(p agent.Profile) bool { return p.Name == name })
 }
 
 func (s *Service) registerLoop(ctx context.Context, tx *store.Tx, by loop.Actor, verb string, d loop.Definition) error {
@@ -333,7 +341,7 @@ func (s *Service) agentViews(ctx context.Context, r *store.Reader) (all []AgentV
 		for _, id := range m.BoardIDs {
 			v.Slugs = append(v.Slugs, cmp.Or(slugs[id], id))
 		}
-		if slices.ContainsFunc(entries, func(a loop.Agent) bool { return a.Handle == m.Handle }) {
+		if s.isDriver(m.Handle) || slices.ContainsFunc(entries, func(a loop.Agent) bool { return a.Handle == m.Handle }) {
 			v.Agent = m.Handle
 		}
 		all = append(all, v)

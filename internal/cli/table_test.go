@@ -51,7 +51,7 @@ func tables(t *testing.T) map[string]func(p *output.Printer) error {
 		{Loop: "x", N: 8, When: at, Dir: longPath},
 	}
 	logins := []roster.Login{{KeptLogin: roster.KeptLogin{ID: "lg_06h0iqrr3vg8k6usjnpi7vrh00", Agent: "claude", From: longPath, At: at, Why: longPhrase}}}
-	agents := []loop.Agent{{Handle: longName, Driver: "command", Model: "claude-a-model-with-a-long-name", Role: longPhrase, Board: longName, ID: "ag_06h0iqrr3vg8k6usjnpi7vrh00"}}
+	agents := []agentRow{{Entry: roster.Entry{Agent: loop.Agent{Handle: longName, Driver: "command", Model: "claude-a-model-with-a-long-name", Role: longPhrase, Board: longName, ID: "ag_06h0iqrr3vg8k6usjnpi7vrh00"}}}}
 	channels := []notices.View{
 		{Channel: loop.Channel{Name: longName, Kind: loop.ChannelCommand, Target: longPath, Only: loop.NoticeNeedsYou}, NodeName: longName, Pending: 1 << 40, Last: loop.DeliveryGaveUp, Error: longPhrase, Ended: &at},
 		{Channel: loop.Channel{Name: "x", Kind: loop.ChannelNtfy, Target: "https://ntfy.sh/x"}},
