@@ -341,6 +341,7 @@ func readAgents(r *reader, lists map[string]json.RawMessage) []Agent {
 		a.Name = cmp.Or(a.Name, a.Handle)
 		a.Layer = cmp.Or(a.Layer, Specialist)
 		a.Role = cmp.Or(a.Role, string(a.Layer))
+		a.Skills = filled(a.Skills)
 		for j := range a.BoardIDs {
 			r.boardOf(fmt.Sprintf("%s.boardIds[%d]", path, j), &a.BoardIDs[j])
 		}

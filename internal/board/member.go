@@ -18,7 +18,7 @@ type Member struct {
 	Handle       string   `json:"handle"` // without the @
 	Role         string   `json:"role"`
 	Layer        Layer    `json:"layer"`
-	Skills       []string `json:"skills,omitempty"`
+	Skills       []string `json:"skills"`
 	Capabilities []Prefix `json:"capabilities,omitempty"` // commands that it may run beside those that everybody may
 	BoardIDs     []string `json:"boardIds"`
 	LeadBoardID  string   `json:"leadBoardId,omitempty"` // the board that it leads

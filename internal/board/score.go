@@ -170,3 +170,19 @@ func compareBool(a, b bool) int {
 	}
 	return -1
 }
+
+// Open returns tasks as routing sees them for an agent: one in progress whose claim is over
+// waits for anybody, and the agent's own waits for it.
+func Open(tasks []Task, handle string, lapsed map[string]bool) []Task {
+	open := slices.Clone(tasks)
+	for i, t := range open {
+		switch {
+		case t.Status != InProgress:
+		case lapsed[t.ID]:
+			open[i].Status, open[i].AssigneeID = Todo, ""
+		case t.AssigneeID == handle:
+			open[i].Status = Todo
+		}
+	}
+	return open
+}

@@ -136,6 +136,7 @@ func (s *Service) changed(ctx context.Context, r *store.Reader, creates bool, m 
 	if c.Skills != nil {
 		m.Skills = c.Skills
 	}
+	m.Skills = shape.List(m.Skills)
 	if err := s.setBoards(ctx, r, &m, c); err != nil {
 		return m, 0, err
 	}

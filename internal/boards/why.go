@@ -144,7 +144,7 @@ func (w world) choice(m board.Member, t board.Task) AgentChoice {
 		}
 	}
 	c := AgentChoice{Handle: m.Handle, Status: m.Present(w.minds[m.Handle], w.now)}
-	_, c.Terms = board.Route(m, w.boards, w.tasks, done, w.now)
+	_, c.Terms = board.Route(m, w.boards, board.Open(w.tasks, m.Handle, w.lapsed), done, w.now)
 	first := ""
 	for _, terms := range c.Terms {
 		c.Routes = append(c.Routes, terms.String())
