@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(workEnv); text != "" {
 		os.Exit(runWorker(text))
 	}
+	if text := os.Getenv(beatEnv); text != "" {
+		os.Exit(runBeat(text))
+	}
 	os.Exit(pgtest.Main(m, "fsync=off"))
 }
 
@@ -60,6 +63,8 @@ type rig struct {
 	engine *engine.Engine
 	repo   *git.Repo
 
+	database, home string
+
 	mu    sync.Mutex
 	now   time.Time
 	ids   int
@@ -82,28 +87,40 @@ func (w worked) write(t *testing.T, name, text string) {
 
 func newRig(t *testing.T, database string) *rig {
 	t.Helper()
-	r := &rig{t: t, now: time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)}
-	s, err := store.Open(t.Context(), store.Options{Database: database, Now: clock.System{}.Now, Virtual: r.clock})
-	if err != nil {
+	r := &rig{t: t, now: time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC), root: gittest.Repo(t, map[string]string{"src/a.txt": "one\n"})}
+	if err := r.open(t.Context(), database, t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
-	r.store, r.root = s, gittest.Repo(t, map[string]string{"src/a.txt": "one\n"})
-	if r.repo, err = git.Open(t.Context(), r.root); err != nil {
+	t.Cleanup(func() { _ = r.store.Close() })
+	if err := r.store.Update(t.Context(), func(tx *store.Tx) error { return tx.AddWorkspace(t.Context(), r.workspace()) }); err != nil {
 		t.Fatal(err)
+	}
+	return r
+}
+
+// open opens the store, and makes the engine of this process. A rig without a time of its own
+// goes by that of the machine.
+func (r *rig) open(ctx context.Context, database, home string) (err error) {
+	r.database, r.home = database, home
+	o := store.Options{Database: database, Now: clock.System{}.Now}
+	if !r.now.IsZero() {
+		o.Virtual = r.clock
+	}
+	if r.store, err = store.Open(ctx, o); err != nil {
+		return err
+	}
+	if r.repo, err = git.Open(ctx, r.root); err != nil {
+		return err
 	}
 	r.engine = engine.New(engine.Deps{
-		Store: s, Now: s.Now, NewID: r.newID, Exec: proc.Plain{}, Drivers: map[string]turn.Driver{"command": driver{r}},
+		Store: r.store, Now: r.store.Now, NewID: r.newID, Exec: proc.Plain{}, Drivers: map[string]turn.Driver{"command": driver{r}},
 		Effects: func(repo *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 		},
 		Self: node.Self(""), HolderState: node.HolderState, EndHolder: node.EndHolder, Survive: proc.KillTagged,
-		Home: t.TempDir(), Environ: os.Environ(), Log: slog.New(slog.DiscardHandler), Live: r.see,
+		Home: home, Environ: os.Environ(), Log: slog.New(slog.DiscardHandler), Live: r.see,
 	})
-	if err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.AddWorkspace(t.Context(), r.workspace()) }); err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return nil
 }
 
 func (r *rig) clock() time.Time {
@@ -165,7 +182,9 @@ func (d driver) Turn(_ context.Context, req agent.Request) (agent.Result, error)
 		w.write(d.r.t, "src/"+id+".txt", "done\n")
 		report = `{"outcome":"done","summary":"made ` + id + `"}`
 	}
-	gittest.WriteFile(d.r.t, variable("PAWL_REPORT"), report)
+	if err := os.WriteFile(variable("PAWL_REPORT"), []byte(report), 0o600); err != nil {
+		return agent.Result{}, err
+	}
 	return agent.Result{Ended: proc.Exited, Took: time.Millisecond, Usage: loop.Usage{Input: 100, Output: 10, Source: loop.UsageReported}}, nil
 }
 
