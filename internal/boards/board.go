@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/board"
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/shape"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -111,8 +111,10 @@ func (s *Service) saveBoard(ctx context.Context, by loop.Actor, verb string, get
 func (s *Service) checkBoard(ctx context.Context, r *store.Reader, b board.Board) error {
 	what := fmt.Sprintf("board %q", b.Name)
 	found := b.Check()
-	if _, err := policy.NewScope(b.Scope, nil); err != nil && len(b.Scope) > 0 {
-		found = append(found, board.Invalid{Field: "scope", Problem: err.Error()})
+	for _, glob := range b.Scope {
+		if problem := definition.ScopeProblem(glob); problem != "" {
+			found = append(found, board.Invalid{Field: "scope", Problem: problem})
+		}
 	}
 	if err := invalid(what, found); err != nil {
 		return err

@@ -24,14 +24,33 @@ func (c *converter) readScope() []string {
 			checked = true
 		case problem != "":
 			c.reportErrorAt("scope", item, problem)
-		case len(item.Text) <= maxPatternBytes && isUnbounded(item.Text):
-			c.reportErrorAt("scope", item, readiness.Quote(item.Text)+
-				" is the whole tree; name a directory or a kind of file, like src/** or **/*.go")
+		case isWholeTree(item.Text):
+			c.reportErrorAt("scope", item, wholeTreeProblem(item.Text))
 		default:
 			return true
 		}
 		return false
 	})
+}
+
+func isWholeTree(glob string) bool { return len(glob) <= maxPatternBytes && isUnbounded(glob) }
+
+func wholeTreeProblem(glob string) string {
+	return readiness.Quote(glob) + " is the whole tree; name a directory or a kind of file, like src/** or **/*.go"
+}
+
+// ScopeProblem says why a glob cannot be in a scope; empty if it can.
+func ScopeProblem(glob string) string {
+	if problem := readiness.ScopeProblem(glob); problem != "" {
+		return problem
+	}
+	if isWholeTree(glob) {
+		return wholeTreeProblem(glob)
+	}
+	if problem := patternProblem(glob); problem != "" {
+		return readiness.Quote(glob) + ": " + problem
+	}
+	return ""
 }
 
 // readOptionalGlobs reads an optional list of globs, which may be the whole tree.
