@@ -166,7 +166,7 @@ func newBoardSetCommand(a *app) *cobra.Command {
 
 // changesSomething reports whether a flag of the command itself was written.
 func changesSomething(cmd *cobra.Command) (changes bool) {
-	cmd.LocalNonPersistentFlags().Visit(func(*pflag.Flag) { changes = true })
+	cmd.Flags().Visit(func(f *pflag.Flag) { changes = changes || cmd.InheritedFlags().Lookup(f.Name) == nil })
 	return changes
 }
 
@@ -302,20 +302,41 @@ func printBoard(p *output.Printer, v boards.Shown) error {
 	return p.Err()
 }
 
-// taskCard is a task in a column so wide: two lines of its title, and who has it.
+// taskCard is a task in a column so wide: its title, and who has it.
 func taskCard(t board.Task, mark string, width int) []string {
 	title := mark + map[board.Priority]string{board.High: "! ", board.Urgent: "!! "}[t.Priority] + output.CleanLine(t.Title)
-	first := excerpt(title, width)
-	lines := []string{"", first}
-	if cut, long := strings.CutSuffix(first, "…"); long {
-		lines[1] = strings.TrimRight(cut, " ")
-		lines = append(lines, excerpt(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(title), lines[1])), width))
-	}
+	lines := append([]string{""}, foldTitle(title, width)...)
 	if t.AssigneeID != "" {
 		lines = append(lines, excerpt("@"+output.CleanLine(t.AssigneeID), width))
 	}
 	if t.ExecutionStatus == board.ExecutionApproval {
 		lines = append(lines, excerpt("waits for you", width))
+	}
+	return lines
+}
+
+// titleLines is how many lines of a title a column shows.
+const titleLines = 3
+
+// foldTitle breaks a title between words into lines so wide. What does not fit is cut.
+func foldTitle(title string, width int) []string {
+	lines := []string{""}
+	for word := range strings.FieldsSeq(title) {
+		last := &lines[len(lines)-1]
+		switch room := width - len([]rune(*last)); {
+		case *last == "":
+			*last = word
+		case len([]rune(word)) < room:
+			*last += " " + word
+		case len(lines) == titleLines:
+			*last = excerpt(*last+" "+word, width)
+			return lines
+		default:
+			lines = append(lines, word)
+		}
+	}
+	for i, line := range lines {
+		lines[i] = excerpt(line, width)
 	}
 	return lines
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/api"
@@ -27,6 +28,7 @@ import (
 	"github.com/pawl-run/pawl/internal/notify"
 	"github.com/pawl-run/pawl/internal/orgs"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/redact"
 	"github.com/pawl-run/pawl/internal/roster"
 	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/runs"
@@ -71,7 +73,8 @@ func (d *Parts) open(ctx context.Context, dir string, register bool) (*api.Works
 	v.Specs = specs.New(ws, specs.Deps{Environ: d.environ, Critic: d.critic, Engine: d.engine})
 	v.Boots = boots.New(ws, boots.Deps{Contracts: d.contracts, Exec: proc.Plain{}})
 	v.Orgs = orgs.New(ws)
-	v.Boards = boards.New(ws, boards.Deps{Roster: d.Roster(), NewID: d.newID, Hide: d.engine.Hide})
+	known := sync.OnceValue(func() *redact.Redactor { return redact.New(redact.FromEnviron(d.environ)...) })
+	v.Boards = boards.New(ws, boards.Deps{Roster: d.Roster(), NewID: d.newID, Hide: func(text string) string { return known().String(text) }})
 	v.Approvals = approvals.New(ws, d.engine, v.Runs, d.newID)
 	v.Loops = loops.New(ws, loops.Deps{Engine: d.engine, Environ: d.environ, Budgets: v.Budgets.OfLoop, WaitHalted: v.Runs.WaitHalted})
 	return v, ws, nil
