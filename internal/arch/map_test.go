@@ -32,7 +32,7 @@ var groups = []struct {
 		"agent", "agent/*", "turn", "envelope", "credential", "meter", "meter/model", "modelapi", "modeltool", "spend", "budget",
 	}},
 	{"The cycle", "What does one run do from its trigger to its end?", []string{
-		"engine", "protocol/*", "gate", "gatecheck", "effect", "forge", "notify", "webhook", "listen", "trigger", "queue", "sim", "orgsim",
+		"engine", "protocol/*", "gate", "gatecheck", "effect", "forge", "notify", "webhook", "listen", "trigger", "queue", "sim", "orgsim", "boardsim",
 	}},
 	{"Surfaces", "What do people and programs ask for, and what do they see?", []string{
 		"shape", "lookup", "runs", "loops", "approvals", "audit", "budgets", "memories", "nodes", "notices", "roster", "setup", "specs", "boots", "orgs", "boards", "demo", "compose", "daemon", "cli", "output", "api", "mcp", "mcp/frame", "mcp/registration", "client", "web", "tui", "cmd/pawl",

@@ -24,7 +24,7 @@ const mostDays = 3660
 const orgDays = 7
 
 func newSimCommand(a *app) *cobra.Command {
-	days, folder := 30, ""
+	days, folder, onBoard := 30, "", ""
 	var seed uint64
 	org := false
 	cmd := &cobra.Command{
@@ -37,20 +37,26 @@ What a run comes to is drawn from the newest runs of its loop. Of a loop that ha
 do, and the others use what its pattern usually needs. The same seed gives the same history. Events from outside (files,
 refs, webhooks, commands) are not simulated; the ends of other loops are.
 
+With --board, the agents of a board are simulated, and no other loops: each run is a heartbeat on copies of the board's rows, in
+memory. Mentions and messages are answered, an agent that is blocked asks its lead, and a person lets what is proposed land
+between 9 and 17 o'clock UTC.
+
 With --org, the agents of agents/ are simulated, and no other loops: each run is a cycle on copies of the agent's files, in
 memory. Of an agent without past work, 8 of 10 attempts at a step end done, one blocked and one failed. Messages and
 escalations arrive, and a critical one fires its recipient at once; no person answers.`,
-		Example: "  pawl sim --days 30\n  pawl sim --days 7 --loops drafts --seed 2 --json\n  pawl sim --org --days 7",
+		Example: "  pawl sim --days 30\n  pawl sim --days 7 --loops drafts --seed 2 --json\n  pawl sim --org --days 7\n  pawl sim --board core --days 1",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if org && !cmd.Flags().Changed("days") {
+			if (org || onBoard != "") && !cmd.Flags().Changed("days") {
 				days = orgDays
 			}
 			if days < 1 || days > mostDays {
 				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("--days %d", days), Fix: fmt.Sprintf("write a number from 1 to %d", mostDays)}
 			}
 			switch {
-			case org && folder != "":
-				return &loop.Fault{Exit: loop.ExitUsage, What: "--org and --loops exclude each other", Fix: "leave one of them out"}
+			case org && folder != "", onBoard != "" && (org || folder != ""):
+				return &loop.Fault{Exit: loop.ExitUsage, What: "--org, --board and --loops exclude each other", Fix: "leave all but one of them out"}
+			case onBoard != "":
+				return a.withReadOnlyVerbs(cmd.Context(), func(s *api.Workspace) error { return simulateBoard(cmd.Context(), a, s, onBoard, days, seed) })
 			case org:
 				return a.withReadOnlyVerbs(cmd.Context(), func(s *api.Workspace) error {
 					fleet, err := s.Loops.Fleet(cmd.Context(), loop.ProtocolTasks)
@@ -75,9 +81,10 @@ escalations arrive, and a critical one fires its recipient at once; no person an
 			})
 		},
 	}
-	cmd.Flags().IntVar(&days, "days", days, "simulate `N` days from now; with --org 7, unless you say it")
+	cmd.Flags().IntVar(&days, "days", days, "simulate `N` days from now; with --org and --board 7, unless you say it")
 	cmd.Flags().StringVar(&folder, "loops", "", "simulate the loops that files below `DIR` define, instead of those of the workspace")
 	cmd.Flags().BoolVar(&org, "org", false, "simulate the cycles of the organisation in agents/")
+	cmd.Flags().StringVar(&onBoard, "board", "", "simulate the heartbeats of the agents of a board `B`")
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "draw other outcomes with another `S`")
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"time"
 )
@@ -154,6 +155,17 @@ func CheckChanges(changes []Change) error {
 		}
 	}
 	return nil
+}
+
+// MergeFields returns an object with the fields of another one, of which null removes one.
+func MergeFields(object, added json.RawMessage) (json.RawMessage, error) {
+	var all, more map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(object, &all), json.Unmarshal(added, &more)); err != nil {
+		return nil, err
+	}
+	maps.Copy(all, more)
+	maps.DeleteFunc(all, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
+	return json.Marshal(all)
 }
 
 // complete reports whether a row can be written.

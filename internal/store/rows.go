@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -175,20 +173,9 @@ func (t *RunTx) ChangeRow(ctx context.Context, workspace string, r loop.Row) err
 		return fmt.Errorf("change %s of %s: %w", r.Key, r.Set, err)
 	}
 	if r.Version = held[0]; len(r.Body) > 0 {
-		if r.Body, err = addFields(json.RawMessage(stored), r.Body); err != nil {
+		if r.Body, err = loop.MergeFields(json.RawMessage(stored), r.Body); err != nil {
 			return fmt.Errorf("change %s of %s: %w", r.Key, r.Set, err)
 		}
 	}
 	return t.writeRow(ctx, workspace, r, run)
-}
-
-// addFields returns an object with the fields of another one, of which null removes one.
-func addFields(object, added json.RawMessage) (json.RawMessage, error) {
-	var all, more map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(object, &all), json.Unmarshal(added, &more)); err != nil {
-		return nil, err
-	}
-	maps.Copy(all, more)
-	maps.DeleteFunc(all, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
-	return json.Marshal(all)
 }

@@ -2,6 +2,7 @@ package heartbeat_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"os"
@@ -137,11 +138,14 @@ func (r *rig) wait(d time.Duration) {
 	r.now = r.now.Add(d)
 }
 
+// salt makes the ids of this process unlike those of others, also of one that had its number.
+var salt = strings.ToLower(rand.Text()[:10])
+
 func (r *rig) newID(prefix string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ids++
-	return fmt.Sprintf("%s_%dx%05d", prefix, os.Getpid(), r.ids)
+	return fmt.Sprintf("%s_%s%05d", prefix, salt, r.ids)
 }
 
 func (r *rig) see(e loop.Event) {
