@@ -122,7 +122,7 @@ func (s *Service) changed(ctx context.Context, r *store.Reader, creates bool, m 
 	case !lookup.Absent(err):
 		return m, 0, err
 	case !creates:
-		return m, 0, absent(err, "agent of a board", "@"+m.Handle, "agent list")
+		return m, 0, absent(err, "agent of a board", "@"+m.Handle, loop.PawlCommand("agent list"))
 	}
 	set(&m.Name, c.Name)
 	set(&m.Role, c.Role)
@@ -358,5 +358,5 @@ func (s *Service) ShowAgent(ctx context.Context, handle string) (v AgentView, er
 			return v, err
 		}
 	}
-	return v, cmpErr(err, absent(loop.ErrNotFound, "agent of a board", "@"+handleOf(handle), "agent list"))
+	return v, cmpErr(err, absent(loop.ErrNotFound, "agent of a board", "@"+handleOf(handle), loop.PawlCommand("agent list")))
 }

@@ -55,7 +55,7 @@ func (s *Service) Send(ctx context.Context, by loop.Actor, r SendRequest) (v Mes
 		}
 		if m.TaskID != "" {
 			if _, err := tx.Row(ctx, s.ws.ID, board.SetTasks, m.TaskID); err != nil {
-				return absent(err, "task", m.TaskID, "task list")
+				return absent(err, "task", m.TaskID, loop.PawlCommand("task list"))
 			}
 		}
 		if err := s.maySend(ctx, tx, members, m); err != nil {
@@ -166,7 +166,7 @@ func (s *Service) ShowMessage(ctx context.Context, id string) (v MessageView, er
 		return err
 	})
 	if err == nil && !found {
-		err = absent(fmt.Errorf("message %s: %w", id, loop.ErrNotFound), "message", id, "msg list")
+		err = absent(fmt.Errorf("message %s: %w", id, loop.ErrNotFound), "message", id, loop.PawlCommand("msg list"))
 	}
 	return v, err
 }

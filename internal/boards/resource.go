@@ -78,7 +78,7 @@ func (s *Service) SetResource(ctx context.Context, by loop.Actor, id string, c R
 	err := s.update(ctx, func(tx *store.Tx) error {
 		r, err := read[board.Resource](ctx, &tx.Reader, s.ws.ID, board.SetResources, id)
 		if err != nil {
-			return absent(err, "resource", id, "resource list")
+			return absent(err, "resource", id, loop.PawlCommand("resource list"))
 		}
 		c.apply(&r.value)
 		if err := s.checkResource(r.value); err != nil {
@@ -108,7 +108,7 @@ func (s *Service) ShowResource(ctx context.Context, id string) (v ResourceView, 
 		v.Slug = b.value.Slug
 		return err
 	})
-	return v, absent(err, "resource", id, "resource list")
+	return v, absent(err, "resource", id, loop.PawlCommand("resource list"))
 }
 
 // ResourceQuery selects resources.

@@ -181,11 +181,11 @@ func (s *Service) noBoard(ref string) error {
 }
 
 // absent is the error for something that is not there, if that is what err says.
-func absent(err error, what, ref, command string) error {
+func absent(err error, what, ref string, lists loop.Command) error {
 	if !lookup.Absent(err) {
 		return err
 	}
-	return &loop.Fault{Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no %s %q", what, ref), Err: loop.ErrNotFound, Fix: "{1} has them", Actions: []loop.Command{loop.PawlCommand(command)}}
+	return &loop.Fault{Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no %s %q", what, ref), Err: loop.ErrNotFound, Fix: "{1} has them", Actions: []loop.Command{lists}}
 }
 
 // members reads all agents of the workspace's boards, by handle.

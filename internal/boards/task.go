@@ -123,7 +123,7 @@ func (s *Service) checkTask(ctx context.Context, r *store.Reader, t board.Task) 
 	if t.AssigneeID != "" {
 		m, err := read[board.Member](ctx, r, s.ws.ID, board.SetMembers, t.AssigneeID)
 		if err != nil {
-			return absent(err, "agent", "@"+t.AssigneeID, "agent list")
+			return absent(err, "agent", "@"+t.AssigneeID, loop.PawlCommand("agent list"))
 		}
 		if !m.value.On(t.BoardID) {
 			return &loop.Fault{
@@ -135,7 +135,7 @@ func (s *Service) checkTask(ctx context.Context, r *store.Reader, t board.Task) 
 	for at, seen := t.ParentTaskID, 0; at != ""; seen++ {
 		p, err := read[board.Task](ctx, r, s.ws.ID, board.SetTasks, at)
 		if err != nil {
-			return absent(err, "task", at, "task list")
+			return absent(err, "task", at, loop.PawlCommand("task list"))
 		}
 		if p.value.BoardID != t.BoardID || p.value.ID == t.ID || seen > mostListed {
 			why := "the parent is a task of another board"
@@ -211,7 +211,7 @@ func (s *Service) ShowTask(ctx context.Context, id string) (v TaskView, err erro
 		return err
 	})
 	v.Comments = shape.List(v.Comments)
-	return v, absent(err, "task", id, "task list")
+	return v, absent(err, "task", id, loop.PawlCommand("task list"))
 }
 
 // log reads the newest entries of a task's log, the oldest first.
@@ -303,7 +303,7 @@ func (s *Service) changeTask(ctx context.Context, by loop.Actor, id, verb string
 		return s.link(ctx, tx, by, verb, id, plain(t.value))
 	})
 	if err != nil {
-		return TaskView{}, absent(err, "task", id, "task list")
+		return TaskView{}, absent(err, "task", id, loop.PawlCommand("task list"))
 	}
 	return s.ShowTask(ctx, id)
 }
@@ -372,7 +372,7 @@ func (s *Service) Comment(ctx context.Context, by loop.Actor, r CommentRequest) 
 		made = Commented{Schema: "pawl.comment/v1"}
 		t, err := read[board.Task](ctx, &tx.Reader, s.ws.ID, board.SetTasks, r.Task)
 		if err != nil {
-			return absent(err, "task", r.Task, "task list")
+			return absent(err, "task", r.Task, loop.PawlCommand("task list"))
 		}
 		members, err := s.members(ctx, &tx.Reader)
 		if err != nil {
@@ -385,7 +385,7 @@ func (s *Service) Comment(ctx context.Context, by loop.Actor, r CommentRequest) 
 		if handle, agent := strings.CutPrefix(c.AuthorID, "@"); agent {
 			c.AuthorType, c.AuthorID = board.ByAgent, handle
 			if !isMember(handle) {
-				return absent(loop.ErrNotFound, "agent", "@"+handle, "agent list")
+				return absent(loop.ErrNotFound, "agent", "@"+handle, loop.PawlCommand("agent list"))
 			}
 		}
 		for _, handle := range board.Mentions(c.Content) {
@@ -407,7 +407,7 @@ func (s *Service) Comment(ctx context.Context, by loop.Actor, r CommentRequest) 
 			return err
 		}
 		if c.ParentID != "" && !slices.ContainsFunc(thread, func(o board.Comment) bool { return o.ID == c.ParentID }) {
-			return absent(loop.ErrNotFound, "comment below the task", c.ParentID, "task list")
+			return absent(loop.ErrNotFound, "comment below the task", c.ParentID, loop.PawlCommand("task list"))
 		}
 		if reason, words := board.MayComment(thread, c, tx.Now()); reason != "" {
 			return &loop.Fault{Exit: loop.ExitRefused, What: what + " is not made", Why: words, Fix: "write something new"}

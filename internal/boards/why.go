@@ -56,7 +56,7 @@ func (s *Service) WhyTask(ctx context.Context, id string) (v TaskWhy, err error)
 		v.Words = v.sentence()
 		return nil
 	})
-	return v, absent(err, "task", id, "task list")
+	return v, absent(err, "task", id, loop.PawlCommand("task list"))
 }
 
 // world is everything that the choices of agents depend on.

@@ -93,7 +93,7 @@ func newAgentSetCommand(a *app) *cobra.Command {
 			if !isMember {
 				verb = api.CreateMember // It is in the roster, and gets its boards now.
 			}
-			return saveMember(cmd.Context(), a, verb, args[0], member(), func(p *output.Printer, v boards.AgentView) error {
+			return saveMember(cmd.Context(), a, verb, args[0], withDriver(cmd, member(), change()), func(p *output.Printer, v boards.AgentView) error {
 				return printAgentAsIs(cmd.Context(), a, p, v.Handle)
 			})
 		}
