@@ -134,6 +134,66 @@ agent,list
 agent,show,@maker,--json
 agent,show,@nobody
 budget,show,--agent,maker
+board,list
+board,create,Crew,--scope,src/**,--waive,--wip,review=1
+board,create,Crew
+board,set,crew,--verify,true
+board,set,crew
+board,list,--json
+board,import,boards.json
+board,import,boards.json,--yes
+board,import,boards.json,--yes,--json
+board,import,nothing.json
+board,show,crew
+board,show,shop
+board,show,shop,--json
+board,show,nowhere
+board,activity,shop
+board,activity,shop,--json
+board,errors,shop
+board,errors,nowhere
+board,export,shop
+board,export,nowhere
+agent,create,@worker,--board,crew,--layer,lead,--dormant
+agent,create,@worker,--board,crew
+agent,set,@worker,--interval,10m,--capability,go_test
+agent,show,@worker
+agent,show,@worker,--json
+agent,list
+agent,list,--json
+task,create,--board,crew,--title,mend_it
+task,create,--board,crew,--title,mend_it,--priority,asap
+task,create,--board,crew
+task,list
+task,list,--board,shop,--json
+task,show,t1
+task,show,t1,--json
+task,show,nothing
+task,set,t1,--priority,urgent
+task,set,t1,--due,soon
+task,comment,t1,--by,Ada,@buyer_look
+task,comment,nothing,look
+task,move,t1,review
+task,move,t1,doing
+task,assign,t1,@buyer
+task,assign,t1,@nobody
+task,why,t1
+task,why,t1,--json
+task,why,nothing
+msg,send,--to,@buyer,--kind,order,--content,first
+msg,send,--to,@nobody,--kind,order,--content,first
+msg,list
+msg,list,--json
+msg,show,m1
+msg,show,nothing
+resource,create,--board,shop,--title,how,--content,so
+resource,create,--board,shop,--title,how,--content,so,--category,credential
+resource,list
+resource,list,--json
+resource,show,r1
+resource,show,nothing
+resource,set,r1,--content,otherwise
+resource,set,nothing,--content,otherwise
 gate,try,tidy
 gate,try,nobody
 spec,list
@@ -205,7 +265,7 @@ var differs = []struct {
 	find *regexp.Regexp
 	put  string
 }{
-	{regexp.MustCompile(`\b(run|ap|ws|lp|rb|node|ag|st|it)_[0-9a-z]{7,}`), "${1}_ID"},
+	{regexp.MustCompile(`\b(run|ap|ws|lp|rb|node|ag|st|it|bd|tk|cm|ac|sb|ms|rs|er)_[0-9a-z]{7,}`), "${1}_ID"},
 	{regexp.MustCompile(`\b[0-9a-f]{12,64}\b`), "HASH"},
 	{regexp.MustCompile(`\([0-9a-f]{7}\)`), "(HASH)"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?( UTC|Z|[+-]\d\d:\d\d)?`), "WHEN"},
@@ -225,6 +285,9 @@ func newWayPlace(t *testing.T, dir string) *place {
 	t.Helper()
 	p := newPlace(t, dir)
 	withLoop("kill_switch", ".loops/PAUSED exists")(p)
+	p.write("repo/boards.json", `{"boards": [{"id": "b1", "name": "Shop", "createdAt": 1}], "agents": [{"handle": "buyer", "boardIds": ["shop"], "dormant": true, "createdAt": 1}],
+		"tasks": [{"id": "t1", "boardId": "shop", "title": "Buy", "createdAt": 1}], "resources": [{"id": "r1", "boardId": "shop", "title": "How", "content": "So", "category": "sop", "createdAt": 1}],
+		"agentMessages": [{"id": "m1", "fromAgentId": "human", "toAgentId": "buyer", "messageType": "order", "content": "Buy", "sentAt": 1}]}`)
 	p.write("repo/bad.json", `{"goal": 1}`)
 	p.write("repo/spec.json", `{"id": "lp_1234567", "agentId": "@maker", "goal": "be good", "loopType": "deterministic", "trigger": {"type": "manual"}, "stateSource": "diff",
 		"gates": [{"name": "g", "kind": "command", "check": "false"}], "budget": {"maxIterations": 3, "maxTokens": 9000, "maxWallClockMs": 60000}, "giveUp": "", "errorPolicy": "pause + log",
