@@ -278,6 +278,9 @@ func DefinitionOf(m board.Member, boards []board.Board, entry *loop.Agent) loop.
 	if entry != nil {
 		d.Agent = entry.Handle
 	}
+	for _, prefix := range m.Capabilities {
+		d.Capabilities = append(d.Capabilities, prefix)
+	}
 	var names, verify, guard []string
 	for _, b := range boards {
 		if !m.On(b.ID) {
