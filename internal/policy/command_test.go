@@ -13,11 +13,11 @@ import (
 )
 
 // capable is a guard with capabilities, as the table has it.
-func capable(t testing.TB) Guard {
-	t.Helper()
+func capable(tb testing.TB) Guard {
+	tb.Helper()
 	scope, err := NewScope([]string{"src/**"}, nil)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return Guard{
 		Scope: scope, Root: "/home/agent/tree", Beside: []string{"/tmp", "/home/agent/turn"}, Hosts: []string{"docs.example.com", "*.example.org"},
@@ -36,11 +36,11 @@ type tableRow struct {
 	argv              []string
 }
 
-func readTable(t testing.TB) (rows []tableRow) {
-	t.Helper()
+func readTable(tb testing.TB) (rows []tableRow) {
+	tb.Helper()
 	data, err := os.ReadFile("testdata/commands.txt")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var entry string
 	for line := range strings.Lines(string(data)) {
@@ -52,7 +52,7 @@ func readTable(t testing.TB) (rows []tableRow) {
 		if fields := strings.Fields(entry); begun {
 			_, text, _ := strings.Cut(entry, " "+fields[1]+" ")
 			text = strings.TrimSpace(text)
-			rows = append(rows, tableRow{outcome: fields[0], id: fields[1], text: text, argv: wordsOf(t, text)})
+			rows = append(rows, tableRow{outcome: fields[0], id: fields[1], text: text, argv: wordsOf(tb, text)})
 		}
 		entry = ""
 	}
@@ -60,8 +60,8 @@ func readTable(t testing.TB) (rows []tableRow) {
 }
 
 // wordsOf splits a line of the table as a shell splits words, where nothing is expanded.
-func wordsOf(t testing.TB, line string) (words []string) {
-	t.Helper()
+func wordsOf(tb testing.TB, line string) (words []string) {
+	tb.Helper()
 	var b strings.Builder
 	quote, in := rune(0), false
 	runes := []rune(line)

@@ -117,7 +117,7 @@ func Through(words []string) (at int, assigned []string, clear bool) {
 			options = false
 		case options && strings.HasPrefix(word, "-") && word != "-":
 			takes, known := seesOption(sees, word)
-			if !known && !(words[0] == "nice" && isNumber(word[1:])) {
+			if !known && (words[0] != "nice" || !isNumber(word[1:])) {
 				return 0, nil, false
 			}
 			if takes {

@@ -151,7 +151,7 @@ func (s *session) settleStep(key string, it loop.Iteration, sum engine.Summary) 
 	default: // Once more, or another time: nothing of it is its own fault, or it may be tried once again.
 		f.Status = new(taskfile.StatusOpen)
 		text = name + " open: " + why
-		if it.Verdict == loop.VerdictFail && !it.Reason.IsExternal() && it.Reason != loop.ReasonAgentQuiet && row.Attempts > 0 && sum.Run.Outcome == loop.OutcomeFailed {
+		if it.Verdict == loop.VerdictFail && !it.Reason.IsExternal() && it.Reason != loop.ReasonAgentQuiet && it.Reason != loop.ReasonContinues && row.Attempts > 0 && sum.Run.Outcome == loop.OutcomeFailed {
 			fail(taskfile.StatusOpen, "failed: ")
 			text = name + " failed, and is tried once more: " + why
 		}
@@ -195,8 +195,11 @@ func outcomeOf(r loop.Run) string {
 		return outcomeBlocked
 	case loop.OutcomeFailed, loop.OutcomeGaveUp, loop.OutcomeRefused, loop.OutcomeInterrupted, loop.OutcomePaused, loop.OutcomeBudget:
 	}
-	if timedOut {
+	switch {
+	case timedOut:
 		return outcomeTimeout
+	case r.Reason == loop.ReasonContinues: // It goes on in its next cycle.
+		return outcomeBlocked
 	}
 	return outcomeFailed
 }

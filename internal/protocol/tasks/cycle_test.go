@@ -204,6 +204,27 @@ func TestTheCycleWritesStatusResultRetriesPitfallAndHeartbeat(t *testing.T) {
 	}
 }
 
+func TestAnAgentThatGoesOnWithItsCommandsHasNotFailed(t *testing.T) {
+	w := alone(t, "a\nPriority: critical", "b")
+	goesOn := orgsim.Attempt{
+		Verdict: loop.VerdictFail, Reason: loop.ReasonContinues, Words: "commands of the last turn:\n$ ls\na.txt\n[exit status 0]",
+		Report: `{"outcome":"continue","commands":[{"argv":["ls"]}]}`,
+	}
+	wantKeys(t, w.cycles("dev", 4, always(goesOn)), "step-1 step-1 step-1 step-1")
+	if st := w.step("dev", "step-1"); st.Status != "open" {
+		t.Errorf("step 1 = %+v, want it open", st)
+	}
+	if got := taskfile.ParseContext(w.Text("dev", taskfile.ContextFile)).Pitfalls(); len(got) != 0 {
+		t.Errorf("pitfalls = %+v, want none", got)
+	}
+	if diff := cmp.Diff([]string{"Step 1 blocked", "Step 1 blocked", "Step 1 blocked", "Step 1 blocked"}, w.rows("dev")); diff != "" {
+		t.Errorf("heartbeat (-want +got):\n%s", diff)
+	}
+	if len(w.Messages)+len(w.Told) != 0 {
+		t.Errorf("somebody was told: %+v %+v", w.Messages, w.Told)
+	}
+}
+
 func TestPendingEntriesBecomeStepsTheCriticalOnesFirstAndMoveToProcessed(t *testing.T) {
 	w := alone(t)
 	w.Write("dev", taskfile.InboxFile, "# Inbox\n\n## Pending\n\n### [2026-11-26T07:00:00Z] From: lead | Priority: low\nwrite the docs\nTask-ID: 7\n\n### [2026-11-26T07:01:00Z] From: chief | Priority: critical\nmend the build\nTags: code\n\n## Processed\n")
