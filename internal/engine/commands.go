@@ -189,6 +189,7 @@ func (c *cycle) runCommand(ctx context.Context, at runenv.Place, command report.
 	})
 	_ = out.Close() // Writing to a Ring never fails.
 	c.run.Spent.Agent += done.Took
+	c.current().Agent += done.Took
 	if err != nil && !cannotStart(ctx, err) {
 		return res, fmt.Errorf("run the command %q: %w", command.Argv[0], err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/unprintable"
 )
 
@@ -90,10 +91,15 @@ func (a *agentSide) promptFor(step loop.Step, brief Brief, sensed []Observation,
 }
 
 func (a *agentSide) scopeRules() []string {
+	names := policy.AutoRunNames(a.def.Tier == loop.TierReport)
 	if a.def.Tier == loop.TierReport {
-		return []string{"This loop reports only. Change no files: changes are thrown away."}
+		return []string{"This loop reports only. Change no files: changes are thrown away.", "Commands that the runtime runs for you: " + strings.Join(names, ", ") + "."}
+	}
+	for _, prefix := range a.def.Capabilities {
+		names = append(names, strings.Join(prefix, " "))
 	}
 	return []string{
+		"Commands that the runtime runs for you: " + strings.Join(names, ", ") + ". What cannot be taken back, like rm or git push, waits for a person.",
 		"Change only files that match: " + strings.Join(a.def.Scope, ", ") + ". Anything else is refused and ends the run.",
 		"Tests, lockfiles, build and CI configuration and agent settings are protected unless the list above names them.",
 	}

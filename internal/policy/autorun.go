@@ -80,6 +80,17 @@ var AutoRuns = []AutoRun{
 	},
 }
 
+// AutoRunNames are the first words of the commands of the list, or of those that only read.
+func AutoRunNames(onlyReads bool) []string {
+	var list []string
+	for _, c := range AutoRuns {
+		if c.Reads || !onlyReads {
+			list = append(list, strings.Join(c.Argv, " "))
+		}
+	}
+	return list
+}
+
 const (
 	npmOptions = "-s --silent --if-present --workspaces -w: --workspace:"
 	gitShows   = "--output:w --ext-diff! --textconv! -O:r -S: -G: -n: --max-count: --author: --grep: --since: --until: --after: --before: --format: --pretty:"

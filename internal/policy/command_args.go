@@ -12,6 +12,9 @@ import (
 
 // judgeArgs judges the arguments of a command of the list.
 func (j *commandJudge) judgeArgs(c AutoRun, args []word) {
+	if c.Argv[0] == "npm" && slices.ContainsFunc(args, func(w word) bool { return strings.ContainsAny(w.text, "$`") }) {
+		j.unclear("npm gives its arguments to a shell, and some of its versions let that expand them")
+	}
 	plain, fetched, written := 0, []string{}, c.Argv[0] != "wget"
 	for i := 0; i < len(args); i++ {
 		w := args[i]

@@ -22,7 +22,7 @@ func capable(tb testing.TB) Guard {
 	return Guard{
 		Scope: scope, Root: "/home/agent/tree", Beside: []string{"/tmp", "/home/agent/turn"}, Hosts: []string{"docs.example.com", "*.example.org"},
 		Capabilities: [][]string{
-			{"go", "test"}, {"go", "vet"}, {"make", "check"}, {"git", "commit"}, {"psql"}, {"python3"}, {"kubectl"}, {"npm", "install"}, {"./gradlew", "test"}, {"curl"},
+			{"go", "test"}, {"go", "vet"}, {"make", "check"}, {"git", "commit"}, {"psql"}, {"python3"}, {"kubectl"}, {"npm", "install"}, {"./gradlew", "test"}, {"npx", "vitest"}, {"curl"},
 		},
 	}
 }
@@ -112,6 +112,18 @@ func TestTheTableOfCommands(t *testing.T) {
 	for _, id := range []string{"C43", "C44", "C46", "C47", "C49"} {
 		if count[id] == 0 {
 			t.Errorf("the table has no row of %s", id)
+		}
+	}
+}
+
+func TestAttack046NoShellTrickInACommandCountsAsAllowed(t *testing.T) {
+	g := capable(t)
+	for _, row := range readTable(t) {
+		if row.id == "-" {
+			continue
+		}
+		if a := g.JudgeCommand(row.argv); a.Allow {
+			t.Errorf("%s %q is run: %+v", row.id, row.argv, a)
 		}
 	}
 }

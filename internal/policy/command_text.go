@@ -20,6 +20,9 @@ func (j *commandJudge) judgeFind(words []word, depth int) {
 		}
 	}
 	i := 0
+	if len(args) > 0 && (strings.HasPrefix(args[0].text, "-D") || strings.HasPrefix(args[0].text, "-O") || args[0].text == "-f") {
+		j.unclear(fmt.Sprintf("the option `%s` of find before its folders", args[0].text))
+	}
 	for i < len(args) && slices.Contains([]string{"-H", "-L", "-P", "--"}, args[i].text) {
 		i++
 	}
@@ -69,7 +72,7 @@ func (j *commandJudge) judgeWrapper(words []word, depth int) bool {
 	if _, wraps := shell.Behind(texts); !wraps && !carriers[words[0].text] || words[0].text == "find" {
 		return false
 	}
-	if j.isCapable(words) && !carriers[words[0].text] {
+	if packageRunners[words[0].text] || j.isCapable(words) && !carriers[words[0].text] {
 		return false // As flock of a definition that names it.
 	}
 	at, assigned, clear := shell.Through(texts)
@@ -95,12 +98,16 @@ func (j *commandJudge) judgeWrapper(words []word, depth int) bool {
 	return true
 }
 
+// packageRunners run a program of a package by its name, which is a part of what a
+// capability names.
+var packageRunners = setOf("npx", "pnpx", "bunx", "uvx", "pipx")
+
 // RunsOther reports whether a command runs what stands behind its first words, so that
 // these alone say nothing. A script that a shell is to run is named by its file.
 func RunsOther(words []string) bool {
 	_, wraps := shell.Behind(words)
 	script := shellsSeen[words[0]] && len(words) > 1 && !strings.HasPrefix(words[1], "-")
-	return (wraps || carriers[words[0]]) && !script
+	return (wraps || carriers[words[0]]) && !script && (!packageRunners[words[0]] || len(words) == 1)
 }
 
 // harmless are variables by which programs only choose how they print.
@@ -132,7 +139,7 @@ func (j *commandJudge) judgeShell(words []word, depth int) {
 		case strings.HasSuffix(letters, "o") && strings.Trim(letters, "celuvxo") == "" && i+1 < len(words):
 			text = text || strings.Contains(letters, "c")
 			i++ // The name of a setting, as pipefail.
-		case strings.Trim(letters, "celuvx") == "":
+		case strings.Trim(letters, "celuvx") == "" && (w[0] == '-' || !strings.Contains(letters, "c")):
 			text = text || strings.Contains(letters, "c")
 		default:
 			j.unclear(fmt.Sprintf("the option `%s` of a shell", w))

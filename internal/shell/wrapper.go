@@ -37,7 +37,7 @@ var wrappers = map[string]wrapper{
 	"unshare":  {valued: "-S -G -R -w --setuid --setgid --root --wd"},
 	"xargs": {
 		valued: "-n -P -I -L -d -a -s -E --max-args --max-procs --max-lines --delimiter --arg-file --max-chars --process-slot-var",
-		sees:   "-- -0 -r -t -x -n: -P: -I: -L: -d: -s: -E: --null --no-run-if-empty --verbose --max-args: --max-procs: --max-lines: --delimiter: --max-chars:",
+		sees:   "-- -0 -r -t -x -n: -P: -L: -d: -s: -E: --null --no-run-if-empty --verbose --max-args: --max-procs: --max-lines: --delimiter: --max-chars:",
 	},
 	"xvfb-run": {valued: "-s -n -e -f -p -w --server-args --server-num --error-file --auth-file --wait"},
 }
