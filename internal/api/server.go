@@ -22,6 +22,7 @@ const (
 	HeaderWho     = "Pawl-Who"     // who asks; missing: Server.User
 	HeaderRole    = "Pawl-Role"    // a loop.Role; missing: human
 	HeaderFrom    = "Pawl-From"    // the surface; missing: api
+	HeaderKey     = "Pawl-Key"     // Call.Key
 	HeaderRequest = "Pawl-Request" // an id that the caller chose, for cancel
 )
 
@@ -167,15 +168,15 @@ func (s *Server) serveVerb(w http.ResponseWriter, r *http.Request, v Info, decod
 // call is the request of a caller.
 func (s *Server) call(r *http.Request, v Info, say func(Progress)) (Call, error) {
 	c := Call{Store: s.Store, Say: say, By: loop.Actor{Who: s.User, Role: loop.RoleHuman, From: "api"}}
-	for name, field := range map[string]*string{HeaderWho: &c.By.Who, HeaderFrom: &c.By.From, HeaderRole: (*string)(&c.By.Role)} {
+	for name, field := range map[string]*string{HeaderWho: &c.By.Who, HeaderFrom: &c.By.From, HeaderKey: &c.Key, HeaderRole: (*string)(&c.By.Role)} {
 		if given := r.Header.Get(name); given != "" {
 			*field = given
 		}
 	}
 	switch c.By.Role {
-	case loop.RoleHuman, loop.RoleAgent, loop.RoleTrigger:
+	case loop.RoleHuman, loop.RoleAgent, loop.RoleTrigger, loop.RoleViewer:
 	default:
-		return c, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid %s %q", HeaderRole, c.By.Role), Fix: "write human, agent or trigger"}
+		return c, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid %s %q", HeaderRole, c.By.Role), Fix: "write human, agent, trigger or viewer"}
 	}
 	dir := r.URL.Query().Get("workspace")
 	c.Workspace = func(ctx context.Context) (*Workspace, error) {

@@ -39,6 +39,7 @@ type SpecDocument struct {
 // The verbs for LoopSpecs.
 var (
 	CreateSpec = write("specs.create", "create a LoopSpec from a document or a template", func(ctx context.Context, ws *Workspace, c Call, r specs.CreateRequest) (specs.View, error) {
+		r.Key = c.Key
 		return ws.Specs.Create(ctx, c.By, r)
 	})
 	GenerateSpec = write("specs.generate", "make a LoopSpec for a task, try its gates, and say where each part of it is from", func(ctx context.Context, ws *Workspace, c Call, r specs.GenerateRequest) (specs.Generated, error) {
@@ -67,15 +68,23 @@ var (
 		return d, err
 	})
 	StepSpec = write("specs.step", "carry out one iteration of a LoopSpec; one that is paused goes on", func(ctx context.Context, ws *Workspace, c Call, r SpecRef) (runs.View, error) {
-		status, err := ws.Specs.CheckStep(ctx, r.Spec)
-		if err == nil && status == loopspec.StatusPaused {
-			_, err = ws.Loops.Resume(ctx, c.By, r.Spec)
+		if v, ok, err := ws.keyedRun(ctx, c); ok || err != nil {
+			return v, err
 		}
-		if err != nil {
+		if err := ws.readyStep(ctx, c, r.Spec); err != nil {
 			return runs.View{}, err
 		}
-		return ws.startRun(ctx, c, runs.StartRequest{Loop: r.Spec, Overrides: loop.Overrides{MaxIterations: 1}})
+		return ws.startRun(ctx, c, oneStep(r.Spec))
 	})
+	QueueStep = onDaemon(queued, write("specs.queue", "queue one iteration of a LoopSpec for the daemon, and do not wait for it", func(ctx context.Context, ws *Workspace, c Call, r SpecRef) (Fired, error) {
+		if f, ok, err := ws.keyedFired(ctx, c); ok || err != nil {
+			return f, err
+		}
+		if err := ws.readyStep(ctx, c, r.Spec); err != nil {
+			return Fired{}, err
+		}
+		return ws.fireRun(ctx, c, oneStep(r.Spec))
+	}))
 	StopSpec = write("specs.stop", "pause a LoopSpec, and end its live run", func(ctx context.Context, ws *Workspace, c Call, r SpecRef) (specs.View, error) {
 		v, err := ws.Specs.Get(ctx, r.Spec)
 		if to, _ := v.Status.Next(loopspec.EventStop); err != nil || to != loopspec.StatusPaused {
@@ -87,3 +96,17 @@ var (
 		return ws.Specs.Get(ctx, r.Spec)
 	})
 )
+
+// oneStep is the run that is one iteration of a spec.
+func oneStep(spec string) runs.StartRequest {
+	return runs.StartRequest{Loop: spec, Overrides: loop.Overrides{MaxIterations: 1}}
+}
+
+// readyStep makes a spec that is paused go on, and refuses one that cannot be stepped.
+func (w *Workspace) readyStep(ctx context.Context, c Call, spec string) error {
+	status, err := w.Specs.CheckStep(ctx, spec)
+	if err == nil && status == loopspec.StatusPaused {
+		_, err = w.Loops.Resume(ctx, c.By, spec)
+	}
+	return err
+}

@@ -26,6 +26,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/setup"
 	"github.com/pawl-run/pawl/internal/specs"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // Workspace is what can be done in one workspace.
@@ -45,6 +46,7 @@ type Workspace struct {
 	Boots     *boots.Service
 	Orgs      *orgs.Service
 	Boards    *boards.Service
+	Doctor    setup.Doctor
 }
 
 // Store is what can be done with a whole store, for which no repository is needed.
@@ -55,6 +57,7 @@ type Store struct {
 	Notices    *notices.Service
 	Everywhere loops.Everywhere
 	Gone       func(context.Context) ([]runs.GoneRepository, error)
+	Rows       *store.Store
 }
 
 // Progress is what is told while a verb is carried out. Exactly one field is set.
@@ -73,6 +76,9 @@ type Call struct {
 	Store     *Store
 	By        loop.Actor
 	Say       func(Progress) // may be called by several goroutines
+	// Key makes a verb that changes something be carried out once: the same key and request
+	// have the same answer again, and another request is refused. Empty: each call counts.
+	Key string
 }
 
 // Caller carries out verbs: in this process, or by asking another one. In is a request
@@ -107,8 +113,17 @@ func (v Verb[In, Out]) Call(ctx context.Context, c Caller, in In) (out Out, err 
 // None is the request or the result of a verb that has none.
 type None struct{}
 
-// Do carries the verb out in this process. In has the type of its request.
-func (i Info) Do(ctx context.Context, c Call, in any) (any, error) { return i.do(ctx, c, in) }
+// Do carries the verb out in this process, if the role of the caller allows it. In has the
+// type of its request.
+func (i Info) Do(ctx context.Context, c Call, in any) (any, error) {
+	if err := i.checkRole(c.By, in); err != nil {
+		return nil, err
+	}
+	if c.Key != "" && i.Writes {
+		return i.doOnce(ctx, c, in)
+	}
+	return i.do(ctx, c, in)
+}
 
 // verbIn makes a verb of one workspace.
 func verbIn[In, Out any](

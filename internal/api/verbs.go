@@ -18,15 +18,15 @@ import (
 	"github.com/pawl-run/pawl/internal/runs"
 )
 
-// Verbs lists all verbs. Those that look at the caller's own machine and files (check,
-// doctor, new, agent login, the proof of an audit chain) are not among them.
+// Verbs lists all verbs. Those that look at the caller's own machine and files (doctor
+// --live, new, agent login, the proof of an audit chain) are not among them.
 func Verbs() []Info {
 	return []Info{
 		ListRuns.Info, ShowRun.Info, ExplainRun.Info, DiffRun.Info, ListEvents.Info, FindFeedHead.Info, AwaitRun.Info, FindLive.Info,
 		PlanRun.Info, StartRun.Info, RerunRun.Info, FireRun.Info, RecoverRuns.Info, StopRun.Info,
 		ListLoops.Info, ShowLoop.Info, PlanLoop.Info, PlanLoops.Info, RegisterLoops.Info, RegisterWorkspace.Info, PauseLoops.Info, ResumeLoops.Info, KillLoops.Info, ForgetLoop.Info,
-		PauseEverywhere.Info, ResumeEverywhere.Info,
-		TryGate.Info, CreateSpec.Info, GenerateSpec.Info, ListSpecs.Info, GetSpec.Info, EditSpec.Info, FlagSpec.Info, SpawnSpec.Info, DeleteSpec.Info, ExportSpec.Info, StepSpec.Info, StopSpec.Info,
+		PauseEverywhere.Info, ResumeEverywhere.Info, CheckLoops.Info, DiagnoseLoops.Info, EstimateLoop.Info,
+		TryGate.Info, CreateSpec.Info, GenerateSpec.Info, ListSpecs.Info, GetSpec.Info, EditSpec.Info, FlagSpec.Info, SpawnSpec.Info, DeleteSpec.Info, ExportSpec.Info, StepSpec.Info, QueueStep.Info, StopSpec.Info,
 		PlanBoot.Info, InitBoot.Info, CheckBoot.Info, BootStatus.Info, FindOutdated.Info, MigrateBoot.Info, ListSessions.Info,
 		PlanOrg.Info, InitOrg.Info, CheckOrg.Info, ShowOrg.Info, PlanImport.Info, ImportOrg.Info,
 		CreateBoard.Info, SetBoard.Info, ListBoards.Info, ShowBoard.Info, ListActivity.Info, ListErrors.Info, ExportBoards.Info, PlanBoardImport.Info, ImportBoards.Info,
@@ -45,12 +45,12 @@ func Verbs() []Info {
 
 // LoopRef names a loop.
 type LoopRef struct {
-	Loop string `json:"loop"`
+	Loop string `json:"loop" jsonschema:"name of a loop, or id of one of loop_list"`
 }
 
 // RunRef names a run: its id, LOOP#N, or LOOP for its newest.
 type RunRef struct {
-	Run string `json:"run"`
+	Run string `json:"run" jsonschema:"run id, LOOP#N, or LOOP for its newest run"`
 }
 
 // RunQuery selects runs.
@@ -90,8 +90,8 @@ type Liveness struct {
 
 // StopRequest says which run to stop.
 type StopRequest struct {
-	Run string `json:"run"`
-	Why string `json:"why,omitempty"`
+	Run string `json:"run" jsonschema:"run id, LOOP#N, or LOOP for its newest run"`
+	Why string `json:"why,omitempty" jsonschema:"for the record"`
 }
 
 // RerunRequest says which run to do again.
@@ -153,16 +153,16 @@ var (
 		return ws.startRun(ctx, c, start)
 	})
 	StartRun = write("runs.start", "carry out one run and return how it ended", func(ctx context.Context, ws *Workspace, c Call, r runs.StartRequest) (runs.View, error) {
+		if v, ok, err := ws.keyedRun(ctx, c); ok || err != nil {
+			return v, err
+		}
 		return ws.startRun(ctx, c, r)
 	})
-	FireRun = onDaemon("runs for which nobody waits are executed by a daemon", write("runs.fire", "queue one run for the daemon, and do not wait for it", func(ctx context.Context, ws *Workspace, c Call, r runs.StartRequest) (f Fired, err error) {
-		r.By, r.Anywhere = c.By, true
-		prepared, err := ws.prepareRun(ctx, c, r)
-		if err != nil {
+	FireRun = onDaemon(queued, write("runs.fire", "queue one run for the daemon, and do not wait for it", func(ctx context.Context, ws *Workspace, c Call, r runs.StartRequest) (Fired, error) {
+		if f, ok, err := ws.keyedFired(ctx, c); ok || err != nil {
 			return f, err
 		}
-		run, err := ws.Runs.Fire(ctx, prepared)
-		return Fired{"pawl.fired/v1", run.ID, prepared.Target.Loop.Name, run.N}, err
+		return ws.fireRun(ctx, c, r)
 	}))
 	RecoverRuns = write("runs.recover", "conclude runs whose process is gone", func(context.Context, *Workspace, Call, None) (None, error) {
 		return None{}, nil // As every verb that writes, it began with that.
@@ -174,13 +174,29 @@ var (
 
 // startRun carries out one run and tells what happens in it.
 func (w *Workspace) startRun(ctx context.Context, c Call, r runs.StartRequest) (runs.View, error) {
-	r.By, r.Live = c.By, func(e loop.Event) { c.Say(Progress{Event: &e}) }
+	r.By, r.Key, r.Live = c.By, c.Key, func(e loop.Event) { c.Say(Progress{Event: &e}) }
 	prepared, err := w.prepareRun(ctx, c, r)
 	if err != nil {
 		return runs.View{}, err
 	}
 	return w.Runs.Start(ctx, prepared)
 }
+
+// queued is why only a daemon fires runs.
+const queued = "runs for which nobody waits are executed by a daemon"
+
+// fireRun queues one run for the daemon.
+func (w *Workspace) fireRun(ctx context.Context, c Call, r runs.StartRequest) (f Fired, err error) {
+	r.By, r.Key, r.Anywhere = c.By, c.Key, true
+	prepared, err := w.prepareRun(ctx, c, r)
+	if err != nil {
+		return f, err
+	}
+	run, err := w.Runs.Fire(ctx, prepared)
+	return Fired{firedSchema, run.ID, prepared.Target.Loop.Name, run.N}, err
+}
+
+const firedSchema = "pawl.fired/v1"
 
 // prepareRun checks what a request would run and tells it. The store learns if the
 // definition broke.

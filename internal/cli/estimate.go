@@ -98,7 +98,7 @@ func findEstimatedLoop(ctx context.Context, a *app, arg string) (budgets.Estimat
 	}
 	noteReading(a.printer(), c)
 	doctor := setup.Doctor{Profiles: compose.Profiles()}
-	l := budgets.EstimatedLoop{Name: c.Name, Pattern: c.Config.Pattern.Text, Cadence: c.Config.Cadence.Text, Model: doctor.AskedModel(ctx, c.Definition)}
+	l := doctor.EstimatedLoop(ctx, c)
 	// Without a repository or a store there are neither a roster nor runs.
 	_ = a.withReadOnlyVerbs(ctx, func(s *api.Workspace) error {
 		doctor.Service = s.Setup

@@ -31,6 +31,7 @@ type Client struct {
 	Dir string // the folder in whose workspace verbs are carried out
 	By  loop.Actor
 	Say func(api.Progress)
+	Key string // of one call, so that it is carried out once; empty: each call counts
 
 	http http.Client
 }
@@ -44,6 +45,11 @@ func New(socket string) *Client {
 		return (&net.Dialer{Timeout: dialTime}).DialContext(ctx, "unix", socket)
 	}
 	return &Client{Say: func(api.Progress) {}, http: http.Client{Transport: &http.Transport{DialContext: dial}}}
+}
+
+// As returns a client of the same daemon for one request of somebody.
+func (c *Client) As(dir string, by loop.Actor, key string, say func(api.Progress)) *Client {
+	return &Client{Dir: dir, By: by, Key: key, Say: say, http: http.Client{Transport: c.http.Transport}}
 }
 
 // Close ends idle connections.
@@ -108,7 +114,7 @@ func (c *Client) request(ctx context.Context, address, id string, body io.Reader
 		return nil, err
 	}
 	for name, value := range map[string]string{
-		api.HeaderWho: c.By.Who, api.HeaderRole: string(c.By.Role), api.HeaderFrom: c.By.From, api.HeaderRequest: id, "Content-Type": "application/json",
+		api.HeaderWho: c.By.Who, api.HeaderRole: string(c.By.Role), api.HeaderFrom: c.By.From, api.HeaderKey: c.Key, api.HeaderRequest: id, "Content-Type": "application/json",
 	} {
 		req.Header.Set(name, value)
 	}

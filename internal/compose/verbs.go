@@ -75,6 +75,7 @@ func (d *Parts) open(ctx context.Context, dir string, register bool) (*api.Works
 	v.Orgs = orgs.New(ws)
 	known := sync.OnceValue(func() *redact.Redactor { return redact.New(redact.FromEnviron(d.environ)...) })
 	v.Boards = boards.New(ws, boards.Deps{Roster: d.Roster(), NewID: d.newID, Hide: func(text string) string { return known().String(text) }})
+	v.Doctor = setup.Doctor{Service: v.Setup, Profiles: Profiles(), Dir: ws.Root, Home: d.home}
 	v.Approvals = approvals.New(ws, d.engine, v.Runs, d.newID)
 	v.Loops = loops.New(ws, loops.Deps{Engine: d.engine, Environ: d.environ, Budgets: v.Budgets.OfLoop, WaitHalted: v.Runs.WaitHalted})
 	return v, ws, nil
@@ -82,7 +83,7 @@ func (d *Parts) open(ctx context.Context, dir string, register bool) (*api.Works
 
 // StoreVerbs returns the verbs that need no repository.
 func (d *Parts) StoreVerbs() *api.Store {
-	return &api.Store{Roster: d.Roster(), Nodes: d.Nodes(), Notices: d.Notices(), Everywhere: d.Everywhere(), Gone: d.Gone}
+	return &api.Store{Roster: d.Roster(), Nodes: d.Nodes(), Notices: d.Notices(), Everywhere: d.Everywhere(), Gone: d.Gone, Rows: d.lookup.Store}
 }
 
 // WithoutStore returns the verbs that files are enough for, for the repository

@@ -8,6 +8,7 @@ const (
 	RoleHuman   Role = "human"
 	RoleAgent   Role = "agent"
 	RoleTrigger Role = "trigger" // a schedule or an event, set up by a human before
+	RoleViewer  Role = "viewer"  // it changes nothing
 )
 
 // Actor is who asked for a change. It is kept in the audit chain with what was

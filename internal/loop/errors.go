@@ -20,6 +20,8 @@ var (
 	// ErrDuplicateKey means that a run with this key exists already: the
 	// trigger fired twice, and the first firing counts.
 	ErrDuplicateKey = errors.New("already fired")
+	// ErrRole means that the role of who asked does not allow it: a person has to do it.
+	ErrRole = errors.New("not allowed in this role")
 
 	// ErrAnswered means that an approval is no longer open.
 	ErrAnswered = errors.New("approval is not open")

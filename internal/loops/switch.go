@@ -2,6 +2,7 @@ package loops
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -133,6 +134,11 @@ func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switc
 	if err != nil {
 		return sw, err
 	}
+	if by.Role == loop.RoleAgent {
+		if err := s.checkAgentResumes(ctx, by, sw, list); err != nil {
+			return sw, err
+		}
+	}
 	before, err := s.anyPaused(ctx, sw.Loop, list)
 	if err != nil {
 		return sw, err
@@ -172,6 +178,71 @@ func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switc
 	return sw, nil
 }
 
+// checkAgentResumes refuses an agent to resume what a person or a failure has stopped: only what
+// an agent has paused it may resume.
+func (s *Service) checkAgentResumes(ctx context.Context, by loop.Actor, sw Switched, list []catalog.Entry) error {
+	refuse := func(why string) error {
+		f := &loop.Fault{Exit: loop.ExitRefused, What: by.Who + " may not resume " + sw.Loop, Why: why, Err: loop.ErrRole}
+		return f.WithAdvice(loop.Advise("let a person do it: {1}", loop.PawlCommand("resume", sw.Loop)))
+	}
+	if all, err := s.ws.Paused(ctx); err != nil || all != "" || sw.Loop == All {
+		if err != nil {
+			return err
+		}
+		return refuse("every loop is paused, which a person has done")
+	}
+	for _, e := range list {
+		var last pausing
+		var holds []loop.Hold
+		subjects := s.Engine.HoldSubjects(ctx, e.LoopID(), lookup.Loop{Entry: e}.Usable())
+		err := s.ws.View(ctx, func(r *store.Reader) (err error) {
+			if last, err = lastPausing(ctx, r, e.LoopID()); err != nil || len(subjects) == 0 {
+				return err
+			}
+			holds, err = r.Holds(ctx, subjects...)
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case slices.ContainsFunc(holds, s.isHeld):
+			return refuse("it rests after failures")
+		case e.Row.Paused && last.Actor.Role != loop.RoleAgent:
+			return refuse("a person has paused it")
+		case !e.Row.Paused && engine.Switch(s.ws.Root, e.Name, e.Definition.SwitchPaths()...) != "":
+			return refuse("somebody has set its switch by a file")
+		}
+	}
+	return nil
+}
+
+// pausing is how a switch was set or cleared, as the audit chain has it.
+type pausing struct {
+	Verb  string     `json:"verb"`
+	Actor loop.Actor `json:"actor"`
+}
+
+// takesOver reports whether a person pauses what an agent has paused: from then on only a person
+// resumes it.
+func takesOver(ctx context.Context, tx *store.Tx, by loop.Actor, loopID string) (bool, error) {
+	if by.Role == loop.RoleAgent {
+		return false, nil
+	}
+	last, err := lastPausing(ctx, &tx.Reader, loopID)
+	return last.Actor.Role == loop.RoleAgent, err
+}
+
+// lastPausing is how the switch of a loop was set or cleared the last time.
+func lastPausing(ctx context.Context, r *store.Reader, loopID string) (last pausing, err error) {
+	links, err := r.Chain(ctx, loopID)
+	for _, l := range slices.Backward(links) {
+		if l.Kind == loop.LinkKill && l.RunID == "" {
+			return last, json.Unmarshal([]byte(l.Body), &last)
+		}
+	}
+	return last, err
+}
+
 // clearHolds clears the holds of loops and of their accounts, and describes them. Loops that
 // were to come again at the end of their rest come now.
 func (s *Service) clearHolds(ctx context.Context, list []catalog.Entry) (words []string, err error) {
@@ -199,13 +270,18 @@ func (s *Service) clearHolds(ctx context.Context, list []catalog.Entry) (words [
 			if _, clearErr := tx.ClearHold(ctx, h.Subject); clearErr != nil {
 				return clearErr
 			}
-			if h.Reason != "" && (h.Until.IsZero() || s.ws.Now().Before(h.Until)) {
+			if s.isHeld(h) {
 				words = append(words, string(h.Reason)+" "+plan.HoldWords(h))
 			}
 		}
 		return err
 	})
 	return words, err
+}
+
+// isHeld reports whether a hold keeps runs from starting now.
+func (s *Service) isHeld(h loop.Hold) bool {
+	return h.Reason != "" && (h.Until.IsZero() || s.ws.Now().Before(h.Until))
 }
 
 // StopsAll reports whether a switch, as named in Row and Switched, stops all loops.
@@ -308,10 +384,15 @@ func (s *Service) recordPause(ctx context.Context, by loop.Actor, sw Switched) (
 		for _, e := range list {
 			// The switch for all loops is one of its own: clearing it must not start
 			// loops that were paused one by one.
-			if onlyFile(e) || sw.Loop != All && e.Row.Paused && sw.Was {
-				continue
-			}
 			id := e.LoopID()
+			if onlyFile(e) || sw.Loop != All && e.Row.Paused && sw.Was {
+				if again, err := takesOver(ctx, tx, by, id); err != nil || !again {
+					if err != nil {
+						return err
+					}
+					continue
+				}
+			}
 			if sw.Loop != All {
 				if err := tx.Pause(ctx, id, true); err != nil {
 					return err

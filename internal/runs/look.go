@@ -84,6 +84,15 @@ func (s *Service) Show(ctx context.Context, ref string) (View, error) {
 	return s.ViewOf(ctx, run)
 }
 
+// Keyed finds the run of the workspace that was fired with a key, or loop.ErrNotFound.
+func (s *Service) Keyed(ctx context.Context, key string) (run loop.Run, err error) {
+	err = s.ws.View(ctx, func(r *store.Reader) error {
+		run, err = r.RunByKey(ctx, key)
+		return err
+	})
+	return run, err
+}
+
 // Events lists events of a run after a sequence number, oldest first, and says
 // whether the run can still get more.
 func (s *Service) Events(ctx context.Context, runID string, after int64, limit int) (events []loop.Event, more bool, err error) {

@@ -40,6 +40,7 @@ type StartRequest struct {
 
 	Anywhere bool `json:"-"` // any machine of the store may execute it: what this one lacks does not matter
 
+	Key  string           `json:"-"` // a second run with the same key is loop.ErrDuplicateKey; empty: none
 	By   loop.Actor       `json:"-"`
 	Live func(loop.Event) `json:"-"` // sees every event of the run; may be nil
 }
@@ -62,7 +63,7 @@ func Tiers() []string {
 
 // Prepare finds and checks what a request would run, and starts nothing.
 func (s *Service) Prepare(ctx context.Context, r StartRequest) (Prepared, error) {
-	p := Prepared{Firing: engine.Firing{Trigger: triggerManual, Request: r.Request, Overrides: r.Overrides, By: r.By, Wait: r.Wait, Live: r.Live}}
+	p := Prepared{Firing: engine.Firing{Trigger: triggerManual, Request: r.Request, Overrides: r.Overrides, By: r.By, Key: r.Key, Wait: r.Wait, Live: r.Live}}
 	if tier := r.Overrides.Sandbox; tier != "" && !slices.Contains(Tiers(), tier) {
 		return p, &loop.Fault{
 			Exit: loop.ExitUsage, What: fmt.Sprintf("there is no sandbox %q", tier), Fix: "use one of: " + strings.Join(Tiers(), ", "),

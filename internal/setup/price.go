@@ -21,6 +21,11 @@ func (d Doctor) AskedModel(ctx context.Context, def loop.Definition) string {
 	return turn.Actor{Agent: who, Profile: d.driverProfile(who.Driver)}.UsedModel("")
 }
 
+// EstimatedLoop is what is known of a loop before its next run, without what its runs used.
+func (d Doctor) EstimatedLoop(ctx context.Context, c loops.Checked) budgets.EstimatedLoop {
+	return budgets.EstimatedLoop{Name: c.Name, Pattern: c.Config.Pattern.Text, Cadence: c.Config.Cadence.Text, Model: d.AskedModel(ctx, c.Definition)}
+}
+
 // checkPrice adds the row of the price of the loop's model.
 func (d Doctor) checkPrice(ctx context.Context, c loops.Checked, add adder) {
 	def := c.Definition

@@ -2,6 +2,7 @@ package specs
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,6 +26,10 @@ type CreateRequest struct {
 	Fill
 
 	DryRun bool `json:"dry_run,omitempty"` // check everything and write nothing
+
+	// Key makes the id of the spec: what is created with the same key again is there already,
+	// and nothing more is created. Empty: the id is random.
+	Key string `json:"-"`
 }
 
 // Fill is what a template is filled with, beside what the repository says of itself.
@@ -60,7 +65,7 @@ func (s *Service) Create(ctx context.Context, by loop.Actor, r CreateRequest) (V
 	if r.DryRun {
 		return View{Schema: "pawl.spec/v1", Run: loopspec.Run{Spec: spec, Status: loopspec.StatusDraft, Iterations: []loopspec.Iteration{}}, Notes: onlyNotes(findings)}, nil
 	}
-	id, err := s.insert(ctx, by, spec, r.Foreign)
+	id, err := s.insert(ctx, by, spec, r)
 	if err != nil {
 		return View{}, err
 	}
@@ -154,15 +159,24 @@ func definitionOf(spec loopspec.Spec, rubric *loopspec.Rubric) loop.Definition {
 
 // insert stores a new spec with its loop and returns its id. An id that is in the document
 // is kept if no other spec has it.
-func (s *Service) insert(ctx context.Context, by loop.Actor, spec loopspec.Spec, keep bool) (string, error) {
-	given := spec.ID
+func (s *Service) insert(ctx context.Context, by loop.Actor, spec loopspec.Spec, r CreateRequest) (string, error) {
+	given, keep := spec.ID, r.Foreign
 	for try := 0; ; try++ {
 		random, err := randomBytes()
 		if err != nil {
 			return "", err
 		}
-		if spec.ID = loopspec.NewID(random); keep && try == 0 && loopspec.IsID(given) {
+		spec.ID = loopspec.NewID(random)
+		switch {
+		case keep && try == 0 && loopspec.IsID(given):
 			spec.ID = given
+		case r.Key != "":
+			if spec.ID = idOfKey(r.Key, try); try > 0 {
+				break
+			}
+			if _, before, err := s.find(ctx, spec.ID); err == nil && before.Goal == spec.Goal {
+				return spec.ID, nil // The caller of before did not hear of it.
+			}
 		}
 		added := false
 		err = s.ws.Store.Update(ctx, func(tx *store.Tx) error {
@@ -176,6 +190,13 @@ func (s *Service) insert(ctx context.Context, by loop.Actor, spec loopspec.Spec,
 			return spec.ID, err
 		}
 	}
+}
+
+// idOfKey is the id of the spec that is created with a key. If another one has it by chance, a
+// further try has another.
+func idOfKey(key string, try int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "spec\x00%d\x00%s", try, key))
+	return loopspec.NewID([loopspec.IDBytes]byte(sum[:]))
 }
 
 // add stores a new spec with its loop. It reports false, and changes nothing, if its id is

@@ -114,7 +114,7 @@ func (s *Service) Generate(ctx context.Context, by loop.Actor, r GenerateRequest
 	if g.Tried, err = s.tryGates(ctx, g.Spec, g.Sources); err != nil || !r.Create {
 		return g, err
 	}
-	g.ID, err = s.insert(ctx, by, g.Spec, false)
+	g.ID, err = s.insert(ctx, by, g.Spec, CreateRequest{})
 	g.Spec.ID = g.ID
 	return g, err
 }

@@ -43,10 +43,17 @@ type Deps struct {
 // New makes the service.
 func New(ws *lookup.Workspace, d Deps) *Service { return &Service{Deps: d, ws: ws} }
 
-// find reads a spec of this workspace. The error is a *loop.Fault if there is none.
+// find reads a spec of this workspace, by its id or by that of the row of its loop. The error
+// is a *loop.Fault if there is none.
 func (s *Service) find(ctx context.Context, id string) (row store.Spec, spec loopspec.Spec, err error) {
 	err = s.ws.View(ctx, func(r *store.Reader) error {
 		row, spec, err = s.read(ctx, r, id)
+		if !errors.Is(err, loop.ErrNotFound) {
+			return err
+		}
+		if l, loopErr := r.Loop(ctx, id); loopErr == nil && l.Protocol == loop.ProtocolSpec {
+			row, spec, err = s.read(ctx, r, l.Name)
+		}
 		return err
 	})
 	if errors.Is(err, loop.ErrNotFound) {

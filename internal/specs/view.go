@@ -41,6 +41,7 @@ type Row struct {
 	ParentID   string          `json:"parentId,omitempty"`
 	CreatedAt  time.Time       `json:"createdAt"`
 	UpdatedAt  time.Time       `json:"updatedAt"`
+	Changed    time.Time       `json:"changed"` // the spec itself: a page of a list ends with it
 }
 
 // MostIterations is how many iterations a view has at most, the newest.
@@ -120,6 +121,7 @@ func (s *Service) List(ctx context.Context, q Query) ([]Row, error) {
 		list[i] = Row{
 			ID: row.ID, Goal: row.Goal, Agent: row.Agent, Status: statusOf(row), Iterations: row.Step.Attempts, TokensUsed: row.Step.Tokens, Runs: row.Runs,
 			Approval: approvalOf(row), ParentID: row.Parent, CreatedAt: row.Created, UpdatedAt: later(row.Updated, row.Step.Updated),
+			Changed: row.Updated,
 		}
 	}
 	return shape.List(list), nil

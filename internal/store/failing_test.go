@@ -342,12 +342,18 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			_, err := rt.AddSpec(ctx, Spec{ID: "lp_1234567", WorkspaceID: "ws", LoopID: "lp"}, "ann")
 			return err
 		},
-		"HasSpec":          func(rt *RunTx) error { _, err := rt.HasSpec(ctx, "lp_1234567"); return err },
-		"SpecsOfEntry":     func(rt *RunTx) error { _, err := rt.SpecsOfEntry(ctx, "ws", "b"); return err },
-		"DeleteSpec":       func(rt *RunTx) error { return rt.DeleteSpec(ctx, "lp_1234567") },
-		"ReviseSpec":       func(rt *RunTx) error { return rt.ReviseSpec(ctx, Spec{ID: "lp_1234567", Revision: 1}, "ann") },
-		"SaveRubric":       func(rt *RunTx) error { return rt.SaveRubric(ctx, "lp_1234567", "{}") },
-		"Spec":             func(rt *RunTx) error { _, err := rt.Spec(ctx, "lp_1234567"); return err },
+		"HasSpec":      func(rt *RunTx) error { _, err := rt.HasSpec(ctx, "lp_1234567"); return err },
+		"SpecsOfEntry": func(rt *RunTx) error { _, err := rt.SpecsOfEntry(ctx, "ws", "b"); return err },
+		"DeleteSpec":   func(rt *RunTx) error { return rt.DeleteSpec(ctx, "lp_1234567") },
+		"ReviseSpec":   func(rt *RunTx) error { return rt.ReviseSpec(ctx, Spec{ID: "lp_1234567", Revision: 1}, "ann") },
+		"SaveRubric":   func(rt *RunTx) error { return rt.SaveRubric(ctx, "lp_1234567", "{}") },
+		"Spec":         func(rt *RunTx) error { _, err := rt.Spec(ctx, "lp_1234567"); return err },
+		"BeginCall": func(rt *RunTx) error {
+			_, err := rt.BeginCall(ctx, KeyedCall{Key: "k", Verb: "v", Request: "r"})
+			return err
+		},
+		"AnswerCall":       func(rt *RunTx) error { return rt.AnswerCall(ctx, "k", "{}") },
+		"RunByKey":         func(rt *RunTx) error { _, err := rt.RunByKey(ctx, run.Key); return err },
 		"Specs":            func(rt *RunTx) error { _, err := rt.Specs(ctx, "ws", time.Time{}, "", 9); return err },
 		"EndRest":          func(rt *RunTx) error { return rt.EndRest(ctx, "lp") },
 		"EventCursor":      func(rt *RunTx) error { _, _, err := rt.EventCursor(ctx, "node_run"); return err },

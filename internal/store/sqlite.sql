@@ -436,6 +436,14 @@ CREATE INDEX protocol_rows_scope ON protocol_rows (workspace_id, row_set, scope,
 CREATE INDEX protocol_rows_state ON protocol_rows (workspace_id, row_set, scope, state, made_ms, row_key);
 CREATE INDEX protocol_rows_owner ON protocol_rows (workspace_id, row_set, owner, made_ms, row_key) WHERE owner <> '';
 CREATE INDEX messages_about ON messages (workspace_id, topic) WHERE topic <> '';
+CREATE TABLE keyed_calls (
+  call_key TEXT PRIMARY KEY, -- digest of who called, where, and the key
+  verb     TEXT NOT NULL,
+  request  TEXT NOT NULL, -- digest of what was asked
+  answer   TEXT NOT NULL DEFAULT '', -- JSON; empty: it is not known yet
+  made_ms  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX keyed_calls_made ON keyed_calls (made_ms);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (1, 0, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (2, 1, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (3, 2, 1);
@@ -459,3 +467,4 @@ INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (20, 20, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (21, 21, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (22, 22, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (23, 23, 1);
+INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (24, 24, 1);

@@ -1,0 +1,126 @@
+package api
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/specs"
+)
+
+// agentsMay has the verbs with which an agent may change something. What a verb asks beyond
+// that it says itself. Everything else that changes something is for people.
+var agentsMay = map[string]func(in any) (why string){
+	CreateSpec.Name: func(in any) string {
+		if r := in.(specs.CreateRequest); r.Document != "" || r.Foreign || !reflect.DeepEqual(r.Fill, specs.Fill{Goal: r.Goal, Agent: r.Agent}) {
+			return "an agent creates a spec from a template: goal, agent and template are its to choose, and what is executed and what may be changed are not"
+		}
+		return ""
+	},
+	FlagSpec.Name: mayAlways, StepSpec.Name: mayAlways, QueueStep.Name: mayAlways, StopSpec.Name: mayAlways,
+	StartRun.Name: mayStart, FireRun.Name: mayStart, StopRun.Name: mayAlways,
+	PauseLoops.Name: func(in any) string {
+		if in.(SwitchRequest).Loop == "" {
+			return "an agent pauses one loop at a time"
+		}
+		return ""
+	},
+	ResumeLoops.Name: func(in any) string { // Which ones, package loops decides: those that an agent paused.
+		if in.(LoopRef).Loop == "" {
+			return "an agent resumes one loop at a time"
+		}
+		return ""
+	},
+}
+
+func mayAlways(any) string { return "" }
+
+func mayStart(in any) string {
+	r := in.(runs.StartRequest)
+	plain := runs.StartRequest{Loop: r.Loop, Request: r.Request, Wait: r.Wait, Overrides: loop.Overrides{MaxIterations: r.Overrides.MaxIterations}}
+	if !reflect.DeepEqual(r, plain) {
+		return "an agent runs a loop as its definition says: what is executed, by whom and how it is confined are not its to choose"
+	}
+	return ""
+}
+
+// hiddenFromAgents has the verbs that only read, and that an agent may not ask for, each
+// with the reason.
+var hiddenFromAgents = map[string]string{
+	ListChannels.Name: "the addresses of channels may have secrets in them",
+}
+
+// commands are those with which a person does what an agent may not, by the name of the
+// verb. The first text of the request is their argument.
+var commands = map[string]loop.Command{
+	CreateSpec.Name: loop.PawlCommand("spec create"), GenerateSpec.Name: loop.PawlCommand("spec generate"), EditSpec.Name: loop.PawlCommand("spec edit"), SpawnSpec.Name: loop.PawlCommand("spec spawn"), DeleteSpec.Name: loop.PawlCommand("spec delete"),
+	FlagSpec.Name: loop.PawlCommand("spec flag"), StepSpec.Name: loop.PawlCommand("spec step"), QueueStep.Name: loop.PawlCommand("spec step"), StopSpec.Name: loop.PawlCommand("spec stop"),
+	TryGate.Name: loop.PawlCommand("gate try"), StartRun.Name: loop.PawlCommand("run"), FireRun.Name: loop.PawlCommand("run"), RerunRun.Name: loop.PawlCommand("rerun"), StopRun.Name: loop.PawlCommand("stop"), RecoverRuns.Name: loop.PawlCommand("recover"),
+	RegisterLoops.Name: loop.PawlCommand("reload"), RegisterWorkspace.Name: loop.PawlCommand("init"), PauseLoops.Name: loop.PawlCommand("pause"), ResumeLoops.Name: loop.PawlCommand("resume"), KillLoops.Name: loop.PawlCommand("kill"), ForgetLoop.Name: loop.PawlCommand("rm"),
+	PauseEverywhere.Name: loop.PawlCommand("pause"), ResumeEverywhere.Name: loop.PawlCommand("resume"),
+	InitBoot.Name: loop.PawlCommand("boot init"), MigrateBoot.Name: loop.PawlCommand("boot migrate"), InitOrg.Name: loop.PawlCommand("org init"), ImportOrg.Name: loop.PawlCommand("org import"),
+	Approve.Name: loop.PawlCommand("approve"), Reject.Name: loop.PawlCommand("reject"), ShowLanding.Name: loop.PawlCommand("land"), Land.Name: loop.PawlCommand("land"),
+	RestoreSnapshot.Name: loop.PawlCommand("recover restore"), PruneSnapshots.Name: loop.PawlCommand("recover prune"), SetBudget.Name: loop.PawlCommand("budget set"), RewriteRunLog.Name: loop.PawlCommand("audit log"),
+	AddMemory.Name: loop.PawlCommand("memory add"), ApproveMemory.Name: loop.PawlCommand("memory approve"), ForgetMemory.Name: loop.PawlCommand("memory forget"),
+	SetNode.Name: loop.PawlCommand("nodes set"), ForgetNode.Name: loop.PawlCommand("nodes forget"), ListChannels.Name: loop.PawlCommand("notify list"), AddChannel.Name: loop.PawlCommand("notify add"), RemoveChannel.Name: loop.PawlCommand("notify rm"),
+	CreateAgent.Name: loop.PawlCommand("agent create"), SetAgent.Name: loop.PawlCommand("agent set"),
+}
+
+// RefusesAgents says why an agent may never ask for the verb, whatever it asks. Empty: it may.
+func (i Info) RefusesAgents() string {
+	if why := hiddenFromAgents[i.Name]; why != "" {
+		return why
+	}
+	if i.Writes && agentsMay[i.Name] == nil {
+		return "only a person may " + i.Does
+	}
+	return ""
+}
+
+// PersonsCommand is the command with which a person does what the verb does; the zero
+// Command if there is none.
+func (i Info) PersonsCommand(in any) loop.Command {
+	c, ok := commands[i.Name]
+	if arg := firstText(reflect.ValueOf(in)); ok && arg != "" {
+		c.Args = []string{arg}
+	}
+	return c
+}
+
+// firstText is the first field of a request if it is a text.
+func firstText(v reflect.Value) string {
+	if v.Kind() == reflect.Struct && v.NumField() > 0 && v.Field(0).Kind() == reflect.String {
+		return v.Field(0).String()
+	}
+	return ""
+}
+
+// checkRole refuses what the actor's role may not ask for.
+func (i Info) checkRole(by loop.Actor, in any) error {
+	why := ""
+	if by.Role == loop.RoleViewer {
+		if why = hiddenFromAgents[i.Name]; i.Writes {
+			why = "a viewer only reads"
+		}
+	}
+	if by.Role == loop.RoleAgent {
+		if why = i.RefusesAgents(); why == "" && i.Writes {
+			why = agentsMay[i.Name](in)
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	return RoleFault(i, by, why, in)
+}
+
+// RoleFault refuses a verb to an agent or a viewer. The fix is the command with which a person
+// does it.
+func RoleFault(i Info, by loop.Actor, why string, in any) error {
+	f := &loop.Fault{Exit: loop.ExitRefused, What: fmt.Sprintf("%s may not %s", by.Who, i.Does), Why: why, Err: loop.ErrRole, Fix: "let a person do it, outside of a run"}
+	if c := i.PersonsCommand(in); c.Verb != "" {
+		return f.WithAdvice(loop.Advise("let a person do it, outside of a run: {1}", c))
+	}
+	return f
+}
