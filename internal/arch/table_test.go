@@ -206,7 +206,7 @@ var table = []row{
 	{level: 6, name: "demo", what: "the repository and the scripted agent of `pawl demo`"},
 
 	{level: 7, name: "api", what: "HTTP+JSON, SSE"},
-	{level: 7, name: "mcp", what: "the verbs for agents"},
+	{level: 7, name: "mcp", what: "the verbs for agents", may: []string{"api"}},
 
 	{level: 8, name: "client", what: "socket or in-process"},
 	{level: 8, name: "web", what: "dashboard"},

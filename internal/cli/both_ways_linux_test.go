@@ -253,7 +253,7 @@ runs
 // asideFromDaemon are the commands that no daemon is asked for, and why.
 var asideFromDaemon = map[string]string{
 	"check": "it looks at a file", "config edit": "it edits a file", "demo": "it has a home of its own", "doctor": "it looks at this machine",
-	"estimate": "it looks at a file", "new": "it makes a file", "up": "it is the daemon", "worker": "it is the daemon", "down": "it ends the daemon", "reload": "it signals the daemon",
+	"estimate": "it looks at a file", "new": "it makes a file", "mcp": "it lasts as long as its client, and asks the daemon with each call", "up": "it is the daemon", "worker": "it is the daemon", "down": "it ends the daemon", "reload": "it signals the daemon",
 	"audit export": "it proves what the store says", "store migrate": "it is for the store itself", "store backup": "it is for the store itself", "store restore": "it is for the store itself", "store copy": "it is for the store itself", "store prune": "it is for the store itself", "sim": "it has a store of its own, in memory",
 	"notify log": "a daemon tells people what happens", "agent drivers": "it looks at this machine", "agent login": "it looks at files of this user", "shell": "it works on this terminal", "service install": "it is for the system", "service remove": "it is for the system", "mcp install": "it edits a file of this user", "prices": "it looks at a file", "prices update": "it writes a file",
 	"agent login list": "it looks at files of this user", "agent login swap": "it moves files of this user",

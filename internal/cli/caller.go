@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/api"
@@ -20,14 +21,34 @@ import (
 // process.
 type caller struct {
 	a      *app
+	dir    string // in whose workspace
 	by     loop.Actor
+	key    string // api.Call.Key
 	say    func(api.Progress)
 	daemon *client.Client // nil: none is at work, or it does not answer
 	silent error          // why a daemon that is at work does not answer, else nil
 
-	// Of this process, by whether they may write.
-	parts      map[bool]*compose.Parts
-	workspaces map[bool]*api.Workspace
+	parts      *openParts
+	workspaces map[bool]*api.Workspace // of this process, by whether they may write
+}
+
+// openParts are the parts of this process that callers have opened. Close them.
+type openParts struct {
+	mu  sync.Mutex
+	all map[bool]*compose.Parts // by whether they may write
+}
+
+// close closes the stores.
+func (o *openParts) close() (err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, parts := range o.all {
+		if closed := parts.Close(); closed != nil {
+			err = errors.Join(err, fmt.Errorf("close the store: %w", closed))
+		}
+	}
+	o.all = nil
+	return err
 }
 
 // withCaller calls fn with what carries verbs out for the person who uses the command. Say is
@@ -41,21 +62,21 @@ func (a *app) withCaller(ctx context.Context, say func(api.Progress), fn func(ap
 
 // withCallerAs is withCaller for somebody.
 func (a *app) withCallerAs(ctx context.Context, by loop.Actor, say func(api.Progress), fn func(api.Caller) error) (err error) {
-	c := &caller{a: a, by: by, say: say, parts: map[bool]*compose.Parts{}, workspaces: map[bool]*api.Workspace{}}
+	c := &caller{a: a, dir: a.workDir(), by: by, say: say, parts: &openParts{}, workspaces: map[bool]*api.Workspace{}}
 	if err := c.findDaemon(ctx); err != nil {
 		return err
 	}
 	defer func() {
-		if c.daemon != nil {
-			c.daemon.Close()
-		}
-		for _, parts := range c.parts {
-			if closed := parts.Close(); closed != nil {
-				err = errors.Join(err, fmt.Errorf("close the store: %w", closed))
-			}
-		}
+		c.leaveDaemon()
+		err = errors.Join(err, c.parts.close())
 	}()
 	return fn(c)
+}
+
+func (c *caller) leaveDaemon() {
+	if c.daemon != nil {
+		c.daemon.Close()
+	}
 }
 
 // findDaemon finds the daemon of the store on this machine, if one is at work.
@@ -92,7 +113,7 @@ func (c *caller) findDaemon(ctx context.Context) error {
 		return nil
 	}
 	c.a.clockLead.Store(int64(status.Now.Sub(asked)))
-	d.Dir, d.By, d.Say = c.a.workDir(), c.by, c.say
+	d.Dir, d.By, d.Key, d.Say = c.dir, c.by, c.key, c.say
 	c.daemon = d
 	return nil
 }
@@ -121,7 +142,7 @@ func (c *caller) Call(ctx context.Context, v api.Info, in, out any) error {
 func (c *caller) carryOut(ctx context.Context, v api.Info, in, out any) error {
 	if v.Needs != "" {
 		return &loop.Fault{
-			Exit: loop.ExitHeld, What: "no daemon is at work", Why: v.Needs, Fix: "start one: {1}", Actions: []loop.Command{loop.PawlCommand("up")},
+			Exit: loop.ExitHeld, What: "no daemon is at work", Why: v.Needs, Fix: "start one: {1}", Actions: []loop.Command{loop.PawlCommand("up")}, Err: api.ErrNoDaemon,
 		}
 	}
 	opened := waiting.For(ctx, "pawl to open its store and the repository", nil)
@@ -131,13 +152,13 @@ func (c *caller) carryOut(ctx context.Context, v api.Info, in, out any) error {
 		return err
 	}
 	return api.Local{Request: api.Call{
-		Store: parts.StoreVerbs(), By: c.by, Say: c.say,
+		Store: parts.StoreVerbs(), By: c.by, Key: c.key, Say: c.say,
 		Workspace: func(ctx context.Context) (*api.Workspace, error) {
 			defer opened()
 			if ws := c.workspaces[v.Writes]; ws != nil {
 				return ws, nil
 			}
-			ws, err := parts.Verbs(ctx, c.a.workDir())
+			ws, err := parts.Verbs(ctx, c.dir)
 			if err == nil {
 				c.workspaces[v.Writes] = ws
 			}
@@ -146,10 +167,15 @@ func (c *caller) carryOut(ctx context.Context, v api.Info, in, out any) error {
 	}}.Call(ctx, v, in, out)
 }
 
-// open opens the parts that a verb needs.
+// open opens the parts that a verb needs. Readers share those of writers, and look again whether
+// there is a store as long as there was none.
 func (c *caller) open(ctx context.Context, v api.Info) (*compose.Parts, error) {
-	if parts := c.parts[v.Writes]; parts != nil {
-		return parts, nil
+	c.parts.mu.Lock()
+	defer c.parts.mu.Unlock()
+	for _, parts := range []*compose.Parts{c.parts.all[true], c.parts.all[v.Writes]} {
+		if parts != nil && parts.Store() != nil {
+			return parts, nil
+		}
 	}
 	o, err := c.a.composeOptions()
 	if err != nil {
@@ -159,7 +185,7 @@ func (c *caller) open(ctx context.Context, v api.Info) (*compose.Parts, error) {
 	if v.Writes && v.InWorkspace && !v.Stops {
 		if _, err := os.Stat(o.Settings.Database); err != nil {
 			// Outside of a workspace no store is made.
-			if err := compose.CheckRepository(ctx, c.a.workDir()); err != nil {
+			if err := compose.CheckRepository(ctx, c.dir); err != nil {
 				return nil, err
 			}
 		}
@@ -168,7 +194,10 @@ func (c *caller) open(ctx context.Context, v api.Info) (*compose.Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.parts[v.Writes] = parts
+	if c.parts.all == nil {
+		c.parts.all = map[bool]*compose.Parts{}
+	}
+	c.parts.all[v.Writes] = parts
 	c.a.opened.Store(parts)
 	return parts, nil
 }

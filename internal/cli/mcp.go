@@ -1,12 +1,88 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/api"
+	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/mcp"
+)
 
 func newMCPCommand(a *app) *cobra.Command {
+	as, tools := string(loop.RoleAgent), string(api.ToolsCore)
 	cmd := &cobra.Command{
-		Use: "mcp", Short: "Loops for agents and editors, over MCP", Args: exactArgs(0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use: "mcp", Short: "Serve agents and editors over MCP, on standard input and output", Args: exactArgs(0),
+		Long: `Serve one client over the Model Context Protocol, on standard input and output: loops are created, run a step at a time,
+explained and stopped by tools, and read as resources.
+
+It asks pawl up if that is at work, and else does everything in this process; when standard input ends, runs that it
+has begun get 10 seconds to end, then they are interrupted and keep their work. The client is an agent: it cannot
+approve, land, raise a budget, resume what a person has stopped, or edit a definition. It is told the command with
+which a person does that. With --as viewer it only reads.
+
+Tools come in groups: seed has the five of the loop lifecycle, core what is needed from day to day, all the rest.`,
+		Example: "  pawl mcp\n  pawl mcp --as viewer --tools all\n  claude mcp add pawl -- pawl mcp",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if roles := []string{string(loop.RoleAgent), string(loop.RoleViewer)}; !slices.Contains(roles, as) {
+				return usageError(cmd, "--as "+quoteArg(as)+": write "+strings.Join(roles, " or ")+"; who reads standard input is a program, never a person")
+			}
+			group := api.ToolGroup(tools)
+			if !slices.Contains(api.ToolGroups(), group) {
+				return usageError(cmd, "--tools "+quoteArg(tools)+": write seed, core or all")
+			}
+			return serveMCP(cmd.Context(), a, loop.Role(as), group)
+		},
 	}
+	cmd.Flags().StringVar(&as, "as", as, "what the client is: agent or viewer")
+	cmd.Flags().StringVar(&tools, "tools", tools, "which tools it is offered: seed, core or all")
+	completeFlag(cmd, "as", offerWords("agent", "viewer"))
+	completeFlag(cmd, "tools", offerWords("seed", "core", "all"))
 	cmd.AddCommand(newMCPInstallCommand(a))
 	return cmd
+}
+
+// serveMCP serves one client until its stream ends.
+func serveMCP(ctx context.Context, a *app, role loop.Role, group api.ToolGroup) error {
+	out := a.Out
+	a.Out = a.Err // Standard output is for frames only.
+	by := a.actor("")
+	by = loop.Actor{Who: string(role) + " of " + by.Who, Role: role, From: "mcp"}
+	parts := &openParts{}
+	s := mcp.New(mcp.Options{
+		Version: version, Group: group, By: by, Dir: a.workDir(), Log: compose.Log(a.Environ),
+		Open: func(r mcp.Request) api.Caller { return &mcpCaller{a, parts, r} },
+	})
+	err := s.Serve(ctx, io.NopCloser(a.In), writeOnly{out})
+	return cmp.Or(err, parts.close())
+}
+
+// writeOnly leaves standard output open.
+type writeOnly struct{ io.Writer }
+
+// Close does nothing.
+func (writeOnly) Close() error { return nil }
+
+// mcpCaller carries out the verbs of one request of a client: each by the daemon, if one is at
+// work by then.
+type mcpCaller struct {
+	a     *app
+	parts *openParts
+	r     mcp.Request
+}
+
+// Call carries a verb out.
+func (m *mcpCaller) Call(ctx context.Context, v api.Info, in, out any) error {
+	c := &caller{a: m.a, dir: m.r.Dir, by: m.r.By, key: m.r.Key, say: m.r.Say, parts: m.parts, workspaces: map[bool]*api.Workspace{}}
+	if err := c.findDaemon(ctx); err != nil {
+		return err
+	}
+	defer c.leaveDaemon()
+	return c.Call(ctx, v, in, out)
 }

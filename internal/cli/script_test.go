@@ -50,7 +50,7 @@ var tables = func() string {
 }()
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"pawl": func() { os.Exit(cli.Main()) }})
+	testscript.Main(m, map[string]func(){"pawl": func() { os.Exit(cli.Main()) }, "mcpclient": func() { os.Exit(mcpClient(os.Args[1:])) }})
 }
 
 // TestScripts runs the manual: every command, and every kind of bad input, with
