@@ -134,6 +134,27 @@ func (s *Server) serveCancel(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// Local carries verbs out for somebody as a request on the socket would.
+func (s *Server) Local(dir string, by loop.Actor, key string, say func(Progress)) Caller {
+	return served{s, dir, Call{Store: s.Store, By: by, Key: key, Say: say}}
+}
+
+type served struct {
+	s       *Server
+	dir     string
+	request Call
+}
+
+// Call carries a verb out.
+func (c served) Call(ctx context.Context, v Info, in, out any) error {
+	c.request.Workspace = func(ctx context.Context) (*Workspace, error) { return c.s.Open(ctx, c.dir, v.Writes) }
+	err := c.s.Do(ctx, func(ctx context.Context) error { return Local{c.request}.Call(ctx, v, in, out) })
+	if err == nil {
+		c.s.Carried(v)
+	}
+	return err
+}
+
 // serveVerb carries one verb out.
 func (s *Server) serveVerb(w http.ResponseWriter, r *http.Request, v Info, decode func(*http.Request, any) error) {
 	in := reflect.New(v.in)

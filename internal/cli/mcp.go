@@ -3,7 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
 	"io"
+	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,6 +17,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/mcp"
 )
@@ -61,6 +68,57 @@ func serveMCP(ctx context.Context, a *app, role loop.Role, group api.ToolGroup) 
 	})
 	err := s.Serve(ctx, io.NopCloser(a.In), writeOnly{out})
 	return cmp.Or(err, parts.close())
+}
+
+// serveAgents serves agents over HTTP until stop is called.
+func serveAgents(ctx context.Context, a *app, of *api.Server, l net.Listener) (stop func(context.Context), err error) {
+	o, err := a.composeOptions()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(o.Settings.Home, "mcp")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	log, user := compose.Log(a.Environ), a.actor("").Who
+	tokens := map[string]*mcp.Server{}
+	for _, role := range []loop.Role{loop.RoleAgent, loop.RoleViewer} {
+		token, err := readToken(filepath.Join(dir, string(role)+".key"))
+		if err != nil {
+			return nil, err
+		}
+		tokens[token] = mcp.New(mcp.Options{
+			Version: version, Group: api.ToolsAll, By: loop.Actor{Who: string(role) + " of " + user, Role: role, From: "mcp"}, Log: log,
+			Open: func(r mcp.Request) api.Caller { return of.Local(r.Dir, r.By, r.Key, r.Say) },
+		})
+	}
+	stopServing := daemon.Serve(ctx, l, mcp.Handler(tokens), log)
+	return func(ctx context.Context) {
+		stopServing(ctx)
+		for _, s := range tokens {
+			s.Close()
+		}
+	}, nil
+}
+
+// readToken reads the token of a file, which is made if it is missing.
+func readToken(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		if err := os.WriteFile(file, []byte(rand.Text()+rand.Text()+"\n"), 0o600); err != nil {
+			return "", err
+		}
+		text, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return "", err
+	}
+	const least = 32 // characters
+	token := strings.TrimSpace(string(text))
+	if len(token) < least {
+		return "", &loop.Fault{Exit: loop.ExitUnreadable, What: file + " has no token", Why: fmt.Sprintf("one has at least %d characters", least), Fix: "remove the file: a new token is made"}
+	}
+	return token, nil
 }
 
 // writeOnly leaves standard output open.

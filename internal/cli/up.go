@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/listen"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/mcp"
 	"github.com/pawl-run/pawl/internal/output"
 )
 
@@ -25,7 +26,7 @@ import (
 const drainTime = 30 * time.Second
 
 func newUpCommand(a *app) *cobra.Command {
-	workers, socket, at := 8, false, ""
+	workers, socket, at, mcpAt := 8, false, "", ""
 	cmd := &cobra.Command{
 		Use: "up", Short: "Fire loops when they are due, until it is ended", Args: exactArgs(0),
 		Long: `Fire the loops of all workspaces on this machine when they are due, and execute their runs, until it is ended.
@@ -37,8 +38,11 @@ each machine.
 
 With --listen it also receives webhooks for the loops whose key on names them, at /webhooks/NAME, and serves nothing else
 there. Each delivery has to be signed as Standard Webhooks asks; the secret of a webhook is in the variable
-PAWL_WEBHOOK_NAME or the file webhooks/NAME.key in pawl's home.`,
-		Example: "  pawl up\n  pawl up --listen 127.0.0.1:8787\n  pawl next\n  pawl down",
+PAWL_WEBHOOK_NAME or the file webhooks/NAME.key in pawl's home.
+
+With --mcp it also serves agents and editors at /mcp there, as pawl mcp does. Each request has to bring the token of the
+file mcp/agent.key in pawl's home, or that of mcp/viewer.key, which only reads. Both are made if they are missing.`,
+		Example: "  pawl up\n  pawl up --mcp 127.0.0.1:8788\n  pawl up --listen 127.0.0.1:8787\n  pawl next\n  pawl down",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if socket {
 				return printSocket(a)
@@ -52,17 +56,26 @@ PAWL_WEBHOOK_NAME or the file webhooks/NAME.key in pawl's home.`,
 				}
 				o := compose.DaemonOptions{Workers: workers, Notices: true}
 				if at != "" {
-					l, err := listenAt(cmd.Context(), at)
+					l, err := listenAt(cmd.Context(), "--listen", at)
 					if err != nil {
 						return err
 					}
 					defer func() { _ = l.Close() }()
 					o.Webhooks = l
 				}
-				return runDaemon(cmd.Context(), a, parts, o)
+				if mcpAt == "" {
+					return runDaemon(cmd.Context(), a, parts, o, nil)
+				}
+				l, err := listenAt(cmd.Context(), "--mcp", mcpAt)
+				if err != nil {
+					return err
+				}
+				defer func() { _ = l.Close() }()
+				return runDaemon(cmd.Context(), a, parts, o, l)
 			})
 		},
 	}
+	cmd.Flags().StringVar(&mcpAt, "mcp", mcpAt, "serve agents over MCP at this loopback `ADDRESS:PORT`")
 	cmd.Flags().BoolVar(&socket, "socket", false, "print where pawl up answers, and start nothing")
 	cmd.Flags().IntVar(&workers, "workers", workers, "how many runs are executed at once, at most `N`")
 	cmd.Flags().StringVar(&at, "listen", at, "receive webhooks at this loopback `ADDRESS:PORT`")
@@ -70,18 +83,18 @@ PAWL_WEBHOOK_NAME or the file webhooks/NAME.key in pawl's home.`,
 }
 
 // listenAt listens at an address of this machine that no other one can reach.
-func listenAt(ctx context.Context, at string) (net.Listener, error) {
+func listenAt(ctx context.Context, flag, at string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(at)
 	_, numberErr := strconv.ParseUint(port, 10, 16)
 	if ip := net.ParseIP(host); err != nil || numberErr != nil || ip == nil || !ip.IsLoopback() {
 		return nil, &loop.Fault{
-			Exit: loop.ExitUsage, What: "--listen " + at, Why: "it is not an address of this machine alone, and a port",
+			Exit: loop.ExitUsage, What: flag + " " + at, Why: "it is not an address of this machine alone, and a port",
 			Fix: "write one like 127.0.0.1:8787; for senders elsewhere, let a reverse proxy or a tunnel with TLS lead to it",
 		}
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at)
 	if err != nil {
-		return nil, &loop.Fault{Exit: loop.ExitHeld, What: "receive webhooks at " + at, Why: err.Error(), Err: err, Fix: "name another port"}
+		return nil, &loop.Fault{Exit: loop.ExitHeld, What: flag + " " + at, Why: err.Error(), Err: err, Fix: "name another port"}
 	}
 	return l, nil
 }
@@ -94,7 +107,7 @@ func checkWorkers(n int) error {
 }
 
 // runDaemon is at work until ctx ends. It says what happens.
-func runDaemon(ctx context.Context, a *app, parts *compose.Parts, o compose.DaemonOptions) (err error) {
+func runDaemon(ctx context.Context, a *app, parts *compose.Parts, o compose.DaemonOptions, agents net.Listener) (err error) {
 	seat, err := a.seat()
 	if err != nil {
 		return err
@@ -125,7 +138,16 @@ func runDaemon(ctx context.Context, a *app, parts *compose.Parts, o compose.Daem
 		d.Stop(ctx)
 		return errors.Join(err, listener.Close())
 	}
-	stopServing := daemon.Serve(ctx, listener, parts.Server(d, version, a.actor("").Who).Handler(), compose.Log(a.Environ))
+	server := parts.Server(d, version, a.actor("").Who)
+	stopServing := daemon.Serve(ctx, listener, server.Handler(), compose.Log(a.Environ))
+	stopAgents := func(context.Context) {}
+	if agents != nil {
+		if stopAgents, err = serveAgents(ctx, a, server, agents); err != nil {
+			d.Stop(ctx)
+			stopServing(ctx)
+			return err
+		}
+	}
 	running.Socket = listener.Addr().String()
 	if err := claimed.Announce(running); err != nil {
 		a.printer().Note("pawl: warning: %v: other commands work beside this one", err)
@@ -134,6 +156,9 @@ func runDaemon(ctx context.Context, a *app, parts *compose.Parts, o compose.Daem
 	printUp(p, d)
 	if o.Webhooks != nil {
 		p.Line("webhooks are received at http://%s%sNAME", o.Webhooks.Addr(), listen.WebhookPath)
+	}
+	if agents != nil {
+		p.Line("agents are served at http://%s%s, with the token of mcp/agent.key or mcp/viewer.key in pawl's home", agents.Addr(), mcp.Path)
 	}
 	telling.Unlock()
 	stopTelling := tellSystemd(ctx, d)
@@ -153,6 +178,7 @@ func runDaemon(ctx context.Context, a *app, parts *compose.Parts, o compose.Daem
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	d.Stop(draining)
+	stopAgents(draining)
 	stopServing(draining)
 	return nil
 }

@@ -55,5 +55,5 @@ func runWorker(ctx context.Context, a *app, parts *compose.Parts, labels *[]stri
 		return err
 	}
 	a.printer().Line("this node is %s (labels: %s)", output.CleanLine(n.Name), cmp.Or(output.CleanLine(strings.Join(n.Labels, " ")), "none"))
-	return runDaemon(ctx, a, parts, compose.DaemonOptions{Workers: workers})
+	return runDaemon(ctx, a, parts, compose.DaemonOptions{Workers: workers}, nil)
 }

@@ -74,7 +74,10 @@ func parse(t api.Tool, dir string, raw json.RawMessage) (c call, err error) {
 	if c.page.Limit < 1 || c.page.Limit > mostLimit {
 		return c, refuse(argLimit, fmt.Sprint(c.page.Limit), fmt.Sprintf("1 to %d", mostLimit), "it is out of range", "pass cursor for the rest of a longer list")
 	}
-	if !filepath.IsAbs(c.dir) {
+	if !filepath.IsAbs(c.dir) && t.Verbs[0].InWorkspace {
+		if dir == "" {
+			return c, refuse(argWorkspace, excerpt(c.dir), "an absolute path", "over HTTP nobody knows your folder", "pass the path of a folder in the repository, on the host of the daemon")
+		}
 		c.dir = filepath.Join(dir, c.dir)
 	}
 	c.in = into.Interface()

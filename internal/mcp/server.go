@@ -59,6 +59,7 @@ type Server struct {
 
 	server *sdk.Server
 	tools  []api.Tool
+	watch  watch
 	jobs   jobs
 }
 
@@ -68,13 +69,16 @@ func New(o Options) *Server {
 	s := &Server{Options: o, tools: offered(o.Group, o.By)}
 	s.jobs.start()
 	s.server = sdk.NewServer(&sdk.Implementation{Name: "pawl", Title: "pawl", Version: o.Version}, &sdk.ServerOptions{
-		Instructions: instructions, Logger: o.Log, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+		Instructions: instructions, Logger: o.Log, CompletionHandler: s.complete, SubscribeHandler: s.subscribe, UnsubscribeHandler: s.unsubscribe,
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
 	})
 	for _, t := range s.tools {
 		s.server.AddTool(describe(t), func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return s.call(ctx, t, r)
 		})
 	}
+	s.addResources()
+	s.addPrompts()
 	return s
 }
 
@@ -93,6 +97,7 @@ func offered(group api.ToolGroup, by loop.Actor) (tools []api.Tool) {
 // this process then get some time to end, and are interrupted.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	err := s.server.Run(ctx, &frame.Transport{Reader: in, Writer: out})
+	s.watch.end()
 	s.jobs.drain(drainTime)
 	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
 		return nil
