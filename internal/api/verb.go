@@ -101,6 +101,9 @@ type Info struct {
 	do      func(ctx context.Context, c Call, in any) (any, error)
 }
 
+// Request is the empty request of the verb.
+func (i Info) Request() any { return reflect.Zero(i.in).Interface() }
+
 // Verb is something that can be asked of pawl.
 type Verb[In, Out any] struct{ Info }
 

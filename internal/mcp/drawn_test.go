@@ -1,0 +1,116 @@
+package mcp
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/api"
+)
+
+var update = flag.Bool("update", false, "write the tables of docs/mcp.md")
+
+// TestTheTablesOfTheDocumentDrawn keeps docs/mcp.md what the code says.
+func TestTheTablesOfTheDocumentDrawn(t *testing.T) {
+	t.Parallel()
+	const file = "../../docs/mcp.md"
+	had, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(had)
+	for name, table := range map[string]string{"tools": toolTable(), "without": withoutTable(), "roles": roleTable(), "resources": resourceTable(), "prompts": promptTable()} {
+		begin, end := "<!-- "+name+": -->\n", "<!-- :"+name+" -->"
+		before, rest, found := strings.Cut(text, begin)
+		_, after, ended := strings.Cut(rest, end)
+		if !found || !ended {
+			t.Fatalf("%s has no place for the table %s", file, name)
+		}
+		text = before + begin + "\n" + table + "\n" + end + after
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(had), text); diff != "" {
+		t.Errorf("%s is stale: go test ./internal/mcp -run Drawn -update (-file +now)\n%s", file, diff)
+	}
+}
+
+func toolTable() string {
+	var b strings.Builder
+	b.WriteString("| tool | group | arguments | does | command |\n|---|---|---|---|---|\n")
+	for _, t := range api.Tools() {
+		var list []string
+		for _, a := range argumentsOf(t) {
+			switch {
+			case a.index == nil:
+			case a.required:
+				list = append(list, "`"+a.name+"`")
+			default:
+				list = append(list, "`"+a.name+"`?")
+			}
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | `pawl %s` |\n", t.Name, t.Group, strings.Join(list, " "), t.Does, t.Command)
+	}
+	return b.String()
+}
+
+func withoutTable() string {
+	var b strings.Builder
+	b.WriteString("| verb | why it has no tool |\n|---|---|\n")
+	reasons := api.WithoutTool()
+	for _, name := range slices.Sorted(maps.Keys(reasons)) {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", name, reasons[name])
+	}
+	return b.String()
+}
+
+func roleTable() string {
+	var b strings.Builder
+	b.WriteString("| verb | does | agent | viewer | a person's command |\n|---|---|---|---|---|\n")
+	for _, v := range api.Verbs() {
+		agent, viewer, command := "yes", "yes", ""
+		if v.RefusesAgents() != "" {
+			agent = "refused"
+		}
+		if v.Writes || v.Name == api.ListChannels.Name {
+			viewer = "refused"
+		}
+		if c := v.PersonsCommand(v.Request()); c.Verb != "" {
+			command = "`" + c.String() + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", v.Name, v.Does, agent, viewer, command)
+	}
+	return b.String()
+}
+
+func resourceTable() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| address | what |\n|---|---|\n| `%s` | What waits for a person in your folder. |\n", inbox)
+	for _, t := range templates() {
+		does := t.does
+		if len(t.parts) > 0 {
+			does += " {part} is " + strings.Join(t.parts, ", ") + "."
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", t.uri, does)
+	}
+	return b.String()
+}
+
+func promptTable() string {
+	var b strings.Builder
+	b.WriteString("| prompt | does | argument |\n|---|---|---|\n")
+	for _, p := range prompts() {
+		fmt.Fprintf(&b, "| `%s` | %s | `%s`: %s |\n", p.name, p.does, p.argument, p.about)
+	}
+	return b.String()
+}
