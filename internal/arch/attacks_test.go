@@ -107,7 +107,7 @@ var attacks = []section{
 		{id: 97, words: "token counts that are no counts"},
 		{id: 98, words: "the clock is set back", due: dueSurfaces},
 		{id: 100, words: "an agent makes a loop with a larger budget", due: dueSurfaces},
-		{id: 101, words: "an agent clears the kill switch", due: dueSurfaces},
+		{id: 101, words: "an agent clears the kill switch"},
 	}},
 	{"Approvals, dashboard, MCP over HTTP", []attack{
 		{id: 103, words: "an approval posted from another origin", due: dueSurfaces},

@@ -187,7 +187,7 @@ See it work, without a key and without a network:  pawl demo`,
 		{"Answer and land", []*cobra.Command{newApprovalsCommand(a), newApproveCommand(a), newRejectCommand(a), newLandCommand(a)}},
 		{"Keep and prove", []*cobra.Command{newRecoverCommand(a), newAuditCommand(a), newNodesCommand(a), newNotifyCommand(a), newMemoryCommand(a), newStoreCommand(a)}},
 		{"Boards", []*cobra.Command{newBoardCommand(a), newTaskCommand(a), newMsgCommand(a), newResourceCommand(a)}},
-		{"Agents and money", []*cobra.Command{newAgentCommand(a), newBudgetCommand(a), newPricesCommand(a), newMCPCommand(a)}},
+		{"Agents and money", []*cobra.Command{newAgentCommand(a), newBudgetCommand(a), newPricesCommand(a)}},
 		{"Help", []*cobra.Command{newExplainCommand(a), newSchemaCommand(a), newVersionCommand(a)}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
