@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,6 +20,14 @@ var ErrNoDaemon = errors.New("no daemon is at work")
 
 // mostKey bounds the keys of callers, in bytes.
 const mostKey = 200
+
+// makesAnew has the verbs whose key does not find what they made: if nobody knows what became of
+// a call, they are not carried out again.
+var makesAnew = map[string]bool{CreateTask.Name: true, CommentTask.Name: true, SendMessage.Name: true}
+
+// inProcess has the verbs that queue a run for a daemon, with those that carry the same run out
+// in a process: a key is about the run, whoever carries it out.
+var inProcess = map[string]string{FireRun.Name: StartRun.Name, QueueStep.Name: StepSpec.Name}
 
 // doOnce carries a verb out whose caller gave a key, unless it was carried out before. A call
 // whose process ended before it had an answer is made again: what it had done already is found
@@ -41,8 +50,9 @@ func (i Info) doOnce(ctx context.Context, c Call, in any) (any, error) {
 		return nil, err
 	}
 	given := c.Key
-	c.Key = "call/" + digest(place, string(c.By.Role), given)
-	call := store.KeyedCall{Key: c.Key, Verb: i.Name, Request: digest(i.Name, string(request))}
+	verb := cmp.Or(inProcess[i.Name], i.Name)
+	c.Key = "call/" + digest(place, string(c.By.Role), verb, given)
+	call := store.KeyedCall{Key: c.Key, Verb: verb, Request: digest(string(request))}
 	var known store.KeyedCall
 	err = c.Store.Rows.Update(ctx, func(tx *store.Tx) error {
 		known, err = tx.BeginCall(ctx, call)
@@ -53,16 +63,25 @@ func (i Info) doOnce(ctx context.Context, c Call, in any) (any, error) {
 		return nil, err
 	case known.Request != call.Request:
 		return nil, &loop.Fault{
-			Exit: loop.ExitUsage, What: fmt.Sprintf("the idempotency key %q was used before", given), Why: "with other arguments, or for " + known.Verb, Fix: "use a new key for another call",
+			Exit: loop.ExitUsage, What: fmt.Sprintf("the idempotency key %q was used before", given), Why: "with other arguments", Fix: "use a new key for another call",
 		}
 	case known.Answer != "":
 		out := reflect.New(i.out)
 		err := json.Unmarshal([]byte(known.Answer), out.Interface())
 		return out.Elem().Interface(), err
 	}
+	if known.Known && makesAnew[i.Name] {
+		return nil, &loop.Fault{
+			Exit: loop.ExitHeld, What: fmt.Sprintf("a call with the idempotency key %q was begun and has no answer", given), Why: "it is under way, or its process ended",
+			Fix: "see whether it was carried out; if it was not, use a new key",
+		}
+	}
 	out, err := i.do(ctx, c, in)
-	if err != nil {
-		return out, err // Nothing was done, or it is found when it is asked for again.
+	if err != nil { // Nothing was done, or it is found when it is asked for again.
+		if makesAnew[i.Name] {
+			err = errors.Join(err, c.Store.Rows.Update(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.DropCall(ctx, c.Key) }))
+		}
+		return out, err
 	}
 	answer, err := json.Marshal(out)
 	if err == nil {

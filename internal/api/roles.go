@@ -3,7 +3,10 @@ package api
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
+	"github.com/pawl-run/pawl/internal/board"
+	"github.com/pawl-run/pawl/internal/boards"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/specs"
@@ -26,12 +29,24 @@ var agentsMay = map[string]func(in any) (why string){
 		}
 		return ""
 	},
+	CreateTask.Name: func(in any) string { return asAgent(in.(boards.CreateTaskRequest).By) },
+	SetTask.Name:    mayAlways, MoveTask.Name: mayAlways, AssignTask.Name: mayAlways,
+	CommentTask.Name: func(in any) string { return asAgent(in.(boards.CommentRequest).By) },
+	SendMessage.Name: func(in any) string { return asAgent(in.(boards.SendRequest).From) },
 	ResumeLoops.Name: func(in any) string { // Which ones, package loops decides: those that an agent paused.
 		if in.(LoopRef).Loop == "" {
 			return "an agent resumes one loop at a time"
 		}
 		return ""
 	},
+}
+
+// asAgent refuses an agent to write in the name of a person.
+func asAgent(handle string) string {
+	if h := strings.TrimPrefix(handle, "@"); h == "" || h == board.Human || h == "owner" {
+		return "an agent writes in the name of an agent, and not in a person's"
+	}
+	return ""
 }
 
 func mayAlways(any) string { return "" }
@@ -64,6 +79,11 @@ var commands = map[string]loop.Command{
 	RestoreSnapshot.Name: loop.PawlCommand("recover restore"), PruneSnapshots.Name: loop.PawlCommand("recover prune"), SetBudget.Name: loop.PawlCommand("budget set"), RewriteRunLog.Name: loop.PawlCommand("audit log"),
 	AddMemory.Name: loop.PawlCommand("memory add"), ApproveMemory.Name: loop.PawlCommand("memory approve"), ForgetMemory.Name: loop.PawlCommand("memory forget"),
 	SetNode.Name: loop.PawlCommand("nodes set"), ForgetNode.Name: loop.PawlCommand("nodes forget"), ListChannels.Name: loop.PawlCommand("notify list"), AddChannel.Name: loop.PawlCommand("notify add"), RemoveChannel.Name: loop.PawlCommand("notify rm"),
+	CreateBoard.Name: loop.PawlCommand("board create"), SetBoard.Name: loop.PawlCommand("board set"), ImportBoards.Name: loop.PawlCommand("board import"),
+	CreateTask.Name: loop.PawlCommand("task create"), SetTask.Name: loop.PawlCommand("task set"), MoveTask.Name: loop.PawlCommand("task move"), AssignTask.Name: loop.PawlCommand("task assign"),
+	CommentTask.Name: loop.PawlCommand("task comment"), SendMessage.Name: loop.PawlCommand("msg send"),
+	CreateMember.Name: loop.PawlCommand("agent create"), SetMember.Name: loop.PawlCommand("agent set"),
+	CreateResource.Name: loop.PawlCommand("resource create"), SetResource.Name: loop.PawlCommand("resource set"),
 	CreateAgent.Name: loop.PawlCommand("agent create"), SetAgent.Name: loop.PawlCommand("agent set"),
 }
 

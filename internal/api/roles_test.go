@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/api"
+	"github.com/pawl-run/pawl/internal/boards"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/specs"
@@ -38,8 +39,12 @@ func try(t *testing.T, role loop.Role, v api.Info, in any) (allowed bool, err er
 	return true, err
 }
 
-// single are requests that are about one loop, where the empty one is about all.
-var single = map[string]any{api.PauseLoops.Name: api.SwitchRequest{Loop: "a"}, api.ResumeLoops.Name: api.LoopRef{Loop: "a"}}
+// single are requests that are about one loop, or by one agent, where the empty one is about all
+// or by a person.
+var single = map[string]any{
+	api.PauseLoops.Name: api.SwitchRequest{Loop: "a"}, api.ResumeLoops.Name: api.LoopRef{Loop: "a"},
+	api.CreateTask.Name: boards.CreateTaskRequest{By: "ada"}, api.CommentTask.Name: boards.CommentRequest{By: "@ada"}, api.SendMessage.Name: boards.SendRequest{From: "ada"},
+}
 
 func TestEachVerbIsTriedByEachRole(t *testing.T) {
 	t.Parallel()
@@ -75,6 +80,9 @@ func TestAttack101AnAgentAsksForMoreThanItMay(t *testing.T) {
 		"a run until a command passes":      {api.StartRun.Info, runs.StartRequest{Until: "true"}},
 		"the kill switch of all":            {api.PauseLoops.Info, api.SwitchRequest{}},
 		"all loops again":                   {api.ResumeLoops.Info, api.LoopRef{}},
+		"a task by a person":                {api.CreateTask.Info, boards.CreateTaskRequest{Board: "b"}},
+		"a message by a person":             {api.SendMessage.Info, boards.SendRequest{To: "ada", From: "@human"}},
+		"a comment by the owner":            {api.CommentTask.Info, boards.CommentRequest{Task: "t", By: "owner"}},
 		"a yes":                             {api.Approve.Info, api.AnswerRequest{Approval: "ap_1"}},
 		"a landing":                         {api.Land.Info, api.LandingRequest{Run: "a#1"}},
 		"more money":                        {api.SetBudget.Info, api.SetBudget.Request()},

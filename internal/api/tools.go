@@ -110,7 +110,9 @@ const (
 )
 
 // Tools lists the tools, those of the seed first.
-func Tools() []Tool {
+func Tools() []Tool { return append(loopTools(), boardTools()...) }
+
+func loopTools() []Tool {
 	return []Tool{
 		with(CreateSpec.Info, Tool{
 			Name: "loop_create", Group: ToolsSeed, Command: "spec create",
@@ -187,9 +189,9 @@ func Tools() []Tool {
 		}, func(ctx context.Context, c Caller, r NextLoop) (loops.Plan, error) {
 			return PlanLoop.Call(ctx, c, NextQuery{r.Loop, cmp.Or(r.Count, mostFirings)})
 		}),
-		as(EstimateLoop, Tool{Name: "loop_estimate", Group: ToolsCore, Command: "estimate", Does: "Say what a loop of a file will cost, and what its runs have used."}),
+		as(EstimateLoop, Tool{Name: "loop_estimate", Group: ToolsAll, Command: "estimate", Does: "Say what a loop of a file will cost, and what its runs have used."}),
 		as(CheckLoops, Tool{Name: "loop_check", Group: ToolsCore, Command: "check", Does: "Score the definition of a loop, or of all: 16 checks, each finding with its place."}),
-		as(DiagnoseLoops, Tool{Name: "loop_doctor", Group: ToolsCore, Command: "doctor", Does: "Say whether a loop will run, as far as its definition tells, each row with its fix. It starts nothing."}),
+		as(DiagnoseLoops, Tool{Name: "loop_doctor", Group: ToolsAll, Command: "doctor", Does: "Say whether a loop will run, as far as its definition tells, each row with its fix. It starts nothing."}),
 		withList(ListLoops.Info, "pawl.loops/v1", Tool{
 			Name: "loop_overview", Group: ToolsCore, Command: "ls",
 			Does: "List every loop of the workspace, those of files too: its state, its newest run, what it waits for.",
@@ -261,6 +263,8 @@ func WithoutTool() map[string]string {
 		GenerateSpec.Name:    "it pays for a turn of which the result has to be read by a person",
 		EditSpec.Name:        "an agent never edits definitions",
 		SpawnSpec.Name:       "a budget is divided by a person",
+		ExportBoards.Name:    "a document of everything is for people who move it; board_show and task_list have its parts",
+		PlanBoardImport.Name: "it is the first half of boards.import, which a person does",
 		KillLoops.Name:       "loop_pause stops a loop, and waits for nothing",
 		PauseEverywhere.Name: "an agent pauses one loop at a time",
 	}

@@ -110,7 +110,8 @@ func shortSchema(s *jsonschema.Schema) map[string]any {
 	return map[string]any{}
 }
 
-// outputSchema describes the result of a tool: its fields, and not what is in them.
+// outputSchema describes the result of a tool: the fields that it always has, and not what is
+// in them.
 func outputSchema(t api.Tool) map[string]any {
 	if t.Lists() {
 		return map[string]any{"type": "object", "properties": map[string]any{
@@ -122,8 +123,8 @@ func outputSchema(t api.Tool) map[string]any {
 		panic(fmt.Sprintf("mcp: %s has no schema: %v", t.Out, err)) // A test asks for all of them.
 	}
 	properties := map[string]any{}
-	for name, p := range s.Properties {
-		properties[name] = shortSchema(p)
+	for _, name := range s.Required {
+		properties[name] = shortSchema(s.Properties[name])
 	}
 	return map[string]any{"type": "object", "properties": properties}
 }

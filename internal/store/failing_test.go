@@ -352,6 +352,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			_, err := rt.BeginCall(ctx, KeyedCall{Key: "k", Verb: "v", Request: "r"})
 			return err
 		},
+		"DropCall":         func(rt *RunTx) error { return rt.DropCall(ctx, "k") },
 		"AnswerCall":       func(rt *RunTx) error { return rt.AnswerCall(ctx, "k", "{}") },
 		"RunByKey":         func(rt *RunTx) error { _, err := rt.RunByKey(ctx, run.Key); return err },
 		"Specs":            func(rt *RunTx) error { _, err := rt.Specs(ctx, "ws", time.Time{}, "", 9); return err },
