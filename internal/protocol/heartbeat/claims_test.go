@@ -150,7 +150,9 @@ func TestNoTaskIsClaimedTwiceByProcessesOfManyAgents(t *testing.T) {
 			}
 			history, times := readHistory(t, dir)
 			for task, ops := range history {
-				ofKilled := slices.ContainsFunc(ops, func(o porcupine.Operation) bool { return o.Input.(claim).agent < boardload.Handle(size.Agents/processes) })
+				ofKilled := slices.ContainsFunc(ops, func(o porcupine.Operation) bool {
+					return o.Input.(claim).agent < boardload.Handle(size.Agents/processes)
+				})
 				result := porcupine.CheckOperationsTimeout(claims(ofKilled), ops, 10*time.Second)
 				if result == porcupine.Illegal {
 					t.Errorf("%s was claimed twice: %v", task, ops)
