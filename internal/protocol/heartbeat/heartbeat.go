@@ -217,6 +217,7 @@ func (s *session) readInbox(ctx context.Context) error {
 			}
 			if len(older) > 0 {
 				m.comment = older[0].value
+				m.thread = slices.Insert(m.thread, 0, m.comment) // Who wrote it decides whether an answer may be given.
 			}
 		}
 		if why := s.endsThread(m); why != "" {

@@ -1,6 +1,7 @@
 package heartbeat_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -137,6 +138,34 @@ func TestMentionsAndMessagesAreAnsweredBeforeWorkAndOnce(t *testing.T) {
 			if strings.HasPrefix(turn, "reply") {
 				t.Errorf("answered again, or an answer was answered: %v", r.turns)
 			}
+		}
+	})
+}
+
+func TestAPersonIsAnsweredAlsoBelowAThreadThatIsLongerThanWhatIsRead(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.team("lead", "dev")
+		r.add(task("tk_1", func(t *board.Task) { t.AssigneeID = "lead"; t.Status = board.Backlog }))
+		const comments = 60
+		mention := func(n int, id string) {
+			r.add(board.Subscription{ID: id, AgentID: "dev", TaskID: "tk_1", CommentID: fmt.Sprintf("cm_%02d", n)})
+		}
+		for n := range comments {
+			r.add(board.Comment{ID: fmt.Sprintf("cm_%02d", n), TaskID: "tk_1", AuthorType: board.ByHuman, AuthorID: board.Human, Content: fmt.Sprintf("@dev number %d", n), Mentions: []string{"dev"}})
+			mention(n, fmt.Sprintf("sb_%02d", n))
+		}
+		r.act = func(w worked) string { return fmt.Sprintf(`{"outcome":"done","summary":"turn %d"}`, len(r.turns)) }
+		r.beat("dev")
+		mention(0, "sb_again") // Of a comment that fifty others follow, answers of the agent among them.
+		r.beat("dev")
+		answers := map[string]int{}
+		for _, c := range rows[board.Comment](r, loop.RowQuery{Set: board.SetComments}) {
+			if c.AuthorID == "dev" {
+				answers[c.ParentID]++
+			}
+		}
+		if len(answers) != comments || answers["cm_00"] != 2 {
+			t.Errorf("%d comments are answered, the first one %d times; want %d and 2", len(answers), answers["cm_00"], comments)
 		}
 	})
 }
