@@ -18,10 +18,10 @@ var schemas embed.FS
 const configSchema = "config"
 
 // SchemaNames returns the names of all schemas: the definition, a LoopSpec,
-// the boot protocol's STATE.json and TODO.json, the org.yaml of agents with task files,
+// the boot protocol's STATE.json and TODO.json, the org.yaml of agents with task files, heartbeat boards,
 // an agent's report, and one line of pawl logs -f --json.
 func SchemaNames() []string {
-	return []string{configSchema, "spec", "state", "todo", "org", "report", "events"}
+	return []string{configSchema, "spec", "state", "todo", "org", "boards", "report", "events"}
 }
 
 // Schema returns a JSON schema of draft-07, indented, with a newline at its end. The error

@@ -34,6 +34,10 @@ const (
 )
 
 func TestWhatTheFormatsSayIsValid(t *testing.T) {
+	scenario, err := os.ReadFile("../board/testdata/scenario.json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct{ schema, text string }{
 		"a spec with every field":         {"spec", specSample},
 		"a spec that is yet to be made":   {"spec", without(specSample, "id", "createdAt", "updatedAt", "memoryWrites", "role", "concurrency", "parentId")},
@@ -58,6 +62,8 @@ func TestWhatTheFormatsSayIsValid(t *testing.T) {
 		"tasks with every field":    {"todo", todoSample},
 		"an empty organisation":     {"org", `{}`},
 		"hours as they are written": {"org", `{"hours": "[9, 17)"}`},
+		"no boards":                 {"boards", `{}`},
+		"boards of the scenario":    {"boards", string(scenario)},
 		"the minimal file of tasks": {"todo", `{"version": "1.0.0", "tasks": [], "metadata": {"note": "made anew"}}`},
 		"a task of what it must be": {"todo", setting(todoSample, "tasks", `[{"id": "1", "title": "t", "status": "done", "priority": "low"}]`)},
 
