@@ -81,11 +81,11 @@ func (c *checker) handle(field, text string, or ...string) {
 }
 
 // idForm is what can be an id: those of other programs are kept.
-var idForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$`)
+var idForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,199}$`)
 
 func (c *checker) id(field, text string) {
 	if !idForm.MatchString(text) {
-		c.report(field, "%.60q is not an id: letters, digits and _ . : - only, at most 100", text)
+		c.report(field, "%.60q is not an id: letters, digits and _ . : / - only, at most 200", text)
 	}
 }
 

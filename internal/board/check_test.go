@@ -29,11 +29,14 @@ func TestEachLimitIsSaidWithItsFieldAndTheValue(t *testing.T) {
 	message := board.Message{FromAgentID: board.Human, ToAgentID: "ada", MessageType: board.Order, Content: "c"}
 	resource := board.Resource{ID: "rs_1", BoardID: "bd_1", Title: "t", Content: "c", Category: board.SOP}
 	for name, c := range map[string]struct{ got, want []fault }{
-		"a board":                    {b.Check(), nil},
-		"a task":                     {task.Check(), nil},
-		"an agent":                   {member.Check(), nil},
-		"a comment":                  {comment.Check(), nil},
-		"a message":                  {message.Check(), nil},
+		"a board":   {b.Check(), nil},
+		"a task":    {task.Check(), nil},
+		"an agent":  {member.Check(), nil},
+		"a comment": {comment.Check(), nil},
+		"a message": {message.Check(), nil},
+		"an answer to an answer": {with(message, func(m *board.Message) {
+			m.MessageType, m.Answers = board.Answer, "answer/answer/ms_06h1gnk6cgb0arnsatvgs4433s"
+		}).Check(), nil},
 		"a resource":                 {resource.Check(), nil},
 		"an activity":                {board.Activity{ID: "ac_1", ActorType: board.BySystem, ActionType: board.TaskMoved}.Check(), nil},
 		"a mention":                  {board.Subscription{ID: "sb_1", AgentID: "ada"}.Check(), nil},
@@ -67,7 +70,7 @@ func TestEachLimitIsSaidWithItsFieldAndTheValue(t *testing.T) {
 		"every command":              {with(member, func(m *board.Member) { m.Capabilities = []board.Prefix{{}} }).Check(), []fault{{"capabilities", "a prefix without a word allows every command"}}},
 		"a column of zero":           {with(b, func(b *board.Board) { b.WIP = map[board.Status]int{board.Review: 0} }).Check(), []fault{{"wip", "review=0: write how many tasks the column may have, from 1"}}},
 		"a slug that cannot be":      {with(b, func(b *board.Board) { b.Slug = "A b" }).Check(), []fault{{"slug", `"A b" is not a slug: a to z, 0 to 9 and single dashes, at most 60 characters`}}},
-		"an id that cannot be":       {with(b, func(b *board.Board) { b.ID = "../x" }).Check(), []fault{{"id", `"../x" is not an id: letters, digits and _ . : - only, at most 100`}}},
+		"an id that cannot be":       {with(b, func(b *board.Board) { b.ID = "../x" }).Check(), []fault{{"id", `"../x" is not an id: letters, digits and _ . : / - only, at most 200`}}},
 		"a time that cannot be":      {with(b, func(b *board.Board) { b.CreatedAt = -1 }).Check(), []fault{{"createdAt", "-1 is not a time from 1970 to 9999 in milliseconds"}}},
 		"its own parent":             {with(task, func(t *board.Task) { t.ParentTaskID = "tk_1" }).Check(), []fault{{"parentTaskId", "it is the task itself"}}},
 		"a zero byte":                {with(comment, func(c *board.Comment) { c.Content = "a\x00" }).Check(), []fault{{"content", "it is not text in UTF-8, or has a zero byte"}}},
