@@ -23,7 +23,9 @@ func scene(change ...func(*board.Scene)) board.Scene {
 		Now:    noon,
 	}
 	s.Members = []board.Member{
-		s.Member, {Handle: "bob", Layer: board.Specialist, BoardIDs: []string{"bd_1"}}, {Handle: "lead", Layer: board.Lead, BoardIDs: []string{"bd_1"}, LeadBoardID: "bd_1"},
+		s.Member,
+		{Handle: "bob", Layer: board.Specialist, BoardIDs: []string{"bd_1"}},
+		{Handle: "lead", Layer: board.Lead, BoardIDs: []string{"bd_1"}, LeadBoardID: "bd_1"},
 		{Handle: "chief", Layer: board.Strategic, BoardIDs: []string{"bd_2"}},
 	}
 	for _, c := range change {

@@ -199,8 +199,7 @@ func joinPath(path, field string) string {
 // fieldsOf are the names of a struct's fields in JSON.
 func fieldsOf(t reflect.Type) map[string]bool {
 	all := map[string]bool{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && name == "" {
 			maps.Copy(all, fieldsOf(f.Type))

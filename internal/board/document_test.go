@@ -142,7 +142,7 @@ func TestNoDocumentMakesTheReaderPanicAndWhatItAcceptsCanBeStored(t *testing.T) 
 			}
 		}
 		for _, a := range d.Agents {
-			if found := a.Member.Check(); len(found) > 0 {
+			if found := a.Check(); len(found) > 0 {
 				t.Fatalf("%+v: %v", a, found)
 			}
 		}

@@ -131,14 +131,13 @@ const (
 func Escalate(team people.Team, handle string, matter Matter) []string {
 	chain := team.Chain(handle)
 	switch matter {
+	case MatterBlocked, MatterNoDocs:
+	case MatterStrategy:
+		if chain = nil; team.Chief != "" && team.Chief != handle {
+			chain = []string{team.Chief}
+		}
 	case MatterCritical, MatterTaste:
 		chain = nil
-	case MatterStrategy:
-		if team.Chief != "" && team.Chief != handle {
-			chain = []string{team.Chief}
-		} else {
-			chain = nil
-		}
 	}
 	return append(slices.Clone(chain), Human)
 }

@@ -123,11 +123,11 @@ func TestAnAgentWhoseHeartbeatIsOldIsOffline(t *testing.T) {
 }
 
 func TestABackoffDoublesToHalfAMinuteAndHasFullJitter(t *testing.T) {
-	for i, most := range []time.Duration{1, 2, 4, 8, 16, 30, 30, 30} {
+	for i, seconds := range []float64{1, 2, 4, 8, 16, 30, 30, 30} {
 		if got := board.Backoff(i+1, 0); got != 0 {
 			t.Errorf("try %d: at least %s, want 0", i+1, got)
 		}
-		if got, want := board.Backoff(i+1, 0.5), most*time.Second/2; got != want {
+		if got, want := board.Backoff(i+1, 0.5), time.Duration(seconds/2*float64(time.Second)); got != want {
 			t.Errorf("try %d: %s, want %s", i+1, got, want)
 		}
 	}

@@ -356,10 +356,13 @@ func (s *Service) agentViews(ctx context.Context, r *store.Reader) (all []AgentV
 // ShowAgent shows an agent of boards.
 func (s *Service) ShowAgent(ctx context.Context, handle string) (v AgentView, err error) {
 	all, err := s.ListAgents(ctx)
+	if err != nil {
+		return v, err
+	}
 	for _, v := range all {
 		if v.Handle == handleOf(handle) {
-			return v, err
+			return v, nil
 		}
 	}
-	return v, cmpErr(err, absent(loop.ErrNotFound, "agent of a board", "@"+handleOf(handle), loop.PawlCommand("agent list")))
+	return v, absent(loop.ErrNotFound, "agent of a board", "@"+handleOf(handle), loop.PawlCommand("agent list"))
 }

@@ -43,7 +43,7 @@ func TestATaskIsMadeMovedGivenAndCommented(t *testing.T) {
 		if given.AssigneeID != "ada" {
 			t.Errorf("a task that was assigned is %+v", given)
 		}
-		set := must[boards.TaskView](t)(r.SetTask(ctx, ann, first.ID, boards.TaskChange{Priority: said("urgent"), Due: said("2026-05-04"), Tags: []string{"a"}}))
+		set := must[boards.TaskView](t)(r.SetTask(ctx, ann, first.ID, boards.TaskChange{Priority: new("urgent"), Due: new("2026-05-04"), Tags: []string{"a"}}))
 		if set.Priority != board.Urgent || set.DueDate != board.At(time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)) || set.AssigneeID != "ada" {
 			t.Errorf("a task that was changed is %+v", set)
 		}
@@ -96,13 +96,13 @@ func TestWhatIsWrongIsRefusedAndChangesNothing(t *testing.T) {
 	r.addBoard(t, "one")
 	r.addBoard(t, "two")
 	r.addAgent(t, "ada", boards.AgentChange{Boards: []string{"one"}})
-	r.addAgent(t, "bob", boards.AgentChange{Boards: []string{"two"}, Lead: said("@ada")})
+	r.addAgent(t, "bob", boards.AgentChange{Boards: []string{"two"}, Lead: new("@ada")})
 	task, elsewhere := r.addTask(t, "one", "t"), r.addTask(t, "two", "u")
 	before := r.allRows(t)
 	title := strings.Repeat("x", 201)
 	create := func(c boards.CreateTaskRequest) error {
 		if c.Title == nil {
-			c.Title = said("t")
+			c.Title = new("t")
 		}
 		_, err := r.CreateTask(ctx, ann, c)
 		return err
@@ -112,7 +112,7 @@ func TestWhatIsWrongIsRefusedAndChangesNothing(t *testing.T) {
 		return err
 	}
 	resource := func(c boards.ResourceChange) error {
-		c.Title = said("t")
+		c.Title = new("t")
 		_, err := r.CreateResource(ctx, ann, boards.CreateResourceRequest{Board: "one", ResourceChange: c})
 		return err
 	}
@@ -129,32 +129,32 @@ func TestWhatIsWrongIsRefusedAndChangesNothing(t *testing.T) {
 		says string
 	}{
 		"a long title":              {create(boards.CreateTaskRequest{Board: "one", TaskChange: boards.TaskChange{Title: &title}}), loop.ExitUsage, "title: it has 201 characters, and at most 200 are allowed"},
-		"an unknown priority":       {create(boards.CreateTaskRequest{Board: "one", TaskChange: boards.TaskChange{Priority: said("asap")}}), loop.ExitUsage, `priority: "asap" is not one of low, medium, high, urgent`},
+		"an unknown priority":       {create(boards.CreateTaskRequest{Board: "one", TaskChange: boards.TaskChange{Priority: new("asap")}}), loop.ExitUsage, `priority: "asap" is not one of low, medium, high, urgent`},
 		"an unknown column":         {create(boards.CreateTaskRequest{Board: "one", Status: "doing"}), loop.ExitUsage, `status: "doing" is not one of backlog, todo`},
 		"an unknown board":          {create(boards.CreateTaskRequest{Board: "none"}), loop.ExitNotFound, `there is no board "none"`},
 		"no board":                  {create(boards.CreateTaskRequest{}), loop.ExitNotFound, `there is no board ""`},
 		"an unknown agent":          {create(boards.CreateTaskRequest{Board: "one", Assignee: "@zoe"}), loop.ExitNotFound, `there is no agent "@zoe"`},
 		"an agent of another board": {create(boards.CreateTaskRequest{Board: "one", Assignee: "@bob"}), loop.ExitUsage, "@bob does not work on this board"},
-		"an unknown parent":         {create(boards.CreateTaskRequest{Board: "one", TaskChange: boards.TaskChange{Parent: said("tk_x")}}), loop.ExitNotFound, `there is no task "tk_x"`},
-		"a parent of another board": {create(boards.CreateTaskRequest{Board: "one", TaskChange: boards.TaskChange{Parent: said(elsewhere.ID)}}), loop.ExitUsage, "a task of another board"},
-		"a time that is none":       {create(boards.CreateTaskRequest{Board: "one", TaskChange: boards.TaskChange{Due: said("soon")}}), loop.ExitUsage, `"soon" is not a time`},
-		"a secret":                  {create(boards.CreateTaskRequest{Board: "one", TaskChange: boards.TaskChange{Description: said("use hunter2hunter2")}}), loop.ExitUsage, "description: it has a secret in it"},
+		"an unknown parent":         {create(boards.CreateTaskRequest{Board: "one", TaskChange: boards.TaskChange{Parent: new("tk_x")}}), loop.ExitNotFound, `there is no task "tk_x"`},
+		"a parent of another board": {create(boards.CreateTaskRequest{Board: "one", TaskChange: boards.TaskChange{Parent: new(elsewhere.ID)}}), loop.ExitUsage, "a task of another board"},
+		"a time that is none":       {create(boards.CreateTaskRequest{Board: "one", TaskChange: boards.TaskChange{Due: new("soon")}}), loop.ExitUsage, `"soon" is not a time`},
+		"a secret":                  {create(boards.CreateTaskRequest{Board: "one", TaskChange: boards.TaskChange{Description: new("use hunter2hunter2")}}), loop.ExitUsage, "description: it has a secret in it"},
 		"the same slug":             {second(r.CreateBoard(ctx, ann, "ONE", boards.BoardChange{})), loop.ExitMissing, `another board has the slug "one"`},
 		"no name":                   {second(r.CreateBoard(ctx, ann, "", boards.BoardChange{})), loop.ExitUsage, "name: it is empty"},
 		"a scope of everything up":  {second(r.CreateBoard(ctx, ann, "x", boards.BoardChange{Scope: []string{"../x"}})), loop.ExitUsage, "scope: "},
 		"a scope of everything":     {second(r.CreateBoard(ctx, ann, "x", boards.BoardChange{Scope: []string{"**"}})), loop.ExitUsage, "scope: "},
 		"the same handle":           {agent("@ada", boards.AgentChange{Boards: []string{"one"}}), loop.ExitMissing, "another agent of the boards has this handle"},
 		"an agent without a board":  {agent("cyd", boards.AgentChange{}), loop.ExitUsage, "boardIds: an agent works on one board at least"},
-		"a lead who is no agent":    {agent("cyd", boards.AgentChange{Boards: []string{"one"}, Lead: said("@zoe")}), loop.ExitUsage, "cyd reports to zoe, which is not an agent"},
-		"a circle":                  {second(r.SetAgent(ctx, ann, "ada", boards.AgentChange{Lead: said("bob")})), loop.ExitUsage, "reports_to goes around in a cycle"},
+		"a lead who is no agent":    {agent("cyd", boards.AgentChange{Boards: []string{"one"}, Lead: new("@zoe")}), loop.ExitUsage, "cyd reports to zoe, which is not an agent"},
+		"a circle":                  {second(r.SetAgent(ctx, ann, "ada", boards.AgentChange{Lead: new("bob")})), loop.ExitUsage, "reports_to goes around in a cycle"},
 		"a shell as capability":     {agent("cyd", boards.AgentChange{Boards: []string{"one"}, Capabilities: []string{"go test; rm x"}}), loop.ExitUsage, "is not the beginning of one command"},
-		"a short interval":          {agent("cyd", boards.AgentChange{Boards: []string{"one"}, Interval: said("5s")}), loop.ExitUsage, `interval: "5s" is not an interval from 1m to 7d`},
+		"a short interval":          {agent("cyd", boards.AgentChange{Boards: []string{"one"}, Interval: new("5s")}), loop.ExitUsage, `interval: "5s" is not an interval from 1m to 7d`},
 		"a handle that cannot be":   {agent("@Cyd_1", boards.AgentChange{Boards: []string{"one"}}), loop.ExitUsage, "is not a handle"},
-		"an unknown driver":         {agent("cyd", boards.AgentChange{Boards: []string{"one"}, Driver: &roster.Change{Driver: said("gpt")}}), loop.ExitUsage, `there is no driver "gpt"`},
+		"an unknown driver":         {agent("cyd", boards.AgentChange{Boards: []string{"one"}, Driver: &roster.Change{Driver: new("gpt")}}), loop.ExitUsage, `there is no driver "gpt"`},
 		"an agent that is not":      {second(r.SetAgent(ctx, ann, "zoe", boards.AgentChange{})), loop.ExitNotFound, `there is no agent of a board "@zoe"`},
-		"a credential itself":       {resource(boards.ResourceChange{Category: said("credential"), Content: said("abc")}), loop.ExitUsage, "never as what it is"},
-		"a secret in a document":    {resource(boards.ResourceChange{Content: said("hunter2hunter2")}), loop.ExitUsage, "content: it has a secret in it"},
-		"an unknown category":       {resource(boards.ResourceChange{Category: said("key"), Content: said("c")}), loop.ExitUsage, `"key" is not one of sop, credential, documentation, general`},
+		"a credential itself":       {resource(boards.ResourceChange{Category: new("credential"), Content: new("abc")}), loop.ExitUsage, "never as what it is"},
+		"a secret in a document":    {resource(boards.ResourceChange{Content: new("hunter2hunter2")}), loop.ExitUsage, "content: it has a secret in it"},
+		"an unknown category":       {resource(boards.ResourceChange{Category: new("key"), Content: new("c")}), loop.ExitUsage, `"key" is not one of sop, credential, documentation, general`},
 		"an order upward":           {send(boards.SendRequest{From: "@bob", To: "@ada", Kind: "order"}), loop.ExitRefused, "an order goes down only"},
 		"an unknown kind":           {send(boards.SendRequest{To: "@ada", Kind: "hint"}), loop.ExitUsage, `"hint" is not one of order, question`},
 		"to nobody":                 {send(boards.SendRequest{To: "@zoe", Kind: "order"}), loop.ExitNotFound, "@zoe is not an agent of these boards"},
@@ -186,8 +186,8 @@ func TestAnAgentIsALoopThatFollowsItsBoardsAndTheRoster(t *testing.T) {
 	onBoth(t, func(t *testing.T, r rig) {
 		ctx, ann := t.Context(), verbtest.Ann
 		r.addBoard(t, "one")
-		must[boards.BoardView](t)(r.CreateBoard(ctx, ann, "two", boards.BoardChange{Scope: []string{"docs/**"}, Verify: said("make docs")}))
-		v := r.addAgent(t, "@ada", boards.AgentChange{Boards: []string{"two", "one"}, Role: said("writer"), Interval: said("1m"), Capabilities: []string{"go test"}})
+		must[boards.BoardView](t)(r.CreateBoard(ctx, ann, "two", boards.BoardChange{Scope: []string{"docs/**"}, Verify: new("make docs")}))
+		v := r.addAgent(t, "@ada", boards.AgentChange{Boards: []string{"two", "one"}, Role: new("writer"), Interval: new("1m"), Capabilities: []string{"go test"}})
 		d, l := r.definition(t, "ada")
 		want := loop.Definition{
 			Name: "@ada", Protocol: loop.ProtocolBoard, Pattern: "custom", Tier: loop.TierAssisted, Group: loop.AgentsGroup, Cadence: "1m", Goal: "Work as writer on the tasks of one, two",
@@ -199,11 +199,11 @@ func TestAnAgentIsALoopThatFollowsItsBoardsAndTheRoster(t *testing.T) {
 		if l.Registered.Due.IsZero() {
 			t.Error("an agent that never had a heartbeat is not due")
 		}
-		must[boards.BoardView](t)(r.SetBoard(ctx, ann, "one", boards.BoardChange{Verify: said("make check")}))
+		must[boards.BoardView](t)(r.SetBoard(ctx, ann, "one", boards.BoardChange{Verify: new("make check")}))
 		if d, _ := r.definition(t, "ada"); d.Verify != "( make check\n) && ( make docs\n)" {
 			t.Errorf("after a change of its board it verifies by %q", d.Verify)
 		}
-		set := must[boards.AgentView](t)(r.SetAgent(ctx, ann, "ada", boards.AgentChange{Driver: &roster.Change{Command: said("true")}, Boards: []string{"one"}}))
+		set := must[boards.AgentView](t)(r.SetAgent(ctx, ann, "ada", boards.AgentChange{Driver: &roster.Change{Command: new("true")}, Boards: []string{"one"}}))
 		if d, _ := r.definition(t, "ada"); d.Agent != "ada" || set.Agent != "ada" || d.Verify != "make check" {
 			t.Errorf("with an entry of the roster it is %+v", d)
 		}
@@ -261,7 +261,7 @@ func TestWhySaysWhoTakesATaskAndWhyNobodyDoes(t *testing.T) {
 			t.Errorf("with an agent: %s", got)
 		}
 		urgent := r.addTask(t, "one", "urgent")
-		must[boards.TaskView](t)(r.SetTask(ctx, ann, urgent.ID, boards.TaskChange{Priority: said("urgent")}))
+		must[boards.TaskView](t)(r.SetTask(ctx, ann, urgent.ID, boards.TaskChange{Priority: new("urgent")}))
 		why := must[boards.TaskWhy](t)(r.WhyTask(ctx, task.ID))
 		if a := why.Agents[0]; a.Reason != loop.ReasonOutranked || a.Detail != urgent.ID+" goes first" || len(a.Routes) != 1 || !strings.HasPrefix(a.Routes[0], "one 1.100 = 1 × urgency 1.00 ("+urgent.ID+")") {
 			t.Errorf("of an outranked task: %+v", why)
@@ -286,12 +286,12 @@ func TestMessagesAreDeliveredToTheLoopOfTheAgent(t *testing.T) {
 		ctx, ann := t.Context(), verbtest.Ann
 		r.addBoard(t, "one")
 		r.addAgent(t, "ada", boards.AgentChange{Boards: []string{"one"}})
-		r.addAgent(t, "lee", boards.AgentChange{Boards: []string{"one"}, Layer: said("lead"), Leads: said("one")})
+		r.addAgent(t, "lee", boards.AgentChange{Boards: []string{"one"}, Layer: new("lead"), Leads: new("one")})
 		task := r.addTask(t, "one", "t")
 		m := must[boards.MessageView](t)(r.Send(ctx, ann, boards.SendRequest{From: "@lee", To: "@ada", Kind: "order", Content: "first", Task: task.ID}))
 		var waits []loop.Delivery
 		err := r.Store.View(ctx, func(rd *store.Reader) (err error) {
-			waits, err = rd.Undelivered(ctx, r.Rig.Workspace.ID, "@ada", 9)
+			waits, err = rd.Undelivered(ctx, r.Workspace.ID, "@ada", 9)
 			return err
 		})
 		if err != nil || len(waits) != 1 || waits[0].From != "@lee" || waits[0].Kind != "order" || waits[0].Topic != task.ID || waits[0].Key != m.ID {
@@ -323,17 +323,17 @@ func TestEveryWriteIsInTheAuditChain(t *testing.T) {
 	task := r.addTask(t, "one", "t")
 	must[boards.TaskView](t)(r.MoveTask(ctx, ann, task.ID, "todo"))
 	must[boards.TaskView](t)(r.AssignTask(ctx, ann, task.ID, "ada"))
-	must[boards.TaskView](t)(r.SetTask(ctx, ann, task.ID, boards.TaskChange{Title: said("u")}))
+	must[boards.TaskView](t)(r.SetTask(ctx, ann, task.ID, boards.TaskChange{Title: new("u")}))
 	must[boards.Commented](t)(r.Comment(ctx, ann, boards.CommentRequest{Task: task.ID, Text: "x"}))
 	must[boards.MessageView](t)(r.Send(ctx, ann, boards.SendRequest{To: "ada", Kind: "order", Content: "c"}))
-	made := must[boards.ResourceView](t)(r.CreateResource(ctx, ann, boards.CreateResourceRequest{Board: "one", ResourceChange: boards.ResourceChange{Title: said("t"), Content: said("c")}}))
-	must[boards.ResourceView](t)(r.SetResource(ctx, ann, made.ID, boards.ResourceChange{Content: said("d")}))
-	must[boards.BoardView](t)(r.SetBoard(ctx, ann, "one", boards.BoardChange{Name: said("One")}))
-	must[boards.AgentView](t)(r.SetAgent(ctx, ann, "ada", boards.AgentChange{Role: said("dev")}))
+	made := must[boards.ResourceView](t)(r.CreateResource(ctx, ann, boards.CreateResourceRequest{Board: "one", ResourceChange: boards.ResourceChange{Title: new("t"), Content: new("c")}}))
+	must[boards.ResourceView](t)(r.SetResource(ctx, ann, made.ID, boards.ResourceChange{Content: new("d")}))
+	must[boards.BoardView](t)(r.SetBoard(ctx, ann, "one", boards.BoardChange{Name: new("One")}))
+	must[boards.AgentView](t)(r.SetAgent(ctx, ann, "ada", boards.AgentChange{Role: new("dev")}))
 	must[boards.Imported](t)(r.Import(ctx, ann, boards.ImportRequest{Document: `{"boards":[{"name":"two"}]}`}))
 	var verbs []string
 	err := r.Store.View(ctx, func(rd *store.Reader) error {
-		links, err := rd.Chain(ctx, r.Rig.Workspace.ID)
+		links, err := rd.Chain(ctx, r.Workspace.ID)
 		for _, l := range links {
 			var body struct {
 				Verb  string     `json:"verb"`

@@ -351,14 +351,14 @@ func (s *Service) findSecrets(d board.Document) (problems []board.Problem) {
 
 // lookInto calls look for each text of a value.
 func lookInto(v reflect.Value, path string, look func(path, text string)) {
-	switch v.Kind() {
-	case reflect.String:
+	switch kind := v.Kind(); {
+	case kind == reflect.String:
 		look(path, v.String())
-	case reflect.Slice:
+	case kind == reflect.Slice:
 		for i := range v.Len() {
 			lookInto(v.Index(i), fmt.Sprintf("%s[%d]", path, i), look)
 		}
-	case reflect.Struct:
+	case kind == reflect.Struct:
 		for i := range v.NumField() {
 			name := strings.Split(v.Type().Field(i).Tag.Get("json"), ",")[0]
 			if name == "" {

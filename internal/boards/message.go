@@ -91,10 +91,10 @@ func (s *Service) maySend(ctx context.Context, tx *store.Tx, members []board.Mem
 		}
 		reason, words = board.MaySay(history, m, tx.Now())
 	}
-	switch reason {
-	case "":
+	if reason == "" {
 		return nil
-	case loop.ReasonNotAgent:
+	}
+	if reason == loop.ReasonNotAgent {
 		return &loop.Fault{Exit: loop.ExitNotFound, What: "the message is refused", Why: words, Fix: "name agents that {1} shows", Actions: []loop.Command{loop.PawlCommand("agent list")}}
 	}
 	return &loop.Fault{Exit: loop.ExitRefused, What: "the message is refused", Why: words, Fix: "send a question or a suggestion to somebody else, or wait"}

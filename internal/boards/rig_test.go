@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	driver "github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/agent/command"
 	"github.com/pawl-run/pawl/internal/board"
 	"github.com/pawl-run/pawl/internal/boards"
@@ -13,8 +14,6 @@ import (
 	"github.com/pawl-run/pawl/internal/roster"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/verbtest"
-
-	driver "github.com/pawl-run/pawl/internal/agent"
 )
 
 // rig is the verbs for boards in one workspace. The only secret is hunter2hunter2.
@@ -50,18 +49,16 @@ func must[T any](t *testing.T) func(v T, err error) T {
 	}
 }
 
-func said(text string) *string { return &text }
-
 // addBoard makes a board whose tasks need no document.
 func (r rig) addBoard(t *testing.T, name string) boards.BoardView {
 	t.Helper()
 	waived := true
-	return must[boards.BoardView](t)(r.CreateBoard(t.Context(), verbtest.Ann, name, boards.BoardChange{Waived: &waived, Scope: []string{"src/**"}, Verify: said("true")}))
+	return must[boards.BoardView](t)(r.CreateBoard(t.Context(), verbtest.Ann, name, boards.BoardChange{Waived: &waived, Scope: []string{"src/**"}, Verify: new("true")}))
 }
 
 func (r rig) addTask(t *testing.T, in, title string) boards.TaskView {
 	t.Helper()
-	return must[boards.TaskView](t)(r.CreateTask(t.Context(), verbtest.Ann, boards.CreateTaskRequest{Board: in, TaskChange: boards.TaskChange{Title: &title, Description: said("d")}}))
+	return must[boards.TaskView](t)(r.CreateTask(t.Context(), verbtest.Ann, boards.CreateTaskRequest{Board: in, TaskChange: boards.TaskChange{Title: &title, Description: new("d")}}))
 }
 
 func (r rig) addAgent(t *testing.T, handle string, c boards.AgentChange) boards.AgentView {
@@ -98,7 +95,7 @@ func (r rig) definition(t *testing.T, handle string) (d loop.Definition, l loop.
 func (r rig) claim(t *testing.T, id, handle string, change ...func(*board.Task)) {
 	t.Helper()
 	err := r.Store.Update(t.Context(), func(tx *store.Tx) error {
-		row, err := tx.Row(t.Context(), r.Rig.Workspace.ID, board.SetTasks, id)
+		row, err := tx.Row(t.Context(), r.Workspace.ID, board.SetTasks, id)
 		if err != nil {
 			return err
 		}
@@ -112,7 +109,7 @@ func (r rig) claim(t *testing.T, id, handle string, change ...func(*board.Task))
 		}
 		to := task.Row()
 		to.Version = row.Version
-		return tx.WriteRow(t.Context(), r.Rig.Workspace.ID, to)
+		return tx.WriteRow(t.Context(), r.Workspace.ID, to)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +122,7 @@ func (r rig) allRows(t *testing.T) (all []loop.Row) {
 	err := r.Store.View(t.Context(), func(rd *store.Reader) error {
 		all = nil
 		for _, set := range []string{board.SetBoards, board.SetTasks, board.SetComments, board.SetMembers, board.SetMinds, board.SetActivity, board.SetSubscriptions, board.SetResources, board.SetErrors, board.SetLog} {
-			rows, err := rd.Rows(context.WithoutCancel(t.Context()), r.Rig.Workspace.ID, loop.RowQuery{Set: set})
+			rows, err := rd.Rows(context.WithoutCancel(t.Context()), r.Workspace.ID, loop.RowQuery{Set: set})
 			if err != nil {
 				return err
 			}

@@ -159,18 +159,14 @@ func (s *Service) findBoard(ctx context.Context, r *store.Reader, ref string) (r
 		return found, err
 	}
 	rows, err := r.Rows(ctx, s.ws.ID, loop.RowQuery{Set: board.SetBoards, Owner: ref, Limit: 1})
-	if err != nil || len(rows) == 0 || ref == "" {
-		return found, cmpErr(err, s.noBoard(ref))
+	if err != nil {
+		return found, err
+	}
+	if len(rows) == 0 || ref == "" {
+		return found, s.noBoard(ref)
 	}
 	b, err := board.FromRow[board.Board](rows[0])
 	return row[board.Board]{b, rows[0]}, err
-}
-
-func cmpErr(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
 }
 
 func (s *Service) noBoard(ref string) error {
