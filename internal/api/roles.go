@@ -22,7 +22,7 @@ var agentsMay = map[string]func(in any) (why string){
 		return ""
 	},
 	FlagSpec.Name: mayAlways, StepSpec.Name: mayAlways, QueueStep.Name: mayAlways, StopSpec.Name: mayAlways,
-	StartRun.Name: mayStart, FireRun.Name: mayStart, StopRun.Name: mayAlways,
+	RecoverRuns.Name: mayAlways, StartRun.Name: mayStart, FireRun.Name: mayStart, StopRun.Name: mayAlways,
 	PauseLoops.Name: func(in any) string {
 		if in.(SwitchRequest).Loop == "" {
 			return "an agent pauses one loop at a time"

@@ -135,7 +135,7 @@ func loopTools() []Tool {
 			return LoopRun{&v}, err
 		}),
 		long[LoopID, LoopStepped](Tool{
-			Name: "loop_run_step", Group: ToolsSeed, Command: "spec step", OpenWorld: true, Verbs: []Info{GetSpec.Info},
+			Name: "loop_run_step", Group: ToolsSeed, Command: "spec step", OpenWorld: true, Verbs: []Info{GetSpec.Info, RecoverRuns.Info},
 			Does: "Carry out one iteration of a loop, and return its verdict when it has ended, which takes minutes. A loop that passes waits for a human: only a person completes it.",
 		}, QueueStep.Info, StepSpec.Info, LongCall{
 			Fire: func(ctx context.Context, c Caller, in any) (Fired, error) {
@@ -157,7 +157,7 @@ func loopTools() []Tool {
 		}),
 
 		long[RunLoop, runs.View](Tool{
-			Name: "loop_run", Group: ToolsCore, Command: "run", OpenWorld: true,
+			Name: "loop_run", Group: ToolsCore, Command: "run", OpenWorld: true, Verbs: []Info{RecoverRuns.Info},
 			Does: "Run a loop. Returns the id of the run at once; with wait, or if you follow its progress, how it ended.",
 		}, FireRun.Info, StartRun.Info, LongCall{
 			Fire: func(ctx context.Context, c Caller, in any) (Fired, error) {
@@ -257,7 +257,6 @@ func WithoutTool() map[string]string {
 		ShowForgotten.Name:   "it is the first half of nodes.forget, which a person does",
 		ListChannels.Name:    hiddenFromAgents[ListChannels.Name],
 		RerunRun.Name:        "a person says what is to be done better; loop_run takes a request",
-		RecoverRuns.Name:     "every verb that writes begins with it",
 		RegisterLoops.Name:   "a daemon reads definitions again by itself",
 		TryGate.Name:         "it pays for a turn that is about no work",
 		GenerateSpec.Name:    "it pays for a turn of which the result has to be read by a person",

@@ -36,6 +36,8 @@ type caller struct {
 type openParts struct {
 	mu  sync.Mutex
 	all map[bool]*compose.Parts // by whether they may write
+
+	said sync.Map // what was printed about the daemon
 }
 
 // close closes the stores.
@@ -91,7 +93,7 @@ func (c *caller) findDaemon(ctx context.Context) error {
 	}
 	if !there {
 		if running.Holder.PID != 0 {
-			c.a.printer().Note("pawl: warning: pawl up has died (process %d, at work since %s): no loop fires by itself until it is started again: pawl up",
+			c.note("pawl: warning: pawl up has died (process %d, at work since %s): no loop fires by itself until it is started again: pawl up",
 				running.Holder.PID, running.Since.UTC().Format(time.RFC3339))
 		}
 		return nil
@@ -109,13 +111,21 @@ func (c *caller) findDaemon(ctx context.Context) error {
 		return nil
 	case status.Version != version:
 		d.Close()
-		c.a.printer().Note("pawl: pawl up is version %s and this is %s, so that it is not asked: start it again", output.CleanLine(status.Version), version)
+		c.note("pawl: pawl up is version %s and this is %s, so that it is not asked: start it again", output.CleanLine(status.Version), version)
 		return nil
 	}
 	c.a.clockLead.Store(int64(status.Now.Sub(asked)))
 	d.Dir, d.By, d.Key, d.Say = c.dir, c.by, c.key, c.say
 	c.daemon = d
 	return nil
+}
+
+// note prints a line about the daemon, once for all callers that share what they have opened.
+func (c *caller) note(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if _, said := c.parts.said.LoadOrStore(line, true); !said {
+		c.a.printer().Note("%s", line)
+	}
 }
 
 // silentFault is the error for a daemon that is at work and does not answer.

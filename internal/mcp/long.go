@@ -91,6 +91,14 @@ func (s *Server) follow(ctx context.Context, c api.Caller, id string, failed <-c
 		if v, err = api.ShowRun.Call(ctx, c, api.RunRef{Run: id}); err != nil {
 			return v, err
 		}
+		if v.State == "dead" { // Its process has died: it is concluded, and then has ended.
+			if _, err := api.RecoverRuns.Call(ctx, c, api.None{}); err != nil {
+				return v, err
+			}
+			if v, err = api.ShowRun.Call(ctx, c, api.RunRef{Run: id}); err != nil {
+				return v, err
+			}
+		}
 		if api.HasEnded(v) {
 			return v, nil
 		}

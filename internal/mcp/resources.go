@@ -29,7 +29,7 @@ const (
 type template struct {
 	uri, name, does string
 	parts           []string // what {part} may be
-	read            func(s *Server, ctx context.Context, c api.Caller, vars []string) (any, error)
+	read            func(ctx context.Context, c api.Caller, vars []string) (any, error)
 }
 
 // templates are the resources that depend on what there is. The variables of their addresses
@@ -37,15 +37,18 @@ type template struct {
 func templates() []template {
 	return []template{
 		{
-			scheme + "ws/{ws}/loop/{name}/{part}", "loop", "A loop: its definition, how it stands, or its run log. {ws} is here, or the path of a repository, escaped.",
-			[]string{"definition", "state", "runlog"}, readLoop,
+			uri: scheme + "ws/{ws}/loop/{name}/{part}", name: "loop", parts: []string{"definition", "state", "runlog"}, read: readLoop,
+			does: "A loop: its definition, how it stands, or its run log. {ws} is here, or the path of a repository, escaped.",
 		},
-		{scheme + "run/{id}/{part}", "run", "A run: its trace, its transcript, what it changed, or its gates.", []string{"trace", "transcript", "diff", "gates"}, readRun},
-		{scheme + "approval/{id}", "approval", "What waits for a person: exactly what happens on approval.", nil, readApproval},
+		{
+			uri: scheme + "run/{id}/{part}", name: "run", parts: []string{"trace", "transcript", "diff", "gates"}, read: readRun,
+			does: "A run: its trace, its transcript, what it changed, or its gates.",
+		},
+		{uri: scheme + "approval/{id}", name: "approval", read: readApproval, does: "What waits for a person: exactly what happens on approval."},
 	}
 }
 
-func readLoop(_ *Server, ctx context.Context, c api.Caller, vars []string) (any, error) {
+func readLoop(ctx context.Context, c api.Caller, vars []string) (any, error) {
 	name, part := vars[1], vars[2]
 	if part == "runlog" {
 		return api.ShowRunLog.Call(ctx, c, api.LoopRef{Loop: name})
@@ -60,7 +63,7 @@ func readLoop(_ *Server, ctx context.Context, c api.Caller, vars []string) (any,
 	return row, err
 }
 
-func readRun(_ *Server, ctx context.Context, c api.Caller, vars []string) (any, error) {
+func readRun(ctx context.Context, c api.Caller, vars []string) (any, error) {
 	ref := api.RunRef{Run: vars[0]}
 	if vars[1] == "diff" {
 		p, err := api.DiffRun.Call(ctx, c, ref)
@@ -103,7 +106,7 @@ func transcript(ctx context.Context, c api.Caller, id string) (string, error) {
 	return b.String(), nil
 }
 
-func readApproval(_ *Server, ctx context.Context, c api.Caller, vars []string) (any, error) {
+func readApproval(ctx context.Context, c api.Caller, vars []string) (any, error) {
 	return api.ShowApproval.Call(ctx, c, api.ApprovalRef{Approval: vars[0]})
 }
 
@@ -181,7 +184,7 @@ func (s *Server) find(ctx context.Context, uri string) (any, error) {
 		if strings.HasPrefix(t.uri, scheme+"ws/") && vars[0] != here {
 			r.Dir = vars[0]
 		}
-		return t.read(s, ctx, s.Open(r), vars)
+		return t.read(ctx, s.Open(r), vars)
 	}
 	return nil, fmt.Errorf("%s: %w", uri, loop.ErrNotFound)
 }
