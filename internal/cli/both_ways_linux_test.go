@@ -399,7 +399,7 @@ func (p *place) commands() (names []string) {
 	p.t.Helper()
 	var help func(args ...string)
 	help = func(args ...string) {
-		out := p.pawl(append(args, "--help")...)
+		out := helpOf(p.t, args)
 		if len(args) > 0 {
 			names = append(names, strings.Join(args, " "))
 		}

@@ -29,7 +29,7 @@ func (s *fixture) clone(name string) *fixture {
 // adds tasks and files to a third by hand. Nothing is lost, and all see the same in the end.
 func TestTwoWorkspacesAndAPersonPushToOneRemoteAndLoseNothing(t *testing.T) {
 	t.Parallel()
-	rounds := sample.Size(3, 50)
+	rounds := sample.Size(2, 50)
 	one := newBootFixture(t, "")
 	two, person := one.clone("two"), one.clone("person")
 	var all sync.WaitGroup

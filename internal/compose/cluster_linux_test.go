@@ -329,7 +329,7 @@ func soak(t *testing.T, some, all int) (long time.Duration, seed uint64) {
 // shares nothing with the code that made it.
 func TestNodesOfOneStoreKeepEveryPromiseWhateverHappensToThem(t *testing.T) {
 	t.Parallel()
-	long, seed := soak(t, 12, 120)
+	long, seed := soak(t, 8, 120)
 	c := newCluster(t, []string{"work", "work", "work"}, slices.Repeat([]string{"cadence: 1h\n"}, clusterLoops))
 	c.random = rand.New(rand.NewPCG(seed, 2))
 	c.recordHistory()

@@ -390,7 +390,7 @@ func spread(points []string, most, n int) (list []string) {
 	if sample.All() || most >= len(points) {
 		return points
 	}
-	first := (n + 1) * len(points) / (max(1, most) * 6)
+	first := (n%6 + 1) * len(points) / (max(1, most) * 6)
 	for i := range most {
 		list = append(list, points[(first+i*len(points)/most)%len(points)])
 	}

@@ -36,6 +36,7 @@ type kind struct {
 
 	sample int               // points of each flow in a plain test
 	rows   []string          // flows at whose points it strikes on PostgreSQL in a plain test, too
+	only   bool              // in a plain test it strikes at no other flows than rows
 	always []string          // points that belong to every sample
 	skips  func(string) bool // points at which it shows nothing new; nil: none
 	dies   bool              // recovery has to say in which phase
@@ -147,7 +148,7 @@ func isDone(v *told) bool {
 
 var (
 	killed = kind{
-		name: "kill", action: "kill", dies: true, sample: 2, rows: []string{"run", "landing", "boot"}, always: []string{"git.advance.ref.after:2"},
+		name: "kill", action: "kill", dies: true, sample: 1, rows: []string{"run", "landing", "boot"}, always: []string{"git.advance.ref.after:2"},
 		check: func(s *fixture, v *told, stderr string) {
 			if v != nil || stderr != "" {
 				s.t.Fatalf("it was not killed: %+v %s", v, stderr)
@@ -155,7 +156,7 @@ var (
 		},
 	}
 	fullDisk = kind{
-		name: "full disk", action: "ENOSPC", sample: 2, always: []string{"git.advance.ref.after:1"},
+		name: "full disk", action: "ENOSPC", sample: 1, always: []string{"git.advance.ref.after:1"},
 		check: func(s *fixture, v *told, stderr string) {
 			const full = "no space left on device"
 			if v == nil && !strings.Contains(stderr, full) {
@@ -183,13 +184,13 @@ func sweep(t *testing.T, kinds ...kind) {
 	t.Parallel()
 	counts := &tally{cells: map[[3]string]*cell{}}
 	t.Cleanup(func() { counts.print(t) })
-	for _, f := range flows {
+	for number, f := range flows {
 		for name, database := range map[string]func(t *testing.T) string{
 			"sqlite":   func(*testing.T) string { return "" },
 			"postgres": func(t *testing.T) string { t.Helper(); return storetest.PostgreSQL(t) },
 		} {
 			kinds := slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool {
-				return f.killed && !k.dies || name == "postgres" && !sample.All() && !slices.Contains(k.rows, f.name)
+				return f.killed && !k.dies || (name == "postgres" || k.only) && !sample.All() && !slices.Contains(k.rows, f.name)
 			})
 			if len(kinds) == 0 {
 				continue
@@ -214,7 +215,7 @@ func sweep(t *testing.T, kinds ...kind) {
 						if i > 0 { // The kinds strike side by side.
 							shared = database(t)
 						}
-						chosen := k.chosen(points, i)
+						chosen := k.chosen(points, number+i) // Each flow early, or late, or between.
 						if len(chosen) == 0 {
 							t.Fatal("no point is chosen")
 						}
