@@ -80,6 +80,9 @@ func (s *session) Refresh(ctx context.Context) error {
 	if err == nil && acts {
 		err = s.readTeam(ctx) // Whom it may write to.
 	}
+	if err == nil {
+		err = s.trimLogs(ctx)
+	}
 	return err
 }
 
@@ -177,6 +180,28 @@ func (s *session) spread() {
 	fmt.Fprint(draw, s.v.Run.ID, s.losses)
 	n := int(draw.Sum32() % uint32(width))
 	same[0], same[n] = same[n], same[0]
+}
+
+// manyAttempts is how many attempts at a task may fill its log.
+const manyAttempts = 50
+
+// trimLogs drops the oldest entries of logs that are full, of tasks that this agent has
+// attempted many times.
+func (s *session) trimLogs(ctx context.Context) error {
+	for key := range s.tasks {
+		if s.steps[key].Attempts < manyAttempts {
+			continue
+		}
+		newest, err := s.v.Rows.List(ctx, loop.RowQuery{Set: board.SetLog, Scope: key, Newest: true, Limit: 2 * board.MostLog})
+		if err != nil {
+			return err
+		}
+		for _, row := range newest[min(len(newest), board.MostLog):] {
+			row.Body = nil
+			s.outgoing = append(s.outgoing, loop.Change{Kind: loop.ChangeRow, Row: &row})
+		}
+	}
+	return nil
 }
 
 // flag asks the lead about tasks that nobody can begin, once for each state of a task.

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/board"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 func TestOfManyAgentsThatWakeAtOnceEachHasATaskOfItsOwn(t *testing.T) {
@@ -232,4 +233,32 @@ func TestCommandsAreInTheLogBeforeTheyRunAndOneThatIsIrreversibleWaitsForAPerson
 			t.Errorf("after the yes: run %s %s %q, the task is in %s", second.Outcome, second.Reason, second.Detail, got.Status)
 		}
 	})
+}
+
+func TestTheLogOfATaskIsARing(t *testing.T) {
+	r := newRig(t, databases["sqlite"](t))
+	r.team("dev")
+	r.add(task("tk_1", func(t *board.Task) { t.AssigneeID = "dev" }))
+	step := loop.Step{ID: engine.StepID("lp_dev", "tk_1"), LoopID: "lp_dev", Key: "tk_1", Kind: loop.StepWork, Title: "do tk_1", State: loop.StepOpen, Attempts: 60}
+	r.act = func(worked) string { return `{"outcome":"blocked","reason":"not now"}` }
+	r.beat("dev")
+	err := r.store.Update(t.Context(), func(tx *store.Tx) error {
+		for n := range board.MostLog + 20 {
+			e := board.LogEntry{Type: board.LogInfo, Content: fmt.Sprint(n)}
+			if err := tx.WriteRow(t.Context(), "ws", e.Row(fmt.Sprintf("tk_1/old/%04d", n), "tk_1", "dev")); err != nil {
+				return err
+			}
+		}
+		_, err := tx.SQLite().ExecContext(t.Context(), `UPDATE steps SET attempts = $1 WHERE id = $2`, step.Attempts, step.ID)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.wait(20 * time.Minute)
+	r.beat("dev")
+	log := rows[board.LogEntry](r, loop.RowQuery{Set: board.SetLog, Scope: "tk_1", Limit: 5000})
+	if len(log) > board.MostLog+4 || len(log) < board.MostLog || log[len(log)-1].Content == "" {
+		t.Errorf("the log has %d entries, want about %d", len(log), board.MostLog)
+	}
 }
