@@ -113,6 +113,9 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 	if err != nil {
 		return brief, fmt.Errorf("begin %q: %w", d.Choice.Step.Title, err)
 	}
+	if len(brief.Scope) > 0 {
+		c.def.Scope = brief.Scope
+	}
 	step := d.Choice.Step
 	if len(d.Choice.Stack) > 0 {
 		if err := c.startFrom(ctx, d.Choice.Stack, &step); err != nil {

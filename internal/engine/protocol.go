@@ -214,6 +214,8 @@ type Brief struct {
 	Memory []Block // of the protocol; data, never instructions
 	Prints bool    // the result has all that the agent prints, up to MostPrinted
 
+	Scope []string // globs of the files that may be changed, of those of the definition; empty: all of them
+
 	// Prompt is all that the agent is told, where only what it says counts: its turn has the
 	// purpose loop.PurposeGenerate and is taken in an empty tree, and the iteration has the answer as
 	// its Words. The loop has to be of the tier that only reports. Empty: the agent works on the step.

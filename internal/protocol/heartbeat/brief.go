@@ -128,9 +128,7 @@ func (s *session) workBrief(t board.Task, ch plan.Choice) engine.Brief {
 		messageRules,
 		`What went well, what went wrong and what you have learned goes into "pitfalls" of the report; you are given it with the next tasks.`,
 	}}
-	if len(s.winner.Scope) > 0 {
-		brief.Rules = append(brief.Rules, "This board is about: "+strings.Join(s.winner.Scope, ", ")+".")
-	}
+	brief.Scope = s.winner.Scope
 	for _, m := range s.about {
 		if m.TaskID != t.ID || m.MessageType == board.Answer {
 			continue

@@ -262,3 +262,22 @@ func TestTheLogOfATaskIsARing(t *testing.T) {
 		t.Errorf("the log has %d entries, want about %d", len(log), board.MostLog)
 	}
 }
+
+func TestOnlyTheFilesOfTheTasksBoardMayBeChanged(t *testing.T) {
+	r := newRig(t, databases["sqlite"](t))
+	r.team("dev")
+	r.add(board.Board{ID: "bd_docs", Name: "Docs", Slug: "docs", Waived: true, Scope: []string{"src/docs/**"}})
+	r.add(board.Member{Handle: "ops", Role: "writer", Layer: board.Specialist, BoardIDs: []string{"bd_core", "bd_docs"}},
+		task("tk_1", func(t *board.Task) { t.BoardID, t.Priority = "bd_docs", board.Urgent }))
+	r.act = func(w worked) string {
+		if !strings.Contains(w.Prompt, "Change only files that match: src/docs/**") {
+			t.Errorf("the prompt allows more than the board does:\n%s", w.Prompt)
+		}
+		w.write(t, "src/a.txt", "of another board\n")
+		return `{"outcome":"done","summary":"changed"}`
+	}
+	run := r.beat("ops") // Its definition allows src/**.
+	if got := r.task("tk_1"); run.Outcome != loop.OutcomeRefused || got.Status == board.Review || got.Status == board.Done {
+		t.Errorf("run %s %q, the task is in %s; want it refused", run.Outcome, run.Detail, got.Status)
+	}
+}
