@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pawl-run/pawl/internal/board"
 	"github.com/pawl-run/pawl/internal/engine"
@@ -38,6 +39,7 @@ func (Protocol) Open(ctx context.Context, v engine.View) (engine.Session, error)
 		v: v, handle: strings.TrimPrefix(v.Loop.Name, "@"), steps: map[string]loop.Step{}, tasks: map[string]taskRow{}, held: map[string]bool{},
 		mentions: map[string]mention{}, inbox: map[string]board.Message{}, proposed: map[string]string{},
 	}
+	s.roster = sync.OnceValues(func() (roster, error) { return s.readRoster(context.WithoutCancel(ctx)) })
 	for _, row := range v.Steps {
 		s.steps[row.Key] = row
 	}
@@ -89,8 +91,7 @@ type session struct {
 	holdsMind bool // this run has written it
 	heldMind  bool // it had before the last step was begun
 	boards    []board.Board
-	team      people.Team // of all members; read where it counts
-	members   []board.Member
+	roster    func() (roster, error) // reads it when it is asked first
 
 	mentions map[string]mention       // by key of the step
 	inbox    map[string]board.Message // messages that ask for an answer, by key of the step
@@ -243,12 +244,13 @@ func (s *session) readInbox(ctx context.Context) error {
 		}
 		list = append(list, m)
 	}
+	var all roster
 	if len(list) > 0 {
-		if err := s.readTeam(ctx); err != nil {
+		if all, err = s.roster(); err != nil {
 			return err
 		}
 	}
-	for _, m := range board.SortMessages(s.team, list) {
+	for _, m := range board.SortMessages(all.team, list) {
 		key := "message/" + m.ID
 		s.inbox[key] = m
 		s.replies = append(s.replies, key)
@@ -278,17 +280,20 @@ func acknowledged(m mention) loop.Change {
 	return loop.Change{Kind: loop.ChangeRow, Row: &row}
 }
 
-// readTeam reads who reports to whom.
-func (s *session) readTeam(ctx context.Context) error {
-	if s.members != nil {
-		return nil
-	}
+// roster is who works on the boards of the workspace, and who reports to whom.
+type roster struct {
+	members []board.Member
+	team    people.Team
+}
+
+// readRoster reads it. There may be thousands, of whom most heartbeats need to know nobody.
+func (s *session) readRoster(ctx context.Context) (r roster, err error) {
 	all, err := readRows[board.Member](ctx, s, loop.RowQuery{Set: board.SetMembers, Limit: mostMembers})
 	for _, m := range all {
-		s.members = append(s.members, m.value)
+		r.members = append(r.members, m.value)
 	}
-	s.team = board.Team(s.members)
-	return err
+	r.team = board.Team(r.members)
+	return r, err
 }
 
 // takeBack finds out what became of what the agent has proposed: a task whose change has

@@ -76,10 +76,6 @@ func (s *session) Refresh(ctx context.Context) error {
 		s.winner = s.boards[at]
 		err = s.lookAt(ctx, tasks, lapsed)
 	}
-	acts := len(s.replies) > 0 || slices.ContainsFunc(s.candidates, func(c board.Candidate) bool { return c.Drop == "" })
-	if err == nil && acts {
-		err = s.readTeam(ctx) // Whom it may write to.
-	}
 	if err == nil {
 		err = s.trimLogs(ctx)
 	}
@@ -132,10 +128,13 @@ func (s *session) lookAt(ctx context.Context, tasks []board.Task, lapsed map[str
 			ordered = append(ordered, m.ToAgentID)
 		}
 	}
+	members := []board.Member{s.me}
 	if len(s.about) > 0 {
-		if err := s.readTeam(ctx); err != nil {
+		all, err := s.roster()
+		if err != nil {
 			return err
 		}
+		members = all.members
 		others, err := readRows[board.Mind](ctx, s, loop.RowQuery{Set: board.SetMinds, Keys: append([]string{s.handle}, ordered...)})
 		if err != nil {
 			return err
@@ -146,16 +145,12 @@ func (s *session) lookAt(ctx context.Context, tasks []board.Task, lapsed map[str
 			}
 		}
 	}
-	members := s.members
-	if members == nil {
-		members = []board.Member{s.me}
-	}
 	scene := board.Scene{
 		Member: s.me, Mind: s.mind, Board: s.winner, Tasks: tasks, Members: members, Minds: minds, Resources: s.resources, Messages: s.about, Lapsed: lapsed, Now: s.v.Now,
 	}
 	s.candidates = slices.DeleteFunc(scene.Candidates(), func(c board.Candidate) bool { return !of(c.Task) })
 	s.spread()
-	return s.flag(ctx)
+	return s.flag()
 }
 
 // spread lets an agent that was too late begin elsewhere among the first tasks that are worth
@@ -205,15 +200,16 @@ func (s *session) trimLogs(ctx context.Context) error {
 }
 
 // flag asks the lead about tasks that nobody can begin, once for each state of a task.
-func (s *session) flag(ctx context.Context) error {
+func (s *session) flag() error {
 	for _, c := range s.candidates {
 		if c.Drop != loop.ReasonNotReady {
 			continue
 		}
-		if err := s.readTeam(ctx); err != nil {
+		all, err := s.roster()
+		if err != nil {
 			return err
 		}
-		gaps := board.Flags(c.Task, c.Gaps, s.members)
+		gaps := board.Flags(c.Task, c.Gaps, all.members)
 		digest := board.Digest(c.Task, gaps)
 		t := s.tasks[c.Task.ID]
 		if len(gaps) == 0 || t.Flagged == digest {
@@ -224,9 +220,9 @@ func (s *session) flag(ctx context.Context) error {
 		row.Body = withFields(row.Body, t.Task, "flagged")
 		changes := []loop.Change{{Kind: loop.ChangeRow, Row: &row}}
 		words := fmt.Sprintf("%s (%s) cannot be begun: %s. What is missing?", c.Task.Title, c.Task.ID, board.GapWords(gaps))
-		asked := board.Escalate(s.team, s.handle, board.MatterNoDocs)[:1]
+		asked := board.Escalate(all.team, s.handle, board.MatterNoDocs)[:1]
 		if by := c.Task.CreatedBy; by != "" && by != board.Human && by != s.handle && !slices.Contains(asked, by) {
-			if _, known := s.team.Find(by); known {
+			if _, known := all.team.Find(by); known {
 				asked = append(asked, by)
 			}
 		}

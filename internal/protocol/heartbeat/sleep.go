@@ -181,7 +181,11 @@ func (s *session) mayNotSend(m board.Message) string {
 	if strings.TrimSpace(m.Content) == "" {
 		return "it has no words"
 	}
-	if _, why := board.MaySend(s.team, m); why != "" {
+	all, err := s.roster()
+	if err != nil {
+		return err.Error()
+	}
+	if _, why := board.MaySend(all.team, m); why != "" {
 		return why
 	}
 	_, why := board.MaySay(s.about, m, s.v.Now)
@@ -252,7 +256,10 @@ func (s *session) handOver(step loop.Step, t taskRow, why string) []loop.Change 
 	open := step
 	open.State, open.Feedback = loop.StepOpen, why
 	t.Status, t.ExecutionStatus = board.Todo, board.ExecutionPending
-	to := board.Escalate(s.team, s.handle, board.MatterBlocked)[0]
+	to := board.Human
+	if all, err := s.roster(); err == nil {
+		to = board.Escalate(all.team, s.handle, board.MatterBlocked)[0]
+	}
 	s.remark("execute", "%s is handed over to %s: %s", step.Key, at(to), why)
 	return []loop.Change{
 		{Kind: loop.ChangeStep, Step: &open},
