@@ -87,12 +87,10 @@ func (s *Service) readAll(ctx context.Context, r *store.Reader) (d board.Documen
 	for i, t := range d.Tasks {
 		d.Tasks[i].ExecutionLog = logs[t.ID][max(0, len(logs[t.ID])-board.MostLog):]
 	}
-	messages, err2 := r.Messages(ctx, s.ws.ID, store.MessageQuery{Limit: everything})
+	messages, err2 := r.Messages(ctx, s.ws.ID, store.MessageQuery{OfBoards: true, Limit: everything})
 	read(err2)
 	for _, m := range messages {
-		if isOfBoards(m.Delivery) {
-			d.AgentMessages = append(d.AgentMessages, viewMessage(m).Message)
-		}
+		d.AgentMessages = append(d.AgentMessages, viewMessage(m).Message)
 	}
 	return d, err
 }
@@ -403,7 +401,7 @@ func (s *Service) planImport(ctx context.Context, r *store.Reader, d board.Docum
 	p.Errors = missing(&p, "errors", d.Errors, here(board.SetErrors), func(e board.Error) string { return e.ID })
 	sent := map[string]bool{}
 	if r != nil && err == nil {
-		all, err2 := r.Messages(ctx, s.ws.ID, store.MessageQuery{Limit: everything})
+		all, err2 := r.Messages(ctx, s.ws.ID, store.MessageQuery{OfBoards: true, Limit: everything})
 		err = err2
 		for _, m := range all {
 			sent[m.To+"\x00"+m.Key] = true

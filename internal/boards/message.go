@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/pawl-run/pawl/internal/board"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -126,7 +125,7 @@ func (s *Service) ListMessages(ctx context.Context, q MessageQuery) (all []Messa
 	if err := checkLimit(q.Limit); err != nil {
 		return nil, err
 	}
-	query := store.MessageQuery{Limit: everything}
+	query := store.MessageQuery{OfBoards: true, Limit: q.Limit}
 	if q.To != "" {
 		query.Recipient = board.LoopName(handleOf(q.To))
 	}
@@ -137,19 +136,11 @@ func (s *Service) ListMessages(ctx context.Context, q MessageQuery) (all []Messa
 		found, err := r.Messages(ctx, s.ws.ID, query)
 		all = nil
 		for _, m := range found {
-			if isOfBoards(m.Delivery) && len(all) < q.Limit {
-				all = append(all, viewMessage(m))
-			}
+			all = append(all, viewMessage(m))
 		}
 		return err
 	})
 	return shape.List(all), err
-}
-
-// isOfBoards reports whether a message is to or from an agent of a board; other loops send
-// some, too.
-func isOfBoards(d loop.Delivery) bool {
-	return strings.HasPrefix(d.To, "@") || strings.HasPrefix(d.From, "@")
 }
 
 // ShowMessage shows a message, with the response that it got.
@@ -159,8 +150,8 @@ func (s *Service) ShowMessage(ctx context.Context, id string) (v MessageView, er
 		id = " "
 	}
 	err = s.view(ctx, func(r *store.Reader) error {
-		list, err := r.Messages(ctx, s.ws.ID, store.MessageQuery{Key: id, Limit: 1})
-		if len(list) > 0 && isOfBoards(list[0].Delivery) {
+		list, err := r.Messages(ctx, s.ws.ID, store.MessageQuery{Key: id, OfBoards: true, Limit: 1})
+		if len(list) > 0 {
 			v, found = viewMessage(list[0]), true
 		}
 		return err

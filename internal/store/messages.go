@@ -133,11 +133,13 @@ type MessageQuery struct {
 	Recipient string
 	Sender    string
 	Key       string
+	OfBoards  bool // only those to or from agents of boards, whose loops have names like @dev
 	Limit     int
 }
 
 const (
 	messagesIn = `SELECT body, state FROM messages WHERE workspace_id = $1`
+	ofBoards   = ` AND (substr(recipient, 1, 1) = '@' OR substr(sender, 1, 1) = '@')`
 	newestSent = ` ORDER BY sent_ms DESC, message_key DESC`
 )
 
@@ -149,6 +151,9 @@ func (r *Reader) Messages(ctx context.Context, workspace string, q MessageQuery)
 			args = append(args, storableText(c.value))
 			query += fmt.Sprintf(" AND %s = $%d", c.column, len(args))
 		}
+	}
+	if q.OfBoards {
+		query += ofBoards
 	}
 	args = append(args, cmp.Or(q.Limit, mostRows))
 	list, err := collect(ctx, r, query+newestSent+fmt.Sprintf(" LIMIT $%d", len(args)), func(row interface{ Scan(...any) error }) (m Message, err error) {

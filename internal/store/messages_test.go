@@ -123,6 +123,7 @@ func TestAPersonSendsWithoutARunAndEveryMessageIsFoundWithItsState(t *testing.T)
 			t.Error("a message is not sent exactly once")
 		}
 		send(loop.Delivery{To: "@dev", From: "@lead", Key: "m0", Text: "old", Sent: then}, true)
+		send(loop.Delivery{To: "dev", From: "lead", Key: "m3", Text: "of task files", Sent: then.Add(2 * time.Hour)}, false)
 		send(loop.Delivery{To: "human", Person: true, From: "@dev", Key: "m2", Text: "done", Sent: then.Add(time.Hour)}, false)
 		list := func(q store.MessageQuery) (found []string) {
 			for _, m := range look(t, s, func(ctx context.Context, r *store.Reader) ([]store.Message, error) { return r.Messages(ctx, "ws", q) }) {
@@ -134,8 +135,9 @@ func TestAPersonSendsWithoutARunAndEveryMessageIsFoundWithItsState(t *testing.T)
 			query store.MessageQuery
 			want  []string
 		}{
-			"all":            {store.MessageQuery{}, []string{"m1 false", "m2 true", "m0 true"}},
+			"all":            {store.MessageQuery{}, []string{"m1 false", "m3 false", "m2 true", "m0 true"}},
 			"to an agent":    {store.MessageQuery{Recipient: "@dev"}, []string{"m1 false", "m0 true"}},
+			"of boards":      {store.MessageQuery{OfBoards: true, Limit: 2}, []string{"m1 false", "m2 true"}},
 			"from an agent":  {store.MessageQuery{Sender: "@dev"}, []string{"m2 true"}},
 			"one":            {store.MessageQuery{Key: "m0"}, []string{"m0 true"}},
 			"the newest one": {store.MessageQuery{Limit: 1}, []string{"m1 false"}},
