@@ -335,35 +335,28 @@ func (s *Service) findSecrets(d board.Document) (problems []board.Problem) {
 			problems = append(problems, board.Problem{Path: path, Message: "it has a secret in it"})
 		}
 	}
-	all := reflect.ValueOf(d)
-	for i := range all.NumField() {
-		name := strings.Split(all.Type().Field(i).Tag.Get("json"), ",")[0]
-		if all.Field(i).Kind() == reflect.Slice {
-			for j := range all.Field(i).Len() {
-				lookInto(all.Field(i).Index(j), fmt.Sprintf("%s[%d]", name, j), look)
-			}
-		}
-	}
+	lookInto(reflect.ValueOf(d), "", func(path, text string) { look(strings.TrimPrefix(path, "."), text) })
 	return problems
 }
 
 // lookInto calls look for each text of a value.
 func lookInto(v reflect.Value, path string, look func(path, text string)) {
-	switch kind := v.Kind(); {
-	case kind == reflect.String:
+	kind := v.Kind()
+	if kind == reflect.String {
 		look(path, v.String())
-	case kind == reflect.Slice:
+	}
+	if kind == reflect.Slice {
 		for i := range v.Len() {
 			lookInto(v.Index(i), fmt.Sprintf("%s[%d]", path, i), look)
 		}
-	case kind == reflect.Struct:
-		for i := range v.NumField() {
-			name := strings.Split(v.Type().Field(i).Tag.Get("json"), ",")[0]
-			if name == "" {
-				lookInto(v.Field(i), path, look)
-			} else {
-				lookInto(v.Field(i), path+"."+name, look)
+	}
+	if kind == reflect.Struct {
+		for f, field := range v.Fields() {
+			at := path
+			if name := strings.Split(f.Tag.Get("json"), ",")[0]; name != "" {
+				at += "." + name
 			}
+			lookInto(field, at, look)
 		}
 	}
 }
