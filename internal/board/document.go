@@ -16,7 +16,7 @@ import (
 )
 
 // DocumentSchema is that of a Document.
-const DocumentSchema = "pawl.boards/v1"
+const DocumentSchema = "pawl.board-export/v1"
 
 // Document is boards with all that belongs to them, as they are handed out and taken over.
 type Document struct {
