@@ -1,10 +1,12 @@
 package mcp
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"io"
 	"net/http"
 	"time"
 
@@ -68,10 +70,36 @@ func limit(next http.Handler) http.Handler {
 		select {
 		case seats <- struct{}{}:
 			defer func() { <-seats }()
+			if isBatch(r) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"one message for each request: an array may ask for any amount of answers"}}`+"\n")
+				return
+			}
 			next.ServeHTTP(w, r)
 		case <-r.Context().Done():
 		}
 	})
+}
+
+// isBatch reports whether the body of a request is an array, and leaves it to be read.
+func isBatch(r *http.Request) bool {
+	body := bufio.NewReader(r.Body)
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{body, r.Body}
+	for n := 1; ; n++ {
+		start, err := body.Peek(n)
+		if err != nil {
+			return false
+		}
+		switch start[n-1] {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return start[n-1] == '['
+		}
+	}
 }
 
 // Close ends what the server does beside calls.
