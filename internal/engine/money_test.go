@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
-	"github.com/pawl-run/pawl/internal/test/sample"
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // What a loop without a past reserves: the table's numbers of the pattern custom.

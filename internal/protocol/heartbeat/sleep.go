@@ -383,13 +383,8 @@ func cut(text string, most int) string {
 // command of it runs.
 func (s *session) Planned(list []loop.PlannedCommand) (changes []loop.Change) {
 	for n, c := range list {
-		words := fmt.Sprintf("plan %d of %d (%s): %s", n+1, len(list), c.Answer, loop.HostCommand(c.Argv[0], c.Argv[1:]...).String())
-		for _, more := range []string{c.Why, c.Words} {
-			if more != "" {
-				words += "\n" + more
-			}
-		}
-		changes = append(changes, s.logEntry(s.claiming, board.LogCommand, words))
+		line := fmt.Sprintf("plan %d of %d (%s): %s", n+1, len(list), c.Answer, commandLine(c.Argv))
+		changes = append(changes, s.logEntry(s.claiming, board.LogCommand, nonEmptyLines(line, c.Why, c.Words)))
 	}
 	return changes
 }
@@ -397,16 +392,17 @@ func (s *session) Planned(list []loop.PlannedCommand) (changes []loop.Change) {
 // Ran writes what the commands came to.
 func (s *session) Ran(list []loop.CommandResult) (changes []loop.Change) {
 	for _, c := range list {
-		kind, words := board.LogOutput, fmt.Sprintf("%s: %s", c.State, loop.HostCommand(c.Argv[0], c.Argv[1:]...).String())
+		kind := board.LogOutput
 		if c.State == loop.CommandUnmet || c.State == loop.CommandRefused {
 			kind = board.LogError
 		}
-		for _, more := range []string{c.Detail, c.Output} {
-			if more != "" {
-				words += "\n" + more
-			}
-		}
-		changes = append(changes, s.logEntry(s.claiming, kind, words))
+		changes = append(changes, s.logEntry(s.claiming, kind, nonEmptyLines(fmt.Sprintf("%s: %s", c.State, commandLine(c.Argv)), c.Detail, c.Output)))
 	}
 	return changes
+}
+
+func commandLine(argv []string) string { return loop.HostCommand(argv[0], argv[1:]...).String() }
+
+func nonEmptyLines(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "\n")
 }
