@@ -32,7 +32,6 @@ var spelledOut = map[string]string{
 	"demo/demo.go":                    "the author of the demo's commits",
 	"definition/drivers.go":           "a sentence in which pawl runs a program",
 	"invariant/invariant.go":          "the fix of an error in an expression, in one line with it",
-	"protocol/heartbeat/heartbeat.go": "why a run ended before it began, in one line",
 	"setup/init.go":                   "a sentence in which pawl runs gates",
 	"setup/initiation.go":             "a list of what is missing for a loop, in the form pawl.init/v1",
 }

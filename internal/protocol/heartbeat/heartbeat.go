@@ -134,7 +134,7 @@ func (s *session) wake(ctx context.Context) error {
 		return err
 	}
 	if len(found) == 0 {
-		return &engine.OpenError{Outcome: loop.OutcomeFailed, Reason: loop.ReasonAgentMissing, Detail: fmt.Sprintf("@%s is no agent of the boards of this workspace; pawl agent create @%s --board NAME makes it one", s.handle, s.handle)}
+		return &engine.OpenError{Outcome: loop.OutcomeFailed, Reason: loop.ReasonAgentMissing, Detail: fmt.Sprintf("@%s is not an agent of a board of this workspace; %s makes it one", s.handle, loop.PawlCommand("agent create", "@"+s.handle).WithFlag("board", "BOARD").WithBlanks("BOARD"))}
 	}
 	s.me = found[0].value
 	minds, err := readRows[board.Mind](ctx, s, loop.RowQuery{Set: board.SetMinds, Keys: []string{s.handle}})
@@ -149,7 +149,7 @@ func (s *session) wake(ctx context.Context) error {
 		return nil
 	}
 	if s.me.Dormant {
-		return &engine.OpenError{Outcome: loop.OutcomePaused, Reason: loop.ReasonDormant, Detail: fmt.Sprintf("@%s is dormant; pawl agent set @%s --dormant=false wakes it", s.handle, s.handle)}
+		return &engine.OpenError{Outcome: loop.OutcomePaused, Reason: loop.ReasonDormant, Detail: "@" + s.handle + " has no heartbeats until it is set to --dormant=false"}
 	}
 	s.mind.CurrentTaskID = "" // The run that had it is over.
 	boards, err := readRows[board.Board](ctx, s, loop.RowQuery{Set: board.SetBoards, Keys: s.me.BoardIDs})
