@@ -65,21 +65,40 @@ func (s *session) Refresh(ctx context.Context) error {
 			open[i].Status = board.Todo // It waits for an answer, which may be there.
 		}
 	}
-	winner, terms := board.Route(s.me, s.boards, open, past, s.v.Now)
+	_, terms := board.Route(s.me, s.boards, open, past, s.v.Now)
 	for _, t := range terms {
 		s.remark("route", "%s", t)
 	}
 	s.mind.RoutedAt = board.At(s.v.Now)
+	if err := s.chooseBoard(ctx, terms, tasks, lapsed); err != nil {
+		return err
+	}
+	return s.trimLogs(ctx)
+}
+
+// chooseBoard turns to the best board on which the agent may begin something, or else to the
+// best one. A run for one task turns to the board of that task.
+func (s *session) chooseBoard(ctx context.Context, terms []board.Terms, tasks []board.Task, lapsed map[string]bool) error {
 	s.winner, s.candidates = board.Board{}, nil
-	at := slices.IndexFunc(s.boards, func(b board.Board) bool { return b.ID == winner })
-	if at >= 0 {
-		s.winner = s.boards[at]
-		err = s.lookAt(ctx, tasks, lapsed)
+	first := *s
+	asked, isAsked := s.tasks[s.v.Run.Overrides.Step]
+	for _, t := range terms {
+		if t.Pending == 0 || isAsked && t.BoardID != asked.BoardID {
+			continue
+		}
+		s.winner = s.boards[slices.IndexFunc(s.boards, func(b board.Board) bool { return b.ID == t.BoardID })]
+		if err := s.lookAt(ctx, tasks, lapsed); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(s.candidates, func(c board.Candidate) bool { return c.Drop == "" }) {
+			return nil
+		}
+		if first.winner.ID == "" {
+			first = *s
+		}
 	}
-	if err == nil {
-		err = s.trimLogs(ctx)
-	}
-	return err
+	s.winner, s.candidates, s.resources, s.about = first.winner, first.candidates, first.resources, first.about
+	return nil
 }
 
 // lookAt lists the tasks of the winning board as the agent sees them, and flags those that
