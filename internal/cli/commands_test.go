@@ -18,22 +18,22 @@ import (
 // spelledOut are the files outside of this package that write a command of pawl as
 // text, each with its reason. Everything else hands out a loop.Command.
 var spelledOut = map[string]string{
-	"bootlink/link.go":                "a finding, on one line with its place",
-	"bootstate/recover.go":            "a finding, on one line with its place",
-	"boots/check.go":                  "a finding, on one line with its place",
-	"definition/fields_format.go":     "the reference of the keys, for explain and docs/config.md",
-	"definition/fields_own.go":        "the reference of the keys, for explain and docs/config.md",
-	"definition/explain.go":           "the reference of the keys, for explain and docs/config.md",
-	"definition/schema_config.go":     "the description in a JSON schema, which editors show",
-	"engine/switches.go":              "the name of the store's switch, which rows keep",
-	"loop/stored_switch.go":           "the names of the store's switches, which rows keep",
-	"lookup/loop.go":                  "the name of the store's switch, which scripts match",
-	"loops/switch.go":                 "the text of a file, which says who made it",
-	"demo/demo.go":                    "the author of the demo's commits",
-	"definition/drivers.go":           "a sentence in which pawl runs a program",
-	"invariant/invariant.go":          "the fix of an error in an expression, in one line with it",
-	"setup/init.go":                   "a sentence in which pawl runs gates",
-	"setup/initiation.go":             "a list of what is missing for a loop, in the form pawl.init/v1",
+	"bootlink/link.go":            "a finding, on one line with its place",
+	"bootstate/recover.go":        "a finding, on one line with its place",
+	"boots/check.go":              "a finding, on one line with its place",
+	"definition/fields_format.go": "the reference of the keys, for explain and docs/config.md",
+	"definition/fields_own.go":    "the reference of the keys, for explain and docs/config.md",
+	"definition/explain.go":       "the reference of the keys, for explain and docs/config.md",
+	"definition/schema_config.go": "the description in a JSON schema, which editors show",
+	"engine/switches.go":          "the name of the store's switch, which rows keep",
+	"loop/stored_switch.go":       "the names of the store's switches, which rows keep",
+	"lookup/loop.go":              "the name of the store's switch, which scripts match",
+	"loops/switch.go":             "the text of a file, which says who made it",
+	"demo/demo.go":                "the author of the demo's commits",
+	"definition/drivers.go":       "a sentence in which pawl runs a program",
+	"invariant/invariant.go":      "the fix of an error in an expression, in one line with it",
+	"setup/init.go":               "a sentence in which pawl runs gates",
+	"setup/initiation.go":         "a list of what is missing for a loop, in the form pawl.init/v1",
 }
 
 // handedOut is one source file that may hand out commands.
