@@ -200,6 +200,9 @@ func (s *Service) minds(ctx context.Context, r *store.Reader) (map[string]board.
 		if err != nil {
 			return nil, err
 		}
+		if row.RunID != "" {
+			mind.LastHeartbeat = board.At(s.ws.Now()) // It is having one, however long that takes.
+		}
 		all[row.Key] = mind
 	}
 	return all, err

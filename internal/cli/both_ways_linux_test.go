@@ -265,6 +265,7 @@ var differs = []struct {
 	find *regexp.Regexp
 	put  string
 }{
+	{regexp.MustCompile(`(?m)^pawl: waiting for .* \(since .*\)\n`), ""}, // How long things take is not said.
 	{regexp.MustCompile(`\b(run|ap|ws|lp|rb|node|ag|st|it|bd|tk|cm|ac|sb|ms|rs|er)_[0-9a-z]{7,}`), "${1}_ID"},
 	{regexp.MustCompile(`\b[0-9a-f]{12,64}\b`), "HASH"},
 	{regexp.MustCompile(`\([0-9a-f]{7}\)`), "(HASH)"},

@@ -77,11 +77,18 @@ func (s *session) Refresh(ctx context.Context) error {
 }
 
 // chooseBoard turns to the best board on which the agent may begin something, or else to the
-// best one. A run for one task turns to the board of that task.
+// best one. A run for one task, or for the answer that one waits for, turns to the board of that
+// task.
 func (s *session) chooseBoard(ctx context.Context, terms []board.Terms, tasks []board.Task, lapsed map[string]bool) error {
 	s.winner, s.candidates = board.Board{}, nil
 	first := *s
-	asked, isAsked := s.tasks[s.v.Run.Overrides.Step]
+	key := s.v.Run.Overrides.Step
+	for _, step := range s.steps {
+		if step.State == loop.StepWaiting && step.WaitsFor == s.v.Run.Approval {
+			key = step.Key
+		}
+	}
+	asked, isAsked := s.tasks[key]
 	for _, t := range terms {
 		if t.Pending == 0 || isAsked && t.BoardID != asked.BoardID {
 			continue
@@ -159,9 +166,13 @@ func (s *session) lookAt(ctx context.Context, tasks []board.Task, lapsed map[str
 			return err
 		}
 		for _, m := range others {
-			if m.row.Key != s.handle {
-				minds[m.row.Key] = m.value
+			if m.row.Key == s.handle {
+				continue
 			}
+			if m.row.RunID != "" {
+				m.value.LastHeartbeat = board.At(s.v.Now) // It is having one, however long that takes.
+			}
+			minds[m.row.Key] = m.value
 		}
 	}
 	scene := board.Scene{

@@ -185,6 +185,29 @@ func TestATaskThatIsNotReadyIsFlaggedOnceForEachOfItsStates(t *testing.T) {
 	})
 }
 
+func TestAnAnswerTurnsTheHeartbeatToTheBoardOfItsTask(t *testing.T) {
+	r := newRig(t, databases["sqlite"](t))
+	r.team("ops")
+	r.add(board.Board{ID: "bd_a", Name: "A", Slug: "a", Waived: true}, board.Member{Handle: "dev", Role: "developer", Layer: board.Specialist, BoardIDs: []string{"bd_core", "bd_a"}},
+		task("tk_1", func(t *board.Task) { t.BoardID = "bd_a" }))
+	r.act = func(w worked) string {
+		if strings.Contains(w.Prompt, "rm src/a.txt") {
+			return `{"outcome":"done","summary":"it is gone"}`
+		}
+		return `{"outcome":"continue","commands":[{"argv":["rm","src/a.txt"],"why":"it is in the way"}]}`
+	}
+	run := r.beat("dev")
+	r.add(task("tk_2", func(t *board.Task) { t.Priority = board.Urgent }))
+	_, firing, err := r.engine.Answer(t.Context(), run.Approval, loop.Answer{Yes: true, By: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := r.engine.Run(t.Context(), r.target("dev"), firing)
+	if got := r.task("tk_1"); err != nil || second.Outcome != loop.OutcomeProposed || got.Status != board.Review {
+		t.Errorf("after the yes: run %s %s %q %v, the task is in %s: %v", second.Outcome, second.Reason, second.Detail, err, got.Status, r.turns)
+	}
+}
+
 func TestCommandsAreInTheLogBeforeTheyRunAndOneThatIsIrreversibleWaitsForAPerson(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		r.team("dev")
