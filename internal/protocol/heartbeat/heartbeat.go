@@ -299,6 +299,9 @@ func (s *session) readRoster(ctx context.Context) (r roster, err error) {
 // takeBack finds out what became of what the agent has proposed: a task whose change has
 // landed is done, and one whose change a person rejected is to do again.
 func (s *session) takeBack(ctx context.Context) error {
+	if s.v.Run.Trigger == loop.TriggerApproval {
+		return nil // What it answers may be made again by this run.
+	}
 	waits, err := readRows[board.Task](ctx, s, loop.RowQuery{Set: board.SetTasks, Owner: s.handle, States: []string{string(board.Review)}})
 	if err != nil || len(waits) == 0 {
 		return err

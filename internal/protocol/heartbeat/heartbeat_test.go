@@ -10,7 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/board"
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 func TestATaskIsClaimedWorkedOnAndDone(t *testing.T) {
@@ -166,6 +168,43 @@ func TestAPersonIsAnsweredAlsoBelowAThreadThatIsLongerThanWhatIsRead(t *testing.
 		}
 		if len(answers) != comments || answers["cm_00"] != 2 {
 			t.Errorf("%d comments are answered, the first one %d times; want %d and 2", len(answers), answers["cm_00"], comments)
+		}
+	})
+}
+
+func TestATaskStaysInReviewWhileItsChangeIsMadeAgainOnABaseThatHasMoved(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.team("ada", "ben")
+		r.add(task("tk_1"), task("tk_2"))
+		first, second := r.beat("ada"), r.beat("ben")
+		land := func(handle, approval string) loop.Run {
+			_, firing, err := r.engine.Answer(t.Context(), approval, loop.Answer{Yes: true, By: "ann"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := r.engine.Run(t.Context(), r.target(handle), firing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return run
+		}
+		land("ada", first.Approval)
+		err := r.store.Update(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.VoidApproval(t.Context(), second.Approval, "main has moved")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := r.engine.Run(t.Context(), r.target("ben"), engine.Firing{Trigger: loop.TriggerApproval, Rebase: second.Approval})
+		if got := r.task("tk_2"); err != nil || got.Status != board.Review || again.Approval == "" {
+			t.Fatalf("made again: %s %q %v, the task is in %s", again.Outcome, again.Detail, err, got.Status)
+		}
+		land("ben", again.Approval)
+		r.wait(20 * time.Minute)
+		r.beat("ben")
+		if got, m := r.task("tk_2"), r.mind("ben"); got.Status != board.Done || m.HealthMetrics.TasksCompleted != 1 {
+			t.Errorf("after it has landed the task is in %s, and %d are completed", got.Status, m.HealthMetrics.TasksCompleted)
 		}
 	})
 }

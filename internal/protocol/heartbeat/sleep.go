@@ -194,6 +194,9 @@ func (s *session) mayNotSend(m board.Message) string {
 
 // recordWork moves a task to where the result of an attempt puts it.
 func (s *session) recordWork(step loop.Step, r engine.Result, said report.Report) []loop.Change {
+	if !s.held[step.Key] {
+		return nil // It is in review, and was made again on a base that has moved.
+	}
 	t, now := s.tasks[step.Key], s.v.Now
 	it := r.Iteration
 	why := firstLine(cmp.Or(it.Feedback, it.Reason.Sentence()))

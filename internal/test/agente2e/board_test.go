@@ -56,7 +56,12 @@ func TestATeamOfThreeProgramsEmptiesABoard(t *testing.T) {
 		}
 	}
 	for _, a := range team {
-		must("approve", "@"+a.handle, "--yes")
+		const made = 13 // Main has moved: it is made again on what has landed, and asked again.
+		if _, errOut, exit := v.pawl("approve", "@"+a.handle, "--yes"); exit == made {
+			must("approve", "@"+a.handle, "--yes")
+		} else if exit != 0 {
+			t.Fatalf("approve @%s: exit status %d\n%s", a.handle, exit, errOut)
+		}
 	}
 	for _, a := range team {
 		if got := v.git("show", "main:src/"+a.handle+".txt"); got != "of "+a.handle {
@@ -64,7 +69,7 @@ func TestATeamOfThreeProgramsEmptiesABoard(t *testing.T) {
 		}
 		must("run", "@"+a.handle) // It finds out that its task is done.
 	}
-	if done := must("task", "list", "--board", "core", "--jq", ".tasks | map(select(.status == \"done\")) | length"); done != "3" {
-		t.Errorf("%s tasks are done, want 3\n%s", done, must("board", "show", "core"))
+	if list := must("task", "list", "--board", "core"); strings.Count(list, " done ") != len(team) {
+		t.Errorf("not all tasks are done:\n%s", list)
 	}
 }
