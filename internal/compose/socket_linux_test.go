@@ -155,7 +155,9 @@ func TestAnAgentCannotAnswerOverTheSocket(t *testing.T) {
 // follow reads n events of the feed after a place, and returns their ids.
 func (d *served) follow(after string, n int) (ids []string) {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute) // After which a hanging test is given up.
+	// After which a hanging test is given up. PostgreSQL shows events when no older transaction is
+	// under way anywhere in its cluster, and other tests stop processes in the midst of theirs.
+	ctx, cancel := context.WithTimeout(d.t.Context(), 5*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://pawl/v1/events", nil)
 	if err != nil {
@@ -191,6 +193,9 @@ func TestAReaderOfEventsGoesOnWhereItStopped(t *testing.T) {
 		}
 		hold(3)
 		first := d.follow("0.0", 3)
+		if len(first) != 3 {
+			t.Fatalf("%d events came, want 3", len(first))
+		}
 		var holding sync.WaitGroup
 		holding.Go(func() { hold(700) }) // More than one page.
 		last := first[2]
