@@ -34,7 +34,8 @@ func runWorker(text string) int {
 	last, _ := strconv.Atoi(f[2])
 	nanos, _ := strconv.ParseInt(f[3], 10, 64)
 	ctx := context.Background()
-	s, err := store.Open(ctx, store.Options{Database: f[0], Now: clock.System{}.Now})
+	// Nobody extends the leases here, and a write may wait for longer than one lasts.
+	s, err := store.Open(ctx, store.Options{Database: f[0], Now: clock.System{}.Now, Lease: time.Hour})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
