@@ -99,7 +99,7 @@ func (i Info) RefusesAgents() string {
 }
 
 // PersonsCommand is the command with which a person does what the verb does; the zero
-// Command if there is none.
+// Command if no person has such a command.
 func (i Info) PersonsCommand(in any) loop.Command {
 	c, ok := commands[i.Name]
 	if arg := firstText(reflect.ValueOf(in)); ok && arg != "" {

@@ -30,7 +30,7 @@ type LoopID struct {
 	ID string `json:"loopId" jsonschema:"id of a loop of loop_list, lp_ and 7 characters"`
 }
 
-// LoopRun is what became of a loop, as loop_get returns it. The zero LoopRun is no loop.
+// LoopRun is what became of a loop, as loop_get returns it. The zero LoopRun means that there is no such loop.
 type LoopRun struct {
 	*specs.View
 }
@@ -126,7 +126,7 @@ func loopTools() []Tool {
 		}, listLoops, func(l ListedLoop) string { return l.place }),
 		with(GetSpec.Info, Tool{
 			Name: "loop_get", Group: ToolsSeed, Command: "spec get",
-			Does: "Show a loop: its spec, its status, the five-step trace of each iteration, its rubric. Null if there is none.",
+			Does: "Show a loop: its spec, its status, the five-step trace of each iteration, its rubric. Null if the loop does not exist.",
 		}, func(ctx context.Context, c Caller, r LoopID) (LoopRun, error) {
 			v, err := GetSpec.Call(ctx, c, SpecRef{r.ID})
 			if isNotFound(err) {

@@ -194,7 +194,7 @@ func (s Scene) openParent(t Task) (string, bool) {
 	return fmt.Sprintf("%s has to be done before, and is in %s", t.ParentTaskID, s.Tasks[i].Status), true
 }
 
-// inHand returns another task that the agent works on; empty if there is none. One that
+// inHand returns another task that the agent works on; empty if it has no other. One that
 // waits for a person leaves the agent free.
 func (s Scene) inHand(taskID string) string {
 	has := ""

@@ -497,7 +497,7 @@ func (d *Document) Sort() {
 	slices.SortFunc(d.Errors, func(a, b Error) int { return byTime(a.Timestamp, b.Timestamp, a.ID, b.ID) })
 }
 
-// Filled returns the document with an empty list where there is none.
+// Filled returns the document in which a missing list is an empty one.
 func (d Document) Filled() Document {
 	d.Boards, d.Agents, d.Tasks = filled(d.Boards), filled(d.Agents), filled(d.Tasks)
 	d.Comments, d.Activity, d.Subscriptions = filled(d.Comments), filled(d.Activity), filled(d.Subscriptions)

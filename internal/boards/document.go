@@ -113,7 +113,7 @@ type Imported struct {
 	Written  bool            `json:"written"`
 }
 
-// ImportedSet is what becomes of one list.
+// ImportedSet says what an import does with one list.
 type ImportedSet struct {
 	Name  string `json:"name"`
 	Added int    `json:"added"`

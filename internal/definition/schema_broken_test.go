@@ -63,7 +63,7 @@ func TestWhatIsBrokenIsRefusedAtItsPlace(t *testing.T) {
 		"a dependency that is not an id":  {"todo", task("dependencies", `["a", "b c"]`), "/tasks/0/dependencies/1"},
 		"a completion that is a number":   {"todo", task("completedAt", `1`), "/tasks/0/completedAt"},
 		"a long title of a task":          {"boards", `{"tasks": [{"boardId": "b", "title": "` + strings.Repeat("é", 201) + `"}]}`, "/tasks/0/title"},
-		"a column that is none":           {"boards", `{"tasks": [{"boardId": "b", "title": "t", "status": "doing"}]}`, "/tasks/0/status"},
+		"an unknown column":               {"boards", `{"tasks": [{"boardId": "b", "title": "t", "status": "doing"}]}`, "/tasks/0/status"},
 		"an agent without a board":        {"boards", `{"agents": [{"handle": "ada", "boardIds": []}]}`, "/agents/0/boardIds"},
 		"a credential itself":             {"boards", `{"resources": [{"boardId": "b", "title": "t", "category": "credential", "content": "abc"}]}`, "/resources/0/content"},
 		"a limit of no column":            {"boards", `{"boards": [{"name": "n", "wip": {"doing": 1}}]}`, "/boards/0/wip/doing"},

@@ -144,7 +144,7 @@ func (c *cycle) runCommands(ctx context.Context, step loop.Step, turn turnResult
 		c.tellStep(step, ran.words())
 		return ran, end, nil
 	}
-	c.stage(c.recordChanges(changes)) // Of a plan of which nothing ran.
+	c.stage(c.recordChanges(changes)) // If no command of the plan ran.
 	if logs {
 		changes = session.Ran(ran.all())
 		if err := loop.CheckChanges(changes); err != nil {
