@@ -290,12 +290,24 @@ func (s *session) Candidates(_ engine.Sensed, now time.Time) (list []plan.Candid
 			p.Drop, p.Detail = "", "" // Whether it has its answer, the engine knows.
 		case s.held[c.Task.ID]:
 			p.Drop, p.Detail = "", ""
+		case p.Step.State == loop.StepBlocked && s.hasItsAnswer(p.Step):
+			p.Step.State = loop.StepOpen
 		case p.Step.State == loop.StepDone || p.Step.State == loop.StepDropped || p.Step.State == loop.StepEscalated:
 			p.Step = p.Step.AsNew() // Whoever put it back into a column wants it done again.
 		}
 		list = append(list, p)
 	}
 	return list
+}
+
+// hasItsAnswer reports whether the run that left a step blocked asked a question about it that
+// was answered since: it need not wait for anything else.
+func (s *session) hasItsAnswer(step loop.Step) bool {
+	return slices.ContainsFunc(s.v.Recent, func(run loop.Run) bool {
+		return run.N == step.BlockedAt && slices.ContainsFunc(s.about, func(m board.Message) bool {
+			return m.MessageType == board.Question && m.TaskID == step.Key && m.Response != "" && strings.HasPrefix(m.ID, run.ID+"/")
+		})
+	})
 }
 
 // stepFor is the row of a step, or a new one.

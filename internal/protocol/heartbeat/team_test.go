@@ -90,7 +90,7 @@ func TestAQuestionBlocksItsTaskUntilItIsAnswered(t *testing.T) {
 		if run := r.beat("dev"); run.Outcome != loop.OutcomeBlocked {
 			t.Fatalf("run %s %s %q, want blocked", run.Outcome, run.Reason, run.Detail)
 		}
-		for range 5 {
+		for range 5 { // More than a step that is blocked waits for by itself.
 			r.wait(20 * time.Minute)
 			if run := r.beat("dev"); run.Outcome != loop.OutcomeQuiet {
 				t.Errorf("while the question is open: %s %s %q", run.Outcome, run.Reason, run.Detail)
@@ -101,6 +101,29 @@ func TestAQuestionBlocksItsTaskUntilItIsAnswered(t *testing.T) {
 		r.beat("dev")
 		if got := r.task("tk_1"); got.Status != board.Done {
 			t.Errorf("after the answer the task is in %s: %v", got.Status, r.turns)
+		}
+	})
+}
+
+func TestAnAnswerLetsItsTaskGoOnAtOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.team("lead", "dev")
+		r.add(task("tk_1"))
+		r.act = func(w worked) string {
+			switch {
+			case w.handle == "lead":
+				return `{"outcome":"done","summary":"take the second one"}`
+			case strings.Contains(w.Prompt, "take the second one"):
+				return `{"outcome":"done","no_change":true,"summary":"took it"}`
+			}
+			return `{"outcome":"blocked","reason":"which one?","messages":[{"to":"@lead","kind":"question","content":"the first or the second?"}]}`
+		}
+		r.beat("dev")
+		r.beat("lead")
+		r.wait(20 * time.Minute)
+		r.beat("dev")
+		if got := r.task("tk_1"); got.Status != board.Done {
+			t.Errorf("in the heartbeat after the answer the task stays in %s: %v", got.Status, r.turns)
 		}
 	})
 }
