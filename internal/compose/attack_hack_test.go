@@ -133,18 +133,12 @@ var tested = map[string]string{
 func TestAttack058TestsThatAreGoneOrSkippedAreNoPass(t *testing.T) {
 	t.Parallel()
 	const mine = `["src/**", "src/**/*_test.go", "src/*_test.go"]`
-	for name, c := range map[string]struct {
-		script, says string
-		rest         bool // not in a sample
-	}{
-		"one is deleted":       {"sed -i '/TestTwo/d' src/a_test.go", "fewer tests reported than on the base: 1, not 2", true},
-		"one is skipped":       {"sed -i 's/TestTwo(t \\*testing.T) {/&t.Skip()/' src/a_test.go", "fewer tests reported than on the base: 1, not 2", false},
-		"all are deleted":      {"rm src/a_test.go", "no tests reported", true},
-		"the program ends all": {"echo 'package src; import \"os\"; func init() { os.Exit(0) }' >src/z.go", "tests reported", false},
+	for name, c := range map[string]struct{ script, says string }{
+		"one is deleted":       {"sed -i '/TestTwo/d' src/a_test.go", "fewer tests reported than on the base: 1, not 2"},
+		"one is skipped":       {"sed -i 's/TestTwo(t \\*testing.T) {/&t.Skip()/' src/a_test.go", "fewer tests reported than on the base: 1, not 2"},
+		"all are deleted":      {"rm src/a_test.go", "no tests reported"},
+		"the program ends all": {"echo 'package src; import \"os\"; func init() { os.Exit(0) }' >src/z.go", "tests reported"},
 	} {
-		if c.rest && !sample.All() {
-			continue
-		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := attacked(t, c.script, tested, "scope", mine, "verify", "go test ./src/...", "env", "[GOCACHE, GOFLAGS, GOPATH, GOMODCACHE]")
@@ -178,6 +172,9 @@ func TestAttack058ForgedCountsAreHeldAgainstTheNamesOfTheBase(t *testing.T) {
 			"the same one twice":     {[]string{"TestOne", "TestOne"}, "tests of the base did not report: x/src.TestTwo"},
 			"more than there are":    {[]string{"TestOne", "TestTwo", "TestThree"}, "tests reported that are in no file: x/src.TestThree"},
 		} {
+			if tier == bare && len(c.lines) == 2 && !sample.All() { // Each in one tier, and one in both.
+				continue
+			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				v := attacked(t, "cat src/TESTED.txt >src/z.go", tested, "verify", "go test ./src/...", "env", "[GOCACHE, GOFLAGS, GOPATH, GOMODCACHE]", "sandbox", tier)

@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/sandbox"
-	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // The tiers that attacks are run in. What none shows is the layer behind the
@@ -19,15 +18,10 @@ const (
 	full = "full"
 )
 
-// inTiers runs an attack in each tier, alone and then behind the sandbox. A sample has
-// it alone: the sandbox has tests of its own.
+// inTiers runs an attack in each tier, alone and then behind the sandbox.
 func inTiers(t *testing.T, attack func(t *testing.T, tier string)) {
 	t.Helper()
-	tiers := []string{bare}
-	if sample.All() {
-		tiers = append(tiers, full)
-	}
-	for _, tier := range tiers {
+	for _, tier := range []string{bare, full} {
 		t.Run("in "+tier, func(t *testing.T) {
 			t.Parallel()
 			if tier == full && !confines(t) {
