@@ -179,7 +179,7 @@ var table = []row{
 	{level: 5, name: "trigger", what: "due loops fire, once"},
 	{level: 5, name: "sim", what: "loops on a clock of its own: what fires, collides and costs, without acting", may: []string{"trigger"}},
 	{level: 5, name: "test/boardload", what: "many agents of boards that claim at once", tests: true, may: []string{"protocol/heartbeat"}},
-	{level: 5, name: "boardsim", what: "agents of boards in memory: real heartbeats, drawn attempts", may: []string{"protocol/heartbeat", "sim"}},
+	{level: 5, name: "boardsim", what: "agents of boards in memory: real heartbeats, drawn attempts", may: []string{"orgsim", "protocol/heartbeat", "sim"}},
 	{level: 5, name: "orgsim", what: "organisations of agents in memory: real cycles, drawn attempts", may: []string{"protocol/tasks", "sim"}},
 	{level: 5, name: "listen", what: "events that fire loops are noticed: files, refs, webhooks, ends of runs, commands"},
 	{level: 5, name: "queue", what: "queued runs are handed to those who execute them"},

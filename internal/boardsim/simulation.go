@@ -90,11 +90,11 @@ func Run(ctx context.Context, o sim.Options, from Start) (sim.Result, Result, er
 	if err != nil {
 		return r, Result{}, err
 	}
-	result := Result{Agents: []Tally{}, Total: Tally{Agent: "total"}, Before: before, Told: s.world.told, LongestMS: s.longest.Milliseconds()}
+	result := Result{Agents: []Tally{}, Total: Tally{Agent: "total"}, Before: before, Told: len(s.world.post.Told), LongestMS: s.longest.Milliseconds()}
 	if result.After, err = s.columns(); err != nil {
 		return r, result, err
 	}
-	for _, m := range s.world.messages {
+	for _, m := range s.world.post.Messages {
 		if m.Kind == string(board.Question) && m.Response == "" {
 			result.Open++
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/board"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/orgsim"
 )
 
 // Start is what there is when a simulation begins.
@@ -30,17 +31,10 @@ type Start struct {
 type world struct {
 	now      time.Time
 	rows     map[[2]string]loop.Row // by set and key
-	messages []message              // the oldest first
-	told     int                    // messages to people
-	live     map[string]bool        // ids of runs
+	post     orgsim.Post
+	live     map[string]bool // ids of runs
 	steps    map[string]map[string]loop.Step
 	proposed map[string]time.Time // by id of the step: when a person lets it land
-}
-
-type message struct {
-	loop.Delivery
-
-	taken bool
 }
 
 func newWorld(now time.Time, from Start) *world {
@@ -49,7 +43,7 @@ func newWorld(now time.Time, from Start) *world {
 		w.rows[[2]string{r.Set, r.Key}] = r
 	}
 	for _, d := range from.Messages {
-		w.messages = append(w.messages, message{d, from.Taken[d.Key]})
+		w.post.Messages = append(w.post.Messages, orgsim.Message{Delivery: d, Taken: from.Taken[d.Key]})
 	}
 	return w
 }
@@ -127,13 +121,11 @@ func (w *world) apply(agent string, run loop.Run, changes []loop.Change, claim b
 		case loop.ChangeStep:
 			w.step(agent, *ch.Step)
 		case loop.ChangeDeliver:
-			w.deliver(agent, *ch.Delivery)
+			d := *ch.Delivery
+			d.From, d.Sent = agent, w.now
+			w.post.Send(d)
 		case loop.ChangeReceive:
-			for i := range w.messages {
-				if m := &w.messages[i]; m.To == ch.Delivery.To && m.Key == ch.Delivery.Key {
-					m.taken, m.Response = true, cmp.Or(ch.Delivery.Response, m.Response)
-				}
-			}
+			w.post.Take(*ch.Delivery)
 		case loop.ChangeEdit, loop.ChangeAppend, loop.ChangeAside, loop.ChangeCommit, loop.ChangePush:
 			return false, fmt.Errorf("%s changes %s", agent, ch.Kind)
 		}
@@ -152,22 +144,10 @@ func (w *world) step(agent string, s loop.Step) {
 	w.steps[agent][s.Key] = s
 }
 
-func (w *world) deliver(from string, d loop.Delivery) {
-	d.From, d.Sent = from, w.now
-	if d.Person {
-		w.told++
-		return
-	}
-	if !slices.ContainsFunc(w.messages, func(m message) bool { return m.To == d.To && m.Key == d.Key }) {
-		w.messages = append(w.messages, message{Delivery: d})
-	}
-}
-
 // view is what a session of an agent sees that begins now.
 func (w *world) view(d loop.Definition, run loop.Run) engine.View {
-	me := mailbox{w, d.Name}
 	v := engine.View{
-		Loop: loop.Loop{ID: run.LoopID, Name: d.Name, Protocol: loop.ProtocolBoard}, Definition: d, Run: run, Mail: me, Results: me, Rows: w, Now: w.now,
+		Loop: loop.Loop{ID: run.LoopID, Name: d.Name, Protocol: loop.ProtocolBoard}, Definition: d, Run: run, Mail: w.post.Mailbox(d.Name), Results: results{w}, Rows: w, Now: w.now,
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.steps[d.Name])) {
 		v.Steps = append(v.Steps, w.steps[d.Name][key])
@@ -175,44 +155,11 @@ func (w *world) view(d loop.Definition, run loop.Run) engine.View {
 	return v
 }
 
-// mailbox implements engine.Mail and engine.Results for an agent.
-type mailbox struct {
-	w    *world
-	name string
-}
-
-// Waiting implements engine.Mail.
-func (m mailbox) Waiting(context.Context) (list []loop.Delivery, err error) {
-	for _, d := range m.w.messages {
-		if d.To == m.name && !d.taken {
-			list = append(list, d.Delivery)
-		}
-	}
-	return list, nil
-}
-
-// Sent implements engine.Mail.
-func (m mailbox) Sent(context.Context) (list []loop.Delivery, err error) {
-	for _, d := range slices.Backward(m.w.messages) {
-		if d.From == m.name && d.Topic != "" {
-			list = append(list, d.Delivery)
-		}
-	}
-	return list, nil
-}
-
-// About implements engine.Mail.
-func (m mailbox) About(_ context.Context, topics ...string) (list []loop.Delivery, err error) {
-	for _, d := range m.w.messages {
-		if d.Topic != "" && slices.Contains(topics, d.Topic) {
-			list = append(list, d.Delivery)
-		}
-	}
-	return list, nil
-}
+// results implements engine.Results.
+type results struct{ w *world }
 
 // Of implements engine.Results: a proposal lands when a person looks at it.
-func (m mailbox) Of(_ context.Context, ids ...string) (map[string]engine.StepResult, error) {
+func (m results) Of(_ context.Context, ids ...string) (map[string]engine.StepResult, error) {
 	found := map[string]engine.StepResult{}
 	for _, id := range ids {
 		if lands, is := m.w.proposed[id]; is {
@@ -226,7 +173,7 @@ func (m mailbox) Of(_ context.Context, ids ...string) (map[string]engine.StepRes
 }
 
 // Refused implements engine.Results: nobody says no.
-func (mailbox) Refused(context.Context) ([]string, error) { return nil, nil }
+func (results) Refused(context.Context) ([]string, error) { return nil, nil }
 
 // Hours at which a person looks at what waits, in UTC.
 const (

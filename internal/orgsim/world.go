@@ -26,14 +26,13 @@ const recentRuns = 5
 
 // World is an organisation: its agents, their files and their messages. NewWorld makes one.
 type World struct {
-	Now      time.Time
-	Root     string // of the checkout, from which definitions of agents are read; may be empty
-	Agents   map[string]*Agent
-	Files    map[string]File // by path, relative to the workspace
-	Others   engine.Files    // files that are not in Files; nil: there are none
-	Messages []Message       // between agents, the oldest first
-	Told     []loop.Delivery // to people, the oldest first
-	Results  map[string]engine.StepResult
+	Now    time.Time
+	Root   string // of the checkout, from which definitions of agents are read; may be empty
+	Agents map[string]*Agent
+	Files  map[string]File // by path, relative to the workspace
+	Others engine.Files    // files that are not in Files; nil: there are none
+	Post
+	Results map[string]engine.StepResult
 	// Delivered is called with each new message between agents. It may be nil.
 	Delivered func(loop.Delivery)
 }
@@ -51,13 +50,6 @@ type File struct {
 	projection.File
 
 	Err error
-}
-
-// Message is one between agents.
-type Message struct {
-	loop.Delivery
-
-	Taken bool // it is in the inbox of its recipient
 }
 
 // NewWorld is an organisation without agents.
@@ -115,7 +107,7 @@ func (w *World) View(agent string, run loop.Run) engine.View {
 	a := w.Agents[agent]
 	v := engine.View{
 		Loop: loop.Loop{ID: loopID(agent), Name: agent, Protocol: loop.ProtocolTasks}, Root: w.Root, Definition: a.Definition, Run: run,
-		Files: w, Mail: mailbox{w, agent}, Results: mailbox{w, agent}, Now: w.Now,
+		Files: w, Mail: w.Mailbox(agent), Results: results{w}, Now: w.Now,
 	}
 	for _, run := range slices.Backward(a.Runs[max(0, len(a.Runs)-recentRuns):]) {
 		v.Recent = append(v.Recent, run)
@@ -126,50 +118,11 @@ func (w *World) View(agent string, run loop.Run) engine.View {
 	return v
 }
 
-// mailbox implements engine.Mail and engine.Results for an agent.
-type mailbox struct {
-	w    *World
-	name string
-}
-
-// Waiting implements engine.Mail.
-func (m mailbox) Waiting(context.Context) (list []loop.Delivery, err error) {
-	for _, d := range m.w.Messages {
-		if d.To == m.name && !d.Taken {
-			list = append(list, d.Delivery)
-		}
-	}
-	return list, nil
-}
-
-// Sent implements engine.Mail.
-func (m mailbox) Sent(context.Context) (list []loop.Delivery, err error) {
-	for _, d := range slices.Backward(m.w.Messages) {
-		if d.From == m.name && d.Topic != "" {
-			list = append(list, d.Delivery)
-		}
-	}
-	for _, d := range slices.Backward(m.w.Told) {
-		if d.From == m.name && d.Topic != "" {
-			list = append(list, d)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b loop.Delivery) int { return b.Sent.Compare(a.Sent) })
-	return list, nil
-}
-
-// About implements engine.Mail.
-func (m mailbox) About(_ context.Context, topics ...string) (list []loop.Delivery, err error) {
-	for _, d := range m.w.Messages {
-		if d.Topic != "" && slices.Contains(topics, d.Topic) {
-			list = append(list, d.Delivery)
-		}
-	}
-	return list, nil
-}
+// results implements engine.Results.
+type results struct{ w *World }
 
 // Of implements engine.Results.
-func (m mailbox) Of(_ context.Context, ids ...string) (map[string]engine.StepResult, error) {
+func (m results) Of(_ context.Context, ids ...string) (map[string]engine.StepResult, error) {
 	found := map[string]engine.StepResult{}
 	for _, id := range ids {
 		if res, is := m.w.Results[id]; is {
@@ -180,7 +133,7 @@ func (m mailbox) Of(_ context.Context, ids ...string) (map[string]engine.StepRes
 }
 
 // Refused implements engine.Results.
-func (m mailbox) Refused(context.Context) (ids []string, err error) {
+func (m results) Refused(context.Context) (ids []string, err error) {
 	for id, res := range m.w.Results {
 		if res.State == engine.ResultRejected || res.State == engine.ResultVoid {
 			ids = append(ids, id)
@@ -210,11 +163,7 @@ func (w *World) apply(agent string, changes []loop.Change) error {
 		case loop.ChangeDeliver:
 			w.Deliver(agent, *ch.Delivery)
 		case loop.ChangeReceive:
-			for i := range w.Messages {
-				if w.Messages[i].To == ch.Delivery.To && w.Messages[i].Key == ch.Delivery.Key {
-					w.Messages[i].Taken = true
-				}
-			}
+			w.Take(*ch.Delivery)
 		case loop.ChangeAppend, loop.ChangeRow, loop.ChangeCommit, loop.ChangePush:
 			return fmt.Errorf("%s changes %s", agent, ch.Kind)
 		}
@@ -225,17 +174,7 @@ func (w *World) apply(agent string, changes []loop.Change) error {
 // Deliver sends a message, once for each key and recipient.
 func (w *World) Deliver(from string, d loop.Delivery) {
 	d.From, d.Sent = from, w.Now
-	if d.Person {
-		if !slices.ContainsFunc(w.Told, func(t loop.Delivery) bool { return t.To == d.To && t.Key == d.Key }) {
-			w.Told = append(w.Told, d)
-		}
-		return
-	}
-	if slices.ContainsFunc(w.Messages, func(m Message) bool { return m.To == d.To && m.Key == d.Key }) {
-		return
-	}
-	w.Messages = append(w.Messages, Message{Delivery: d})
-	if w.Delivered != nil {
+	if w.Send(d) && !d.Person && w.Delivered != nil {
 		w.Delivered(d)
 	}
 }
