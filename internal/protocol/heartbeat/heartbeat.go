@@ -199,17 +199,23 @@ func (s *session) readInbox(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	threads := map[string][]board.Comment{} // by task
 	for _, sub := range subs {
 		m := mention{Subscription: sub.value, row: sub.row}
-		thread, err := readRows[board.Comment](ctx, s, loop.RowQuery{Set: board.SetComments, Scope: m.TaskID, Newest: true, Limit: mostThread})
-		if err != nil {
-			return err
-		}
-		for _, c := range slices.Backward(thread) {
-			m.thread = append(m.thread, c.value)
-			if c.value.ID == m.CommentID {
-				m.comment = c.value
+		thread, read := threads[m.TaskID]
+		if !read {
+			newest, err := readRows[board.Comment](ctx, s, loop.RowQuery{Set: board.SetComments, Scope: m.TaskID, Newest: true, Limit: mostThread})
+			if err != nil {
+				return err
 			}
+			for _, c := range slices.Backward(newest) {
+				thread = append(thread, c.value)
+			}
+			threads[m.TaskID] = thread
+		}
+		m.thread = thread
+		if at := slices.IndexFunc(thread, func(c board.Comment) bool { return c.ID == m.CommentID }); at >= 0 {
+			m.comment = thread[at]
 		}
 		if m.comment.ID == "" { // It is older than the thread that is read, or gone.
 			older, err := readRows[board.Comment](ctx, s, loop.RowQuery{Set: board.SetComments, Keys: []string{m.CommentID}})
@@ -218,7 +224,7 @@ func (s *session) readInbox(ctx context.Context) error {
 			}
 			if len(older) > 0 {
 				m.comment = older[0].value
-				m.thread = slices.Insert(m.thread, 0, m.comment) // Who wrote it decides whether an answer may be given.
+				m.thread = append([]board.Comment{m.comment}, thread...) // Who wrote it decides whether an answer may be given.
 			}
 		}
 		if why := s.endsThread(m); why != "" {
