@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -474,9 +475,13 @@ func (s *Service) Kill(ctx context.Context, by loop.Actor, name, why string) (Sw
 		return sw, err
 	}
 	var ids []string
+	live := map[string]string{} // the names of runs, by id
 	for _, l := range list {
 		if sw.Loop != All {
 			ids = append(ids, l.LoopID())
+		}
+		if l.Last != nil && (l.Last.State == loop.RunRunning || l.Last.State == loop.RunSettling) {
+			live[l.Last.ID] = fmt.Sprintf("%s#%d", l.Name, l.Row.LastN)
 		}
 		if l.Last != nil && l.Last.State == loop.RunEnded && l.Last.Outcome == loop.OutcomePaused && !l.Last.Ended.Before(since) {
 			sw.Stopped = append(sw.Stopped, fmt.Sprintf("%s#%d", l.Name, l.Row.LastN))
@@ -489,5 +494,9 @@ func (s *Service) Kill(ctx context.Context, by loop.Actor, name, why string) (Sw
 	if err != nil {
 		return sw, err
 	}
+	for _, r := range slices.Concat(halted.Stopped, halted.Silent) {
+		delete(live, r.ID)
+	}
+	sw.Stopped = append(sw.Stopped, slices.Sorted(maps.Values(live))...) // They have ended before anybody waited for them.
 	return sw, sw.add(halted)
 }
