@@ -37,6 +37,9 @@ func TestATaskIsClaimedWorkedOnAndDone(t *testing.T) {
 			t.Errorf("after run %s %s %q the task is %+v", run.Outcome, run.Reason, run.Detail, got)
 		}
 		m := r.mind("dev")
+		if took := m.HealthMetrics.AvgCompletionTime; took <= 0 {
+			t.Errorf("the task took %d ms by what the agent knows", took)
+		}
 		if m.Status != board.Idle || m.CurrentTaskID != "" || m.HealthMetrics.TasksCompleted != 1 || !slices.Contains(m.WorkingMemory.Reflections, "look first") || m.LastHeartbeat == 0 {
 			t.Errorf("after it the agent is %+v", m)
 		}

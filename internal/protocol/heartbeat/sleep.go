@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/board"
 	"github.com/pawl-run/pawl/internal/effect"
@@ -22,6 +23,7 @@ import (
 func (s *session) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) {
 	step := r.Settlement.Step
 	s.claiming = ""
+	s.passTo(r.Iteration.Ended)
 	said, err := report.Parse([]byte(r.Iteration.Report))
 	if err != nil {
 		said = report.Report{}
@@ -32,7 +34,7 @@ func (s *session) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) 
 	} else {
 		changes = s.recordWork(step, r, said)
 	}
-	changes = append(changes, s.sendMessages(said.Messages, step)...)
+	changes = append(changes, s.sendMessages(said.Messages, step, r.Iteration.N)...)
 	if why, is := errorOf(r.Iteration); is {
 		changes = append(changes, s.recordError(phaseOf(step), why, step))
 	} else if r.Iteration.Verdict != loop.VerdictFail {
@@ -42,6 +44,13 @@ func (s *session) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) 
 		return changes, nil
 	}
 	return changes, []loop.EffectRequest{*r.Proposal}
+}
+
+// passTo notes that it is later than when the heartbeat began.
+func (s *session) passTo(now time.Time) {
+	if now.After(s.v.Now) {
+		s.v.Now = now
+	}
 }
 
 func phaseOf(step loop.Step) string {
@@ -145,10 +154,10 @@ func (s *session) comment(m mention, text string) []loop.Change {
 }
 
 // sendMessages sends what a report says to others. What may not be said is noted.
-func (s *session) sendMessages(list []report.Message, step loop.Step) (changes []loop.Change) {
+func (s *session) sendMessages(list []report.Message, step loop.Step, iteration int) (changes []loop.Change) {
 	for n, said := range list {
 		m := board.Message{
-			ID: fmt.Sprintf("%s/%s/%d", s.v.Run.ID, step.Key, n+1), FromAgentID: s.handle, ToAgentID: strings.ToLower(strings.TrimPrefix(strings.TrimSpace(said.To), "@")),
+			ID: fmt.Sprintf("%s/%s/%d/%d", s.v.Run.ID, step.Key, iteration, n+1), FromAgentID: s.handle, ToAgentID: strings.ToLower(strings.TrimPrefix(strings.TrimSpace(said.To), "@")),
 			MessageType: board.MessageType(strings.ToLower(strings.TrimSpace(said.Kind))), Content: cut(said.Content, board.MostContent), SentAt: board.At(s.v.Now),
 		}
 		if m.MessageType == "" {
@@ -276,6 +285,7 @@ func (s *session) handOver(step loop.Step, t taskRow, why string) []loop.Change 
 // Close implements engine.Session: what was claimed and not settled is free again, and the
 // agent sleeps with what it has learned.
 func (s *session) Close(sum engine.Summary) []loop.Change {
+	s.passTo(sum.Now)
 	changes := s.outgoing
 	s.outgoing = nil
 	for _, key := range slices.Sorted(maps.Keys(s.held)) {

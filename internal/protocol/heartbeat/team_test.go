@@ -128,6 +128,30 @@ func TestAnAnswerLetsItsTaskGoOnAtOnce(t *testing.T) {
 	})
 }
 
+func TestEachIterationOfATaskMaySendMessages(t *testing.T) {
+	r := newRig(t, databases["sqlite"](t))
+	r.team("lead", "dev")
+	r.add(task("tk_1"))
+	r.act = func(w worked) string {
+		if len(r.turns) == 1 { // Done is claimed, and nothing has changed: it is tried again.
+			return `{"outcome":"done","messages":[{"to":"@lead","kind":"report","content":"the first attempt"}]}`
+		}
+		return `{"outcome":"done","no_change":true,"messages":[{"to":"@lead","kind":"report","content":"the second attempt"}]}`
+	}
+	r.beat("dev")
+	var got []string
+	err := r.store.View(t.Context(), func(rd *store.Reader) error {
+		list, err := rd.Undelivered(t.Context(), "ws", "@lead", 10)
+		for _, d := range list {
+			got = append(got, d.Text)
+		}
+		return err
+	})
+	if err != nil || len(got) != 2 {
+		t.Errorf("the lead got %q, %v; want both reports", got, err)
+	}
+}
+
 func TestAfterThreeErrorsAnAgentCoolsOffAndAsksNoModel(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		r.team("dev")
