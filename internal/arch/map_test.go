@@ -26,7 +26,7 @@ var groups = []struct {
 		"git", "git/program", "git/object", "git/index", "git/gitdir", "git/gitconfig", "git/hazard", "git/mirror",
 	}},
 	{"Confinement", "In what do untrusted programs run, and what ends them?", []string{
-		"proc", "proc/stage", "proc/guard", "proc/cgroup", "sandbox", "sandbox/stage", "sandbox/stage/selftest", "workspace", "workspace/filled", "workspace/toolset", "runenv",
+		"proc", "proc/stage", "proc/guard", "proc/spawner", "proc/cgroup", "sandbox", "sandbox/stage", "sandbox/stage/selftest", "workspace", "workspace/filled", "workspace/toolset", "runenv",
 	}},
 	{"Agents and money", "Who works, with which key, and what does it cost?", []string{
 		"agent", "agent/*", "turn", "envelope", "credential", "meter", "meter/model", "modelapi", "modeltool", "spend", "budget",

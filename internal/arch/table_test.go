@@ -39,7 +39,7 @@ var table = []row{
 	{level: 0, name: "flock", what: "claims that end with their process", may: []string{"waiting"}, clock: "a claim that is held is tried again after a while"},
 	{level: 0, name: "report", what: "the agent's report and its parser", pure: true},
 	{
-		level: 0, name: "proc", what: "start, bound, kill a process tree", may: []string{"proc/stage", "proc/guard", "proc/cgroup", "waiting"},
+		level: 0, name: "proc", what: "start, bound, kill a process tree", may: []string{"proc/stage", "proc/guard", "proc/spawner", "proc/cgroup", "waiting"},
 		exec: "it is the one place that starts processes", clock: "lifetimes of processes are measured where they are waited for",
 	},
 	{
@@ -49,6 +49,10 @@ var table = []row{
 	{
 		level: 0, name: "proc/guard", what: "the process that ends programs when pawl stands still", leaf: true, may: []string{"proc/stage"},
 		only: []string{"proc/stage"}, init: "it runs in the re-executed binary, before the expensive inits",
+	},
+	{
+		level: 0, name: "proc/spawner", what: "the small process that makes user namespaces for a large one", leaf: true, may: []string{"proc/stage"},
+		exec: "it starts stages", only: []string{"proc/stage"}, init: "it runs in the re-executed binary, before the expensive inits",
 	},
 	{
 		level: 0, name: "proc/cgroup", what: "control groups, where the host lends some",

@@ -228,8 +228,11 @@ func TestATreeChangesNeitherUserNorCapabilities(t *testing.T) {
 	const script = "grep -E '^(Uid|Gid|CapInh|CapPrm|CapEff|CapAmb|NoNewPrivs)' /proc/self/status"
 	want := mustOutput(t, Plain{}, shellSpec(script))
 	for _, m := range treeMethods() {
+		if m == spawned { // In a user namespace of its own, root has every capability.
+			continue
+		}
 		t.Run(string(m), func(t *testing.T) {
-			if diff := cmp.Diff(want, mustOutput(t, Tree{Want: m}, shellSpec(script))); diff != "" {
+			if diff := cmp.Diff(want, mustOutput(t, runnerFor(m), shellSpec(script))); diff != "" {
 				t.Error(diff)
 			}
 		})

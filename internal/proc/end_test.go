@@ -107,7 +107,7 @@ func TestNothingIsLeftWhenATreeHasEnded(t *testing.T) {
 					s, mark := markedSpec(t, script)
 					var out strings.Builder
 					s.Stdout, s.Stderr, s.Timeout = &out, &out, long
-					got, err := Tree{Want: m}.Run(t.Context(), s)
+					got, err := runnerFor(m).Run(t.Context(), s)
 					// Signals to PID 1 from inside its namespace have no effect; any
 					// other supervisor takes the program with it.
 					killed := m != PIDNamespace && strings.Contains(script, "$PPID") && got.Exit == 137
@@ -133,7 +133,7 @@ func TestNothingIsLeftWhenATreeIsCut(t *testing.T) {
 					defer cancel()
 					ready := onWrite(cancel)
 					s.Stdout, s.Grace = &ready, 20*time.Millisecond
-					got, err := Tree{Want: m}.Run(ctx, s)
+					got, err := runnerFor(m).Run(ctx, s)
 					if err != nil || got.Exit != 137 || got.Took > long/2 {
 						t.Errorf("%+v, %v", got, err)
 					}
@@ -154,7 +154,7 @@ func TestATreeThatStopsItsSupervisorIsCut(t *testing.T) {
 			defer cancel()
 			ready := onWrite(cancel)
 			s.Stdout, s.Grace = &ready, 20*time.Millisecond
-			got, err := Tree{Want: m}.Run(ctx, s)
+			got, err := runnerFor(m).Run(ctx, s)
 			if left := livingWith(t, mark); err != nil || got.Ended != Canceled || len(left) > 0 {
 				t.Errorf("%+v, %v, left %q", got, err, left)
 			}
@@ -165,7 +165,7 @@ func TestATreeThatStopsItsSupervisorIsCut(t *testing.T) {
 func TestATreeCannotHoldUpItsSupervisor(t *testing.T) {
 	for _, m := range treeMethods() {
 		t.Run(string(m), func(t *testing.T) {
-			if got := mustRun(t, Tree{Want: m}, shellSpec(`kill -STOP $PPID; exit 4`)); got.Exit != 4 {
+			if got := mustRun(t, runnerFor(m), shellSpec(`kill -STOP $PPID; exit 4`)); got.Exit != 4 {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -184,7 +184,7 @@ func TestASupervisorIgnoresRequestsToEnd(t *testing.T) {
 				feeder.Close()
 			})
 			s.Stdin, s.Stdout, s.Timeout = in, &ready, long
-			if got := mustRun(t, Tree{Want: m}, s); got.Exit != 5 {
+			if got := mustRun(t, runnerFor(m), s); got.Exit != 5 {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -198,7 +198,7 @@ func TestAProgramWithoutATagDiesWithItsSupervisorToo(t *testing.T) {
 			s := Spec{Argv: []string{"sleep", mark}, Env: []string{systemPath}, Timeout: long}
 			var ended sync.WaitGroup
 			ended.Go(func() {
-				if got := mustRun(t, Tree{Want: m}, s); got.Exit != 137 || got.Ended != Signaled {
+				if got := mustRun(t, runnerFor(m), s); got.Exit != 137 || got.Ended != Signaled {
 					t.Errorf("%+v", got)
 				}
 			})
@@ -231,7 +231,7 @@ func TestATreeDiesWithItsSupervisor(t *testing.T) {
 				ready := onWrite(func() { killStage(t, mark, sig) })
 				s.Stdout = &ready
 				s.Timeout = long
-				got := mustRun(t, Tree{Want: m}, s)
+				got := mustRun(t, runnerFor(m), s)
 				if got.Exit != 137 || got.Ended != Signaled {
 					t.Errorf("%v: %+v", sig, got)
 				}

@@ -42,13 +42,13 @@ func TestAGroupIsGoneWhenItsRunHasEnded(t *testing.T) {
 		} {
 			s, _ := markedSpec(t, script)
 			s.Timeout, s.Limits = 300*time.Millisecond, Limits{Processes: 100, Memory: 1 << 30}
-			mustRunOut(t, Tree{Want: m}, s)
+			mustRunOut(t, runnerFor(m), s)
 			if left := ownGroups(); len(left) > 0 {
 				t.Errorf("%s after %s: groups %q are left", m, name, left)
 			}
 		}
 		s := Spec{Argv: []string{"/dev/null/no"}, Limits: Limits{Processes: 100}}
-		if _, err := (Tree{Want: m}).Run(t.Context(), s); err == nil || len(ownGroups()) > 0 {
+		if _, err := runnerFor(m).Run(t.Context(), s); err == nil || len(ownGroups()) > 0 {
 			t.Errorf("%s: %v, groups %q are left", m, err, ownGroups())
 		}
 	}
@@ -179,7 +179,7 @@ func TestAHundredTreesDieAtOnce(t *testing.T) {
 					s.Env = append(s.Env, "MARK="+mark)
 					first := onWrite(ready.Done)
 					s.Stdout = &first
-					_, err := Tree{Want: m}.Run(ctx, s)
+					_, err := runnerFor(m).Run(ctx, s)
 					lock.Lock()
 					defer lock.Unlock()
 					took = append(took, time.Since(killed))
@@ -206,7 +206,7 @@ func BenchmarkTreeWithLimits(b *testing.B) {
 		b.Run(string(m), func(b *testing.B) {
 			s := Spec{Argv: []string{"/bin/true"}, Limits: Limits{Processes: 4096, Memory: 8 << 30, Output: 1 << 20, FileBytes: 1 << 30}}
 			for b.Loop() {
-				if got, err := (Tree{Want: m}).Run(b.Context(), s); err != nil || got.Exit != 0 {
+				if got, err := runnerFor(m).Run(b.Context(), s); err != nil || got.Exit != 0 {
 					b.Fatal(got, err)
 				}
 			}

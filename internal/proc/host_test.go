@@ -150,7 +150,7 @@ func BenchmarkPlain(b *testing.B) { benchmarkRun(b, Plain{}) }
 
 func BenchmarkTree(b *testing.B) {
 	for _, m := range treeMethods() {
-		b.Run(string(m), func(b *testing.B) { benchmarkRun(b, Tree{Want: m}) })
+		b.Run(string(m), func(b *testing.B) { benchmarkRun(b, runnerFor(m)) })
 	}
 }
 

@@ -103,7 +103,7 @@ func TestAFileDoesNotGrowBeyondItsLimit(t *testing.T) {
 					// long as it has something else to do.
 					s := shellSpec("ulimit -c 0; " + c.script + "; exit $?")
 					s.Dir, s.Timeout, s.Limits.FileBytes = t.TempDir(), long, limit
-					got := mustRun(t, Tree{Want: m}, s)
+					got := mustRun(t, runnerFor(m), s)
 					got.Took = 0
 					size := int64(-1)
 					if info, err := os.Stat(filepath.Join(s.Dir, "f")); err == nil {
@@ -203,7 +203,7 @@ func runMultiplying(t *testing.T, m Method, script string, timeout time.Duration
 	s, mark := markedSpec(t, script)
 	s.Env = append(s.Env, "F="+script)
 	s.Limits.Processes, s.Timeout = 64, timeout
-	got := mustRunOut(t, Tree{Want: m}, s)
+	got := mustRunOut(t, runnerFor(m), s)
 	t.Logf("%+v", got)
 	if left := livingWith(t, mark); len(left) > 0 || got.Took > long {
 		t.Errorf("%d left: %.200q; took %v", len(left), left, got.Took)
@@ -233,7 +233,7 @@ func TestAFailureAtTheLimitOfProcessesIsNamed(t *testing.T) {
 					s := shellSpec(script)
 					s.Env = append(s.Env, "N="+c.n, "STATUS="+c.status)
 					s.Limits.Processes, s.Timeout = 20, long
-					got := mustRun(t, Tree{Want: m}, s)
+					got := mustRun(t, runnerFor(m), s)
 					got.Took = 0
 					if got != c.want {
 						t.Errorf("got %+v, want %+v", got, c.want)

@@ -69,11 +69,17 @@ type runner interface {
 	Run(context.Context, Spec) (Result, error)
 }
 
-const plain Method = "plain"
+const (
+	plain   Method = "plain"
+	spawned Method = "spawned" // PIDNamespace, in a user namespace, by a spawner
+)
 
 func runnerFor(m Method) runner {
 	if m == plain {
 		return Plain{}
+	}
+	if m == spawned {
+		return spawnedTree{}
 	}
 	return Tree{Want: m}
 }
@@ -85,7 +91,7 @@ func treeMethods() []Method {
 		methods = append(methods, CGroup)
 	}
 	if (Tree{}).Method() == PIDNamespace {
-		methods = append(methods, PIDNamespace)
+		methods = append(methods, PIDNamespace, spawned)
 	}
 	return methods
 }

@@ -105,7 +105,7 @@ func holdMemory(t *testing.T, m Method, megabytes, sharers string, limit int64, 
 		}
 	}}
 	s.Stdout, s.Stderr, s.Limits.Memory = out, os.Stderr, limit
-	got, err := Tree{Want: m}.Run(ctx, s)
+	got, err := runnerFor(m).Run(ctx, s)
 	t.Logf("%+v, %v", got, err)
 	want := Result{Exit: 137, Ended: Canceled}
 	if ends {
@@ -139,7 +139,7 @@ func TestTheKernelsEndOfTooMuchMemoryIsNamed(t *testing.T) {
 	for _, m := range treeMethods() {
 		s := Spec{Argv: []string{"/proc/self/exe", hogArg, "256", "0"}, Env: []string{systemPath}, Timeout: long}
 		s.Limits.Memory = 64 << 20
-		got := mustRun(t, Tree{Want: m}, s)
+		got := mustRun(t, runnerFor(m), s)
 		got.Took = 0
 		if want := (Result{Exit: 137, Ended: Signaled, Limit: MemoryLimit}); got != want {
 			t.Errorf("%s: got %+v, want %+v", m, got, want)

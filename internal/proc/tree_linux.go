@@ -158,12 +158,17 @@ func launchStage(kind stage.Kind, p program, stdio [3]*os.File) (*staged, error)
 		attr.Env = []string{p.tag}
 	}
 	files := append([]*os.File{stdio[0], stdio[1], stdio[2], order, far}, p.extra...)
-	wait := awaitZombie
-	if kind == stage.KindSubreaper {
-		wait = awaitZombieAndRevive
-	}
+	argv := []string{"pawl", cmp.Or(p.stage, stage.Arg)}
 	p.guard.waitReady(p.tag)
-	w, err := spawnAndAwait(wait, "/proc/self/exe", []string{"pawl", cmp.Or(p.stage, stage.Arg)}, files, attr)
+	var w *waitedProcess
+	switch {
+	case kind == stage.KindSubreaper:
+		w, err = spawnAndAwait(awaitZombieAndRevive, "/proc/self/exe", argv, files, attr)
+	case attr.Sys.Cloneflags&syscall.CLONE_NEWUSER != 0:
+		w, err = spawnInUserNamespace(argv, files, attr)
+	default:
+		w, err = spawnProcess("/proc/self/exe", argv, files, attr)
+	}
 	if err != nil {
 		link.Close()
 		return nil, err

@@ -18,7 +18,7 @@ func UserNamespace(uids, gids []syscall.SysProcIDMap) (*os.File, error) {
 	}
 	defer null.Close()
 	// A stage without an order ends at once. Its namespace exists until it is reaped.
-	w, err := spawnProcess("/proc/self/exe", []string{"pawl", stage.Arg}, []*os.File{null, null, null}, &syscall.ProcAttr{
+	w, err := spawnInUserNamespace([]string{"pawl", stage.Arg}, []*os.File{null, null, null}, &syscall.ProcAttr{
 		Env: []string{}, Sys: &syscall.SysProcAttr{
 			Cloneflags: syscall.CLONE_NEWUSER, UidMappings: uids, GidMappings: gids, Setsid: true, Pdeathsig: syscall.SIGKILL,
 		},
