@@ -102,6 +102,9 @@ var (
 	AssignTask = write("tasks.assign", "give a task to an agent, or to nobody", func(ctx context.Context, ws *Workspace, c Call, r TaskAssignment) (boards.TaskView, error) {
 		return ws.Boards.AssignTask(ctx, c.By, r.Task, r.Agent)
 	})
+	ClaimTask = write("tasks.claim", "take a task for an agent, unless another one has it", func(ctx context.Context, ws *Workspace, c Call, r TaskAssignment) (boards.TaskView, error) {
+		return ws.Boards.ClaimTask(ctx, c.By, r.Task, r.Agent)
+	})
 	ExplainTask = read("tasks.why", "say who would take a task next, and why nobody else does", func(ctx context.Context, ws *Workspace, _ Call, r TaskRef) (boards.TaskWhy, error) {
 		return ws.Boards.WhyTask(ctx, r.Task)
 	})

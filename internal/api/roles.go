@@ -30,7 +30,7 @@ var agentsMay = map[string]func(in any) (why string){
 		return ""
 	},
 	CreateTask.Name: func(in any) string { return asAgent(in.(boards.CreateTaskRequest).By) },
-	SetTask.Name:    mayAlways, MoveTask.Name: mayAlways, AssignTask.Name: mayAlways,
+	SetTask.Name:    mayAlways, MoveTask.Name: mayAlways, AssignTask.Name: mayAlways, ClaimTask.Name: mayAlways,
 	CommentTask.Name: func(in any) string { return asAgent(in.(boards.CommentRequest).By) },
 	SendMessage.Name: func(in any) string { return asAgent(in.(boards.SendRequest).From) },
 	ResumeLoops.Name: func(in any) string { // Which ones, package loops decides: those that an agent paused.
@@ -80,7 +80,7 @@ var commands = map[string]loop.Command{
 	AddMemory.Name: loop.PawlCommand("memory add"), ApproveMemory.Name: loop.PawlCommand("memory approve"), ForgetMemory.Name: loop.PawlCommand("memory forget"),
 	SetNode.Name: loop.PawlCommand("nodes set"), ForgetNode.Name: loop.PawlCommand("nodes forget"), ListChannels.Name: loop.PawlCommand("notify list"), AddChannel.Name: loop.PawlCommand("notify add"), RemoveChannel.Name: loop.PawlCommand("notify rm"),
 	CreateBoard.Name: loop.PawlCommand("board create"), SetBoard.Name: loop.PawlCommand("board set"), ImportBoards.Name: loop.PawlCommand("board import"),
-	CreateTask.Name: loop.PawlCommand("task create"), SetTask.Name: loop.PawlCommand("task set"), MoveTask.Name: loop.PawlCommand("task move"), AssignTask.Name: loop.PawlCommand("task assign"),
+	CreateTask.Name: loop.PawlCommand("task create"), SetTask.Name: loop.PawlCommand("task set"), MoveTask.Name: loop.PawlCommand("task move"), AssignTask.Name: loop.PawlCommand("task assign"), ClaimTask.Name: loop.PawlCommand("task assign"),
 	CommentTask.Name: loop.PawlCommand("task comment"), SendMessage.Name: loop.PawlCommand("msg send"),
 	CreateMember.Name: loop.PawlCommand("agent create"), SetMember.Name: loop.PawlCommand("agent set"),
 	CreateResource.Name: loop.PawlCommand("resource create"), SetResource.Name: loop.PawlCommand("resource set"),

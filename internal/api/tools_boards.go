@@ -110,9 +110,11 @@ func boardTools() []Tool {
 		}, func(ctx context.Context, c Caller, r TaskChoice) ([]boards.TaskRow, error) {
 			return ListTasks.Call(ctx, c, boards.TaskQuery{Board: r.Board, Status: r.Status, Assignee: r.Assignee, Limit: mostRows})
 		}),
-		with(AssignTask.Info, Tool{
-			Name: "task_claim", Group: ToolsCore, Command: "task assign", Idempotent: true, Verbs: []Info{MoveTask.Info, ShowTask.Info}, Does: "Take a task: it is yours and in progress. One that another agent has claimed is refused.",
-		}, claimTask),
+		with(ClaimTask.Info, Tool{
+			Name: "task_claim", Group: ToolsCore, Command: "task assign", Idempotent: true, Does: "Take a task: it is yours and in progress. One that another agent has is refused.",
+		}, func(ctx context.Context, c Caller, r TaskClaim) (boards.TaskView, error) {
+			return ClaimTask.Call(ctx, c, TaskAssignment{r.ID, r.Agent})
+		}),
 		with(SetTask.Info, Tool{
 			Name: "task_update", Group: ToolsCore, Command: "task set", Idempotent: true, Verbs: []Info{MoveTask.Info, ShowTask.Info}, Does: "Change what a task says, or its column.",
 		}, updateTask),
@@ -203,21 +205,6 @@ func onlyBoard(ctx context.Context, c Caller, named string) (string, error) {
 		return "", f.WithAdvice(loop.Advise("a person makes one: {1}", loop.PawlCommand("board create", "NAME").WithBlanks("NAME")))
 	}
 	return "", f
-}
-
-// claimTask gives a task to an agent, and moves it to what is in progress.
-func claimTask(ctx context.Context, c Caller, r TaskClaim) (boards.TaskView, error) {
-	t, err := ShowTask.Call(ctx, c, TaskRef{r.ID})
-	if err != nil {
-		return t, err
-	}
-	if handle := strings.TrimPrefix(r.Agent, "@"); t.Status == board.InProgress && t.AssigneeID == handle {
-		return t, nil // It is claimed already.
-	}
-	if t, err = AssignTask.Call(ctx, c, TaskAssignment{r.ID, r.Agent}); err != nil {
-		return t, err
-	}
-	return MoveTask.Call(ctx, c, TaskMove{r.ID, string(board.InProgress)})
 }
 
 // updateTask changes what a task says, and then its column.

@@ -30,7 +30,7 @@ func Verbs() []Info {
 		PlanBoot.Info, InitBoot.Info, CheckBoot.Info, BootStatus.Info, FindOutdated.Info, MigrateBoot.Info, ListSessions.Info,
 		PlanOrg.Info, InitOrg.Info, CheckOrg.Info, ShowOrg.Info, PlanImport.Info, ImportOrg.Info,
 		CreateBoard.Info, SetBoard.Info, ListBoards.Info, ShowBoard.Info, ListActivity.Info, ListErrors.Info, ExportBoards.Info, PlanBoardImport.Info, ImportBoards.Info,
-		CreateTask.Info, SetTask.Info, ListTasks.Info, ShowTask.Info, CommentTask.Info, MoveTask.Info, AssignTask.Info, ExplainTask.Info,
+		CreateTask.Info, SetTask.Info, ListTasks.Info, ShowTask.Info, CommentTask.Info, MoveTask.Info, AssignTask.Info, ClaimTask.Info, ExplainTask.Info,
 		CreateMember.Info, SetMember.Info, ListMembers.Info, ShowMember.Info, SendMessage.Info, ListMessages.Info, ShowMessage.Info,
 		CreateResource.Info, SetResource.Info, ListResources.Info, ShowResource.Info,
 		ListApprovals.Info, ShowApproval.Info, Approve.Info, Reject.Info, ShowLanding.Info, Land.Info,

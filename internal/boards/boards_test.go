@@ -2,10 +2,12 @@ package boards_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -247,6 +249,63 @@ func TestATaskThatSomebodyHasIsNotTakenAwayByTheWay(t *testing.T) {
 	must[boards.TaskView](t)(r.MoveTask(ctx, ann, other.ID, "review"))
 }
 
+func TestOneOfManyAgentsThatClaimATaskAtOnceGetsIt(t *testing.T) {
+	onBoth(t, func(t *testing.T, r rig) {
+		r.addBoard(t, "one")
+		const agents = 32
+		for i := range agents {
+			r.addAgent(t, fmt.Sprintf("a%d", i), boards.AgentChange{Boards: []string{"one"}})
+		}
+		task := r.addTask(t, "one", "t")
+		var claims [agents]error
+		var all sync.WaitGroup
+		for i := range agents {
+			all.Go(func() { _, claims[i] = r.ClaimTask(t.Context(), verbtest.Ann, task.ID, fmt.Sprintf("a%d", i)) })
+		}
+		all.Wait()
+		shown := must[boards.TaskView](t)(r.ShowTask(t.Context(), task.ID))
+		won := ""
+		for i, err := range claims {
+			if err == nil {
+				won += fmt.Sprintf("a%d", i)
+				continue
+			}
+			wantFault(t, err, loop.ExitHeld, "@"+shown.AssigneeID+" has claimed it", "{1}")
+		}
+		if shown.Status != board.InProgress || shown.ExecutionStatus != board.ExecutionPending || won != shown.AssigneeID || won == "" {
+			t.Errorf("%q won, and the task is %+v", won, shown.Task)
+		}
+	})
+}
+
+func TestATaskIsClaimedOnceAndOnlyIfNobodyElseHasIt(t *testing.T) {
+	r := newRig(t, verbtest.New(t))
+	ctx, ann := t.Context(), verbtest.Ann
+	r.addBoard(t, "one")
+	r.addAgent(t, "ada", boards.AgentChange{Boards: []string{"one"}})
+	r.addAgent(t, "bob", boards.AgentChange{Boards: []string{"one"}})
+	task := r.addTask(t, "one", "t")
+	must[boards.TaskView](t)(r.AssignTask(ctx, ann, task.ID, "ada"))
+	_, err := r.ClaimTask(ctx, ann, task.ID, "@bob")
+	wantFault(t, err, loop.ExitHeld, "it is assigned to @ada", "{1}")
+	rows := 0
+	for range 2 {
+		got := must[boards.TaskView](t)(r.ClaimTask(ctx, ann, task.ID, "@ada"))
+		if all := len(r.allRows(t)); got.Status != board.InProgress || got.AssigneeID != "ada" || rows != 0 && all != rows {
+			t.Errorf("a task that was claimed is %+v, and there are %d rows of %d", got.Task, all, rows)
+		} else {
+			rows = all
+		}
+	}
+	must[boards.TaskView](t)(r.MoveTask(ctx, ann, task.ID, "done"))
+	_, err = r.ClaimTask(ctx, ann, task.ID, "ada")
+	wantFault(t, err, loop.ExitHeld, "it is in done", "{2}")
+	_, err = r.ClaimTask(ctx, ann, task.ID, "")
+	wantFault(t, err, loop.ExitUsage, "no agent is named")
+	_, err = r.ClaimTask(ctx, ann, r.addTask(t, "one", "u").ID, "zoe")
+	wantFault(t, err, loop.ExitNotFound, "zoe")
+}
+
 func TestWhySaysWhoTakesATaskAndWhyNobodyDoes(t *testing.T) {
 	onBoth(t, func(t *testing.T, r rig) {
 		ctx, ann := t.Context(), verbtest.Ann
@@ -323,6 +382,7 @@ func TestEveryWriteIsInTheAuditChain(t *testing.T) {
 	task := r.addTask(t, "one", "t")
 	must[boards.TaskView](t)(r.MoveTask(ctx, ann, task.ID, "todo"))
 	must[boards.TaskView](t)(r.AssignTask(ctx, ann, task.ID, "ada"))
+	must[boards.TaskView](t)(r.ClaimTask(ctx, ann, task.ID, "ada"))
 	must[boards.TaskView](t)(r.SetTask(ctx, ann, task.ID, boards.TaskChange{Title: new("u")}))
 	must[boards.Commented](t)(r.Comment(ctx, ann, boards.CommentRequest{Task: task.ID, Text: "x"}))
 	must[boards.MessageView](t)(r.Send(ctx, ann, boards.SendRequest{To: "ada", Kind: "order", Content: "c"}))
@@ -352,7 +412,7 @@ func TestEveryWriteIsInTheAuditChain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"board create", "agent create", "task create", "task move", "task assign", "task set", "task comment", "msg send", "resource create", "resource set", "board set", "agent set", "board import"}
+	want := []string{"board create", "agent create", "task create", "task move", "task assign", "task claim", "task set", "task comment", "msg send", "resource create", "resource set", "board set", "agent set", "board import"}
 	if diff := cmp.Diff(want, verbs); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

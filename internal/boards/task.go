@@ -274,38 +274,35 @@ func (s *Service) changeTask(ctx context.Context, by loop.Actor, id, verb string
 	err := s.update(ctx, func(tx *store.Tx) error {
 		t, err := read[board.Task](ctx, &tx.Reader, s.ws.ID, board.SetTasks, id)
 		if err != nil {
-			return err
+			return absent(err, "task", id, loop.PawlCommand("task list"))
 		}
-		if t.from.RunID != "" {
-			return &loop.Fault{
-				Exit: loop.ExitHeld, What: fmt.Sprintf("task %s cannot be changed now", id), Why: fmt.Sprintf("%s works on it, in run %s", board.LoopName(t.value.AssigneeID), t.from.RunID),
-				Fix: "wait until it has ended, or end it: {1}", Actions: []loop.Command{loop.PawlCommand("stop", t.from.RunID)},
-			}
-		}
-		before := t.value.Status
-		if err := change(tx, &t.value); err != nil {
-			return err
-		}
-		if err := s.checkTask(ctx, &tx.Reader, t.value); err != nil {
-			return err
-		}
-		if err := s.write(ctx, tx, t.value.Row(), t.from.Version); err != nil {
-			return err
-		}
-		if t.value.Status != before {
-			a := board.Activity{
-				BoardID: t.value.BoardID, ActorType: board.ByHuman, ActorID: board.Human, ActionType: board.TaskMoved, TaskID: id, Message: fmt.Sprintf("%s: %s → %s", t.value.Title, before, t.value.Status),
-			}
-			if err := s.note(ctx, tx, a); err != nil {
-				return err
-			}
-		}
-		return s.link(ctx, tx, by, verb, id, plain(t.value))
+		return s.rewriteTask(ctx, tx, by, t, verb, change)
 	})
 	if err != nil {
-		return TaskView{}, absent(err, "task", id, loop.PawlCommand("task list"))
+		return TaskView{}, err
 	}
 	return s.ShowTask(ctx, id)
+}
+
+// rewriteTask writes a task as change leaves it, unless a run holds it.
+func (s *Service) rewriteTask(ctx context.Context, tx *store.Tx, by loop.Actor, t row[board.Task], verb string, change func(*store.Tx, *board.Task) error) error {
+	id := t.value.ID
+	if t.from.RunID != "" {
+		return &loop.Fault{
+			Exit: loop.ExitHeld, What: fmt.Sprintf("task %s cannot be changed now", id), Why: fmt.Sprintf("%s works on it, in run %s", board.LoopName(t.value.AssigneeID), t.from.RunID),
+			Fix: "wait until it has ended, or end it: {1}", Actions: []loop.Command{loop.PawlCommand("stop", t.from.RunID)},
+		}
+	}
+	if err := change(tx, &t.value); err != nil {
+		return err
+	}
+	if err := s.checkTask(ctx, &tx.Reader, t.value); err != nil {
+		return err
+	}
+	if err := s.write(ctx, tx, t.value.Row(), t.from.Version); err != nil {
+		return err
+	}
+	return s.link(ctx, tx, by, verb, id, plain(t.value))
 }
 
 // SetTask changes what a task says.
@@ -317,21 +314,76 @@ func (s *Service) SetTask(ctx context.Context, by loop.Actor, id string, c TaskC
 func (s *Service) MoveTask(ctx context.Context, by loop.Actor, id, column string) (TaskView, error) {
 	return s.changeTask(ctx, by, id, "task move", func(tx *store.Tx, t *board.Task) error {
 		from := t.Status
-		t.Status = board.Status(column)
-		if t.Status == from || !slices.Contains(board.Statuses(), t.Status) {
-			return nil // Of an unknown column, the check of the task says so.
-		}
-		b, err := s.findBoard(ctx, &tx.Reader, t.BoardID)
-		if err != nil {
+		if err := s.enterColumn(ctx, tx, t, board.Status(column)); err != nil || t.Status == from {
 			return err
 		}
-		counts, err := tx.CountRows(ctx, s.ws.ID, board.SetTasks)
-		if err != nil {
-			return err
-		}
-		settle(t, from, board.At(tx.Now()))
-		return s.checkColumn(b.value, t.Status, counts)
+		return s.note(ctx, tx, board.Activity{
+			BoardID: t.BoardID, ActorType: board.ByHuman, ActorID: board.Human, ActionType: board.TaskMoved, TaskID: id, Message: fmt.Sprintf("%s: %s → %s", t.Title, from, t.Status),
+		})
 	})
+}
+
+// enterColumn puts a task into a column that has room for it.
+func (s *Service) enterColumn(ctx context.Context, tx *store.Tx, t *board.Task, column board.Status) error {
+	from := t.Status
+	t.Status = column
+	if column == from || !slices.Contains(board.Statuses(), column) {
+		return nil // Of an unknown column, the check of the task says so.
+	}
+	b, err := s.findBoard(ctx, &tx.Reader, t.BoardID)
+	if err != nil {
+		return err
+	}
+	counts, err := tx.CountRows(ctx, s.ws.ID, board.SetTasks)
+	if err != nil {
+		return err
+	}
+	settle(t, from, board.At(tx.Now()))
+	return s.checkColumn(b.value, t.Status, counts)
+}
+
+// ClaimTask gives a task to an agent and moves it to what is in progress, in one transaction.
+// It is refused if another agent has the task, assigned or begun, or if it is past that. A
+// second claim of the same agent changes nothing.
+func (s *Service) ClaimTask(ctx context.Context, by loop.Actor, id, handle string) (TaskView, error) {
+	handle = handleOf(handle)
+	others := loop.PawlCommand("task list")
+	refused := func(exit int, why, fix string, actions ...loop.Command) error {
+		return &loop.Fault{Exit: exit, What: fmt.Sprintf("task %s is not claimed", id), Why: why, Fix: fix, Actions: actions}
+	}
+	if handle == "" {
+		return TaskView{}, refused(loop.ExitUsage, "no agent is named", "name the agent that takes it: {1}", loop.PawlCommand("agent list"))
+	}
+	err := s.update(ctx, func(tx *store.Tx) error {
+		t, err := read[board.Task](ctx, &tx.Reader, s.ws.ID, board.SetTasks, id)
+		if err != nil {
+			return absent(err, "task", id, loop.PawlCommand("task list"))
+		}
+		begun := t.value.Status == board.InProgress
+		switch has := t.value.AssigneeID; {
+		case begun && has == handle:
+			return nil
+		case begun && has != "":
+			return refused(loop.ExitHeld, "@"+has+" has claimed it", "take another one: {1}", others)
+		case has != "" && has != handle:
+			return refused(loop.ExitHeld, "it is assigned to @"+has, "take another one: {1}", others)
+		case !begun && !t.value.Status.Waits():
+			return refused(loop.ExitHeld, "it is in "+string(t.value.Status), "take another one: {1}; or open this one again: {2}", others, loop.PawlCommand("task move", id, string(board.Todo)))
+		}
+		return s.rewriteTask(ctx, tx, by, t, "task claim", func(tx *store.Tx, t *board.Task) error {
+			t.AssigneeID = handle
+			if err := s.enterColumn(ctx, tx, t, board.InProgress); err != nil {
+				return err
+			}
+			return s.note(ctx, tx, board.Activity{
+				BoardID: t.BoardID, ActorType: board.ByAgent, ActorID: handle, ActionType: board.TaskClaimed, TaskID: id, Message: fmt.Sprintf("@%s has claimed %s", handle, t.Title),
+			})
+		})
+	})
+	if err != nil {
+		return TaskView{}, err
+	}
+	return s.ShowTask(ctx, id)
 }
 
 // AssignTask gives a task to an agent, or to nobody if the handle is empty.
