@@ -129,7 +129,8 @@ func (d *document) end(i int) int {
 }
 
 // enterJSON returns a document in which the object at a path has the members of
-// an entry, and those that it had beside them. It reports whether it was there.
+// an entry, and those that it had beside them; a timeout that it had stays. It
+// reports whether it was there.
 func enterJSON(src []byte, path []string, entry []jsontree.Member) (changed []byte, had bool, err error) {
 	if len(bytes.TrimSpace(src)) == 0 {
 		src = []byte("{}\n")
@@ -160,6 +161,8 @@ func enterJSON(src []byte, path []string, entry []jsontree.Member) (changed []by
 		switch is := object.Get(m.Name); {
 		case is == nil:
 			src = d.add(object, m)
+		case m.Name == timeoutMember:
+			continue
 		case !sameValue(is, m.Value):
 			src = slices.Concat(d.src[:is.At], []byte(d.render(m.Value, "", "")), d.src[d.end(is.At):])
 		default:

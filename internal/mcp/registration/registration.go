@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/aymanbagabas/go-udiff"
 
@@ -61,6 +62,22 @@ func texts(name string, values ...string) jsontree.Member {
 // subcommand is what pawl is started with.
 const subcommand = "mcp"
 
+// longestCall is for how long a program is told to wait for an answer, where its own patience is
+// shorter: a step of a loop takes as long as its agent and its gates do.
+const longestCall = time.Hour
+
+// timeoutMember is where that is in JSON. What the user has set there stays.
+const timeoutMember = "timeout"
+
+// timeout is the member, in milliseconds.
+func timeout() jsontree.Member {
+	return jsontree.Member{Name: timeoutMember, Value: jsontree.NewInt(longestCall.Milliseconds())}
+}
+
+// forwarded are the variables that a program with an environment of its own is told to hand on:
+// where pawl's store is, and the keys with which runs reach their models.
+var forwarded = []string{"PAWL_HOME", "PAWL_DATABASE", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"}
+
 var clients = []client{
 	{
 		name: "claude", title: "Claude Code", programs: []string{"claude"}, traces: []string{".claude.json", ".claude"},
@@ -88,7 +105,7 @@ var clients = []client{
 		},
 		table: []string{"mcpServers"},
 		entry: func(program string) []jsontree.Member {
-			return []jsontree.Member{text("command", program), texts("args", subcommand)}
+			return []jsontree.Member{text("command", program), texts("args", subcommand), timeout()}
 		},
 		remove: loop.HostCommand("gemini", "mcp", "remove", "--scope", "user", entryName),
 		after:  "sessions that run see it when they are started again, in folders that you trust; gemini mcp list shows it",
@@ -98,7 +115,7 @@ var clients = []client{
 		file:  opencodeFile,
 		table: []string{"mcp"},
 		entry: func(program string) []jsontree.Member {
-			return []jsontree.Member{text("type", "local"), texts("command", program, subcommand)}
+			return []jsontree.Member{text("type", "local"), texts("command", program, subcommand), timeout()}
 		},
 		after: "sessions that run see it when they are started again; opencode mcp list shows it",
 	},

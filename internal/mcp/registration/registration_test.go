@@ -16,6 +16,14 @@ import (
 
 const program = "/usr/local/bin/pawl"
 
+// codexTable is the entry of pawl in TOML.
+const codexTable = `[mcp_servers.pawl]
+command = "/usr/local/bin/pawl"
+args = ["mcp"]
+env_vars = ["PAWL_HOME", "PAWL_DATABASE", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"]
+tool_timeout_sec = 3600
+`
+
 // machine is one of Linux on which nothing is installed.
 func machine(t *testing.T) registration.Machine {
 	t.Helper()
@@ -68,12 +76,13 @@ func TestANewFileHasTheEntryThatTheProgramItselfWouldWrite(t *testing.T) {
   }
 }
 `},
-		"codex": {".codex/config.toml", "[mcp_servers.pawl]\ncommand = \"/usr/local/bin/pawl\"\nargs = [\"mcp\"]\n"},
+		"codex": {".codex/config.toml", codexTable},
 		"gemini": {".gemini/settings.json", `{
   "mcpServers": {
     "pawl": {
       "command": "/usr/local/bin/pawl",
-      "args": ["mcp"]
+      "args": ["mcp"],
+      "timeout": 3600000
     }
   }
 }
@@ -82,7 +91,8 @@ func TestANewFileHasTheEntryThatTheProgramItselfWouldWrite(t *testing.T) {
   "mcp": {
     "pawl": {
       "type": "local",
-      "command": ["/usr/local/bin/pawl", "mcp"]
+      "command": ["/usr/local/bin/pawl", "mcp"],
+      "timeout": 3600000
     }
   }
 }
@@ -238,8 +248,20 @@ func TestEverythingElseInTheFileStays(t *testing.T) {
 	}
 }
 
+func TestATimeoutThatTheUserHasSetStays(t *testing.T) {
+	m := machine(t)
+	write(t, filepath.Join(m.Home, ".gemini/settings.json"), `{"mcpServers": {"pawl": {"command": "/old/pawl", "args": ["mcp"], "timeout": 1000}}}`)
+	if c, text := enter(t, m, "gemini"); c.State != registration.StateChanged || !strings.Contains(text, `"command": "/usr/local/bin/pawl", "args": ["mcp"], "timeout": 1000}`) {
+		t.Errorf("%s\n%s", c.State, text)
+	}
+	write(t, filepath.Join(m.Home, ".codex/config.toml"), "[mcp_servers.pawl]\ncommand = \"/usr/local/bin/pawl\"\nargs = [\"mcp\"]\ntool_timeout_sec = 1\n")
+	if c, _ := enter(t, m, "codex"); c.State != registration.StateSame {
+		t.Errorf("%s\n%s", c.State, c.Diff)
+	}
+}
+
 func TestATableComesToTheEndOfTOML(t *testing.T) {
-	table := "[mcp_servers.pawl]\ncommand = \"/usr/local/bin/pawl\"\nargs = [\"mcp\"]\n"
+	table := codexTable
 	for name, c := range map[string]struct{ before, after string }{
 		"comments":          {"# mine\nmodel = \"m\" # the best\n\n[mcp_servers.x]\ncommand = 'x'\n", "\n" + table},
 		"no end of line":    {"model = \"m\"", "\n\n" + table},

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -23,7 +24,11 @@ func enterTOML(src []byte, table, program string) (changed []byte, had bool, err
 	if before[table] != nil && !isTable {
 		return nil, false, fmt.Errorf("%s is not a table", table)
 	}
-	want := map[string]any{"command": program, "args": []any{subcommand}}
+	names := make([]any, len(forwarded))
+	for i, name := range forwarded {
+		names[i] = name
+	}
+	want := map[string]any{"command": program, "args": []any{subcommand}, "env_vars": names, "tool_timeout_sec": int64(longestCall / time.Second)}
 	if has, ok := servers[entryName].(map[string]any); ok {
 		if has["command"] == want["command"] && reflect.DeepEqual(has["args"], want["args"]) {
 			return src, true, nil
@@ -40,7 +45,10 @@ func enterTOML(src []byte, table, program string) (changed []byte, had bool, err
 	if len(bytes.TrimSpace(src)) > 0 {
 		b.WriteString(newline)
 	}
-	b.WriteString(strings.Join([]string{"[" + table + "." + entryName + "]", "command = " + quoteTOML(program), `args = ["` + subcommand + `"]`, ""}, newline))
+	b.WriteString(strings.Join([]string{
+		"[" + table + "." + entryName + "]", "command = " + quoteTOML(program), `args = ["` + subcommand + `"]`,
+		`env_vars = ["` + strings.Join(forwarded, `", "`) + `"]`, fmt.Sprintf("tool_timeout_sec = %d", want["tool_timeout_sec"]), "",
+	}, newline))
 
 	// Some ways to write a table cannot be added to from elsewhere.
 	after, err := parseTOML(b.Bytes())
