@@ -118,7 +118,13 @@ func (v *fixture) listen() {
 
 func (v *fixture) write(name, text string) {
 	v.t.Helper()
-	path := filepath.Join(v.root, name)
+	v.put(v.root, name, text)
+}
+
+// put writes a file below a folder.
+func (v *fixture) put(dir, name, text string) {
+	v.t.Helper()
+	path := filepath.Join(dir, name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 		v.t.Fatal(err)
 	}
