@@ -38,4 +38,7 @@ install gemini @google/gemini-cli@0.61.0 : gemini=.bin/gemini
 install opencode opencode-ai@1.18.33 : "opencode=opencode-linux-$cpu/bin/opencode"
 install qwen @qwen-code/qwen-code@0.24.4 : qwen=.bin/qwen
 install goose @aaif/goose@0.20.1 : goose=.bin/goose
+# What tries a server of the Model Context Protocol.
+install inspector @modelcontextprotocol/inspector@2.12.0 : mcp-inspector=.bin/mcp-inspector
+install conformance @modelcontextprotocol/conformance@0.1.16 : mcp-conformance=.bin/conformance
 echo "$dir/bin"
