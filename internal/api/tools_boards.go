@@ -66,7 +66,7 @@ type TaskChoice struct {
 type MessagePost struct {
 	From    string `json:"from" jsonschema:"agent that you are"`
 	To      string `json:"to" jsonschema:"agent, or human"`
-	Kind    string `json:"kind" jsonschema:"kind of message"`
+	Kind    string `json:"kind" jsonschema:"order, question, report, suggestion or answer"`
 	Content string `json:"content"`
 	Task    string `json:"taskId,omitempty"`
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"pgregory.net/rapid"
 
@@ -75,6 +76,37 @@ func TestAViewerIsOfferedOnlyWhatReads(t *testing.T) {
 	}
 }
 
+// Many clients refuse a result that is not as the schema says, also if it is an error, and then
+// the model is not told why.
+func TestAnErrorOfAnyToolIsAsItsSchemaSays(t *testing.T) {
+	t.Parallel()
+	session := connect(t, Options{Group: api.ToolsAll}, nil)
+	for tool, err := range session.Tools(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(tool.OutputSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var schema jsonschema.Schema
+		if err := json.Unmarshal(body, &schema); err != nil {
+			t.Fatal(err)
+		}
+		resolved, err := schema.Resolve(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: tool.Name, Arguments: map[string]any{"deep": true}})
+		if err != nil || !r.IsError {
+			t.Fatalf("%s: %v, %+v", tool.Name, err, r)
+		}
+		if err := resolved.Validate(r.StructuredContent); err != nil {
+			t.Errorf("%s: %v", tool.Name, err)
+		}
+	}
+}
+
 // TestAttack116 shows what unknown tools, extra fields and wrong types come to.
 func TestAttack116OverMCP(t *testing.T) {
 	t.Parallel()
@@ -113,6 +145,50 @@ func TestAttack116OverMCP(t *testing.T) {
 		if e := got.Error; !r.IsError || e.Code != "usage" || e.Exit != loop.ExitUsage || e.Argument != c.argument || e.Value != c.value || e.Expected != c.wants || e.Fix == "" {
 			t.Errorf("%s: %s", name, body)
 		}
+	}
+}
+
+// failing answers each verb with an error.
+type failing struct{ err error }
+
+// Call fails.
+func (f failing) Call(context.Context, api.Info, any, any) error { return f.err }
+
+func TestAnErrorIsShortWhateverIsInIt(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ü", 100_000)
+	lines := strings.Repeat("a line of it\n", 9000)
+	for name, f := range map[string]*loop.Fault{
+		"one line":    {Exit: loop.ExitNotFound, What: "there is no loop " + long, Fix: "make it: {1}", Actions: []loop.Command{loop.PawlCommand("new", long)}},
+		"many lines":  {Exit: loop.ExitError, What: "the gate failed", Why: lines, Fix: lines},
+		"all of them": {Exit: loop.ExitError, What: long, Why: lines + long, Fix: long},
+	} {
+		session := connect(t, Options{}, failing{f})
+		r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "loop_check", Arguments: map[string]any{"loop": long}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(r.StructuredContent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := r.Content[0].(*sdk.TextContent).Text
+		if len(text) > mostText || len(body) > 4*mostText || !strings.HasSuffix(text, "\n…") || !strings.HasPrefix(text, codes[f.Exit]+": "+f.What[:12]) && f.Exit != loop.ExitError {
+			t.Errorf("%s: %d bytes of text, %d of structured content: %.200s", name, len(text), len(body), text)
+		}
+	}
+	session := connect(t, Options{}, nil)
+	if r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "loop_check", Arguments: map[string]any{long: long}}); err != nil || len(fmt.Sprint(r.StructuredContent)) > 4*mostText {
+		t.Errorf("an argument with a long name: %v, %d bytes", err, len(fmt.Sprint(r.StructuredContent)))
+	}
+	if _, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: long}); err == nil || len(err.Error()) > 2*mostText {
+		t.Errorf("a tool with a long name: %.200v, %d bytes", err, len(fmt.Sprint(err)))
+	}
+	if _, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "pawl://" + long}); err == nil || len(err.Error()) > 2*mostText {
+		t.Errorf("a resource with a long address: %.200v, %d bytes", err, len(fmt.Sprint(err)))
+	}
+	if _, err := session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: long}); err == nil || len(err.Error()) > 2*mostText {
+		t.Errorf("a prompt with a long name: %.200v, %d bytes", err, len(fmt.Sprint(err)))
 	}
 }
 

@@ -1,10 +1,12 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pawl-run/pawl/internal/api"
@@ -54,25 +56,27 @@ func (s *Server) failed(t api.Tool, arguments json.RawMessage, err error) *sdk.C
 // explain describes an error.
 func (s *Server) explain(err error) problem {
 	said := api.ProblemOf(err)
-	p := problem{Code: said.Kind, Exit: said.Exit, Message: readiness.Printable(said.Title), Why: printable(said.Detail)}
+	p := problem{Code: said.Kind, Exit: said.Exit, Message: cutEnd(readiness.Printable(said.Title)), Why: cutEnd(printable(said.Detail))}
 	if p.Code == "" {
 		if p.Code = codes[said.Exit]; p.Code == "" {
 			p.Code = "error"
 		}
 	}
 	if a, ok := errors.AsType[*argumentError](err); ok {
-		p.Argument, p.Value, p.Expected = a.name, a.value, a.expected
+		p.Argument, p.Value, p.Expected = excerpt(a.name), a.value, a.expected
 	}
-	p.Fix = printable(loop.Advise(said.Fix, said.Actions...).Render(func(c loop.Command, _ bool) string {
+	p.Fix = cutEnd(printable(loop.Advise(said.Fix, said.Actions...).Render(func(c loop.Command, _ bool) string {
 		for _, t := range s.tools {
 			if t.Command == c.Verb && c.Program == "" && len(c.Flags) == 0 && !errors.Is(err, loop.ErrRole) {
 				p.Tools = append(p.Tools, t.Name)
 				return t.Name + " (`" + c.String() + "`)"
 			}
 		}
-		p.Commands = append(p.Commands, c.String())
+		if len(c.String()) <= mostText { // A part of a command is none that anybody could run.
+			p.Commands = append(p.Commands, c.String())
+		}
 		return "`" + c.String() + "`"
-	}))
+	})))
 	return p
 }
 
@@ -110,11 +114,27 @@ func printable(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// cutEnd is a text of at most mostText bytes, whole lines.
+// cutEnd is a text of at most mostText bytes: whole lines, unless the first one is longer.
 func cutEnd(text string) string {
+	const left = "\n…"
 	if len(text) <= mostText {
 		return text
 	}
-	head := text[:mostText]
-	return strings.ToValidUTF8(head[:max(strings.LastIndexByte(head, '\n'), 0)], "") + "\n…"
+	head := text[:mostText-len(left)]
+	if end := strings.LastIndexByte(head, '\n'); end > 0 {
+		head = head[:end]
+	}
+	return strings.ToValidUTF8(head, "") + left
+}
+
+// boundErrors shortens the errors of the protocol, in which the SDK repeats what a client has
+// sent, such as the name of a tool.
+func boundErrors(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+		result, err := next(ctx, method, r)
+		if e, ok := errors.AsType[*jsonrpc.Error](err); ok && len(e.Message) > mostText {
+			err = &jsonrpc.Error{Code: e.Code, Message: cutEnd(e.Message), Data: e.Data}
+		}
+		return result, err
+	}
 }

@@ -72,7 +72,7 @@ func argumentsOf(t api.Tool) (all []argument) {
 func inputSchema(t api.Tool) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, a := range argumentsOf(t) {
-		p := typeSchema(a.typ)
+		p := typeSchema(a.typ) // Of a pointer the value: who wants it to stay leaves it out.
 		if a.does != "" {
 			p["description"] = a.does
 		}
@@ -97,26 +97,31 @@ func typeSchema(t reflect.Type) map[string]any {
 	if err != nil {
 		panic(fmt.Sprintf("mcp: %s has no schema: %v", t, err)) // A test asks for all of them.
 	}
-	return shortSchema(s)
+	kind := s.Type
+	for _, k := range s.Types {
+		if k != "null" {
+			kind = k
+		}
+	}
+	return ofType(kind)
 }
 
-func shortSchema(s *jsonschema.Schema) map[string]any {
-	switch {
-	case len(s.Types) > 0:
-		return map[string]any{"type": s.Types}
-	case s.Type != "":
-		return map[string]any{"type": s.Type}
+// ofType is the schema of a type of JSON; of none, that of any value. Clients that have only one
+// type for a schema, as models' APIs do, refuse a list of them.
+func ofType(kind string) map[string]any {
+	if kind == "" {
+		return map[string]any{}
 	}
-	return map[string]any{}
+	return map[string]any{"type": kind}
 }
 
 // outputSchema describes the result of a tool: the fields that it always has, and not what is
-// in them.
+// in them. None is required: clients hold the structured content of an error against it, too.
 func outputSchema(t api.Tool) map[string]any {
 	if t.Lists() {
 		return map[string]any{"type": "object", "properties": map[string]any{
 			"data": map[string]any{"type": "array", "items": map[string]any{"type": "object"}}, "meta": map[string]any{"type": "object"},
-		}, "required": []string{"data", "meta"}}
+		}}
 	}
 	s, err := jsonschema.ForType(t.Out, nil)
 	if err != nil {
@@ -124,7 +129,7 @@ func outputSchema(t api.Tool) map[string]any {
 	}
 	properties := map[string]any{}
 	for _, name := range s.Required {
-		properties[name] = shortSchema(s.Properties[name])
+		properties[name] = ofType(s.Properties[name].Type) // What may be null has no single type.
 	}
 	return map[string]any{"type": "object", "properties": properties}
 }

@@ -72,6 +72,7 @@ func New(o Options) *Server {
 		Instructions: instructions, Logger: o.Log, CompletionHandler: s.complete, SubscribeHandler: s.subscribe, UnsubscribeHandler: s.unsubscribe,
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
 	})
+	s.server.AddReceivingMiddleware(boundErrors)
 	for _, t := range s.tools {
 		s.server.AddTool(describe(t), func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return s.call(ctx, t, r)
