@@ -97,7 +97,11 @@ func offered(group api.ToolGroup, by loop.Actor) (tools []api.Tool) {
 // Serve serves one client on a stream until the stream or ctx ends. Runs that it carries out in
 // this process then get some time to end, and are interrupted.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	err := s.server.Run(ctx, &frame.Transport{Reader: in, Writer: out})
+	return s.serve(ctx, &frame.Transport{Reader: in, Writer: out})
+}
+
+func (s *Server) serve(ctx context.Context, client *frame.Transport) error {
+	err := s.server.Run(ctx, client)
 	s.watch.end()
 	s.jobs.drain(drainTime)
 	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
