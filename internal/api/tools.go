@@ -192,13 +192,10 @@ func loopTools() []Tool {
 		as(EstimateLoop, Tool{Name: "loop_estimate", Group: ToolsAll, Command: "estimate", Does: "Say what a loop of a file will cost, and what its runs have used."}),
 		as(CheckLoops, Tool{Name: "loop_check", Group: ToolsCore, Command: "check", Does: "Score the definition of a loop, or of all: 16 checks, each finding with its place."}),
 		as(DiagnoseLoops, Tool{Name: "loop_doctor", Group: ToolsAll, Command: "doctor", Does: "Say whether a loop will run, as far as its definition tells, each row with its fix. It starts nothing."}),
-		withList(ListLoops.Info, "pawl.loops/v1", Tool{
+		withPages(ListLoops.Info, "pawl.loops/v1", Tool{
 			Name: "loop_overview", Group: ToolsCore, Command: "ls",
 			Does: "List every loop of the workspace, those of files too: its state, its newest run, what it waits for.",
-		}, func(ctx context.Context, c Caller, _ None) ([]loops.Row, error) {
-			l, err := ListLoops.Call(ctx, c, None{})
-			return l.Loops, err
-		}),
+		}, overviewLoops, func(r loops.Row) string { return textPlace(r.Protocol + " " + r.Name) }),
 		asList(ListApprovals, "pawl.approvals/v1", Tool{
 			Name: "approval_list", Group: ToolsCore, Command: "approvals",
 			Does: "List what waits for a person: exactly what happens on approval, with its gates. Only a person answers.",
@@ -282,14 +279,42 @@ func verdictOf(run runs.View) loop.Verdict {
 	return loop.VerdictFail
 }
 
+// textPlace is a cursor that has a text.
+func textPlace(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+
+// parseTextPlace returns the two words of a cursor that textPlace has made.
+func parseTextPlace(cursor string) (first, second string, err error) {
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	first, second, ok := strings.Cut(string(text), " ")
+	if err != nil || !ok {
+		return "", "", cursorFault(cursor)
+	}
+	return first, second, nil
+}
+
+// overviewLoops lists a page of all loops, from the one after a place.
+func overviewLoops(ctx context.Context, c Caller, _ None, after string, limit int) ([]loops.Row, error) {
+	q := LoopQuery{Limit: limit}
+	if after != "" {
+		var err error
+		if q.AfterProtocol, q.AfterName, err = parseTextPlace(after); err != nil {
+			return nil, err
+		}
+	}
+	l, err := ListLoops.Call(ctx, c, q)
+	return l.Loops, err
+}
+
 // listLoops lists a page of the specs, from the one after a place.
 func listLoops(ctx context.Context, c Caller, _ None, after string, limit int) ([]ListedLoop, error) {
 	q := specs.Query{Limit: limit}
 	if after != "" {
-		text, err := base64.RawURLEncoding.DecodeString(after)
-		ms, id, ok := strings.Cut(string(text), " ")
-		at, numberErr := strconv.ParseInt(ms, 10, 64)
-		if err != nil || !ok || numberErr != nil {
+		ms, id, err := parseTextPlace(after)
+		if err != nil {
+			return nil, err
+		}
+		at, err := strconv.ParseInt(ms, 10, 64)
+		if err != nil {
 			return nil, cursorFault(after)
 		}
 		q.Changed, q.After = time.UnixMilli(at), id
@@ -300,7 +325,7 @@ func listLoops(ctx context.Context, c Caller, _ None, after string, limit int) (
 		list[i] = ListedLoop{
 			Spec:   ListedSpec{ID: row.ID, Agent: row.Agent, Goal: row.Goal, ParentID: row.ParentID, CreatedAt: row.CreatedAt.UnixMilli()},
 			Status: row.Status, IterationCount: row.Iterations, TokensUsed: row.TokensUsed, Approval: row.Approval, UpdatedAt: row.UpdatedAt.UnixMilli(),
-			place: base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", row.Changed.UnixMilli(), row.ID)),
+			place: textPlace(fmt.Sprintf("%d %s", row.Changed.UnixMilli(), row.ID)),
 		}
 	}
 	return list, err

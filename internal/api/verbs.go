@@ -48,6 +48,14 @@ type LoopRef struct {
 	Loop string `json:"loop" jsonschema:"name of a loop, or id of one of loop_list"`
 }
 
+// LoopQuery selects a part of the loops, which are in the order of their names and protocols. The
+// zero LoopQuery selects all.
+type LoopQuery struct {
+	AfterName     string `json:"after_name,omitempty"` // of the last loop of the part before
+	AfterProtocol string `json:"after_protocol,omitempty"`
+	Limit         int    `json:"limit,omitempty"` // 0: all
+}
+
 // RunRef names a run: its id, LOOP#N, or LOOP for its newest.
 type RunRef struct {
 	Run string `json:"run" jsonschema:"run id, LOOP#N, or LOOP for its newest run"`
@@ -240,9 +248,9 @@ type SwitchRequest struct {
 
 // The verbs for loops.
 var (
-	ListLoops = read("loops.list", "list the loops of the workspace", func(ctx context.Context, ws *Workspace, _ Call, _ None) (l LoopList, err error) {
+	ListLoops = read("loops.list", "list the loops of the workspace", func(ctx context.Context, ws *Workspace, _ Call, q LoopQuery) (l LoopList, err error) {
 		l.Root = ws.Root
-		l.Loops, err = ws.Loops.List(ctx)
+		l.Loops, err = ws.Loops.ListPage(ctx, catalog.Page{After: catalog.Key{Name: q.AfterName, Protocol: q.AfterProtocol}, Limit: q.Limit})
 		return l, err
 	})
 	ShowLoop = read("loops.show", "show a loop", func(ctx context.Context, ws *Workspace, _ Call, r LoopRef) (loops.Row, error) {

@@ -54,7 +54,7 @@ func completeFlag(cmd *cobra.Command, flag string, words completion) {
 func completeLoops(a *app) completion {
 	return offerFirst(func(ctx context.Context) (words []string, err error) {
 		err = a.withCaller(ctx, nil, func(c api.Caller) error {
-			list, err := api.ListLoops.Call(ctx, c, api.None{})
+			list, err := api.ListLoops.Call(ctx, c, api.LoopQuery{})
 			for _, row := range list.Loops {
 				words = append(words, output.CleanLine(row.Name)+"\t"+excerpt(row.Goal, 60))
 			}

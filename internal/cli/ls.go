@@ -22,7 +22,7 @@ func newLsCommand(a *app) *cobra.Command {
 			// garbage that the end of the process frees anyway.
 			defer debug.SetGCPercent(debug.SetGCPercent(400))
 			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
-				list, err := api.ListLoops.Call(cmd.Context(), c, api.None{})
+				list, err := api.ListLoops.Call(cmd.Context(), c, api.LoopQuery{})
 				if err != nil {
 					return err
 				}

@@ -9,8 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/test/verbtest"
 )
@@ -104,6 +108,23 @@ func TestEveryStateOfALoopIsSeenInTheListing(t *testing.T) {
 	rows, err := r.Loops.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
+	}
+	var paged []loops.Row
+	for next := (catalog.Page{Limit: 3}); ; next.After = (catalog.Key{Name: paged[len(paged)-1].Name, Protocol: paged[len(paged)-1].Protocol}) {
+		page, err := r.Loops.ListPage(t.Context(), next)
+		if err != nil || len(page) > 3 {
+			t.Fatalf("a page of %d loops: %v", len(page), err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		paged = append(paged, page...)
+	}
+	if diff := cmp.Diff(rows, paged); diff != "" {
+		t.Errorf("pages have something else (-want +got):\n%s", diff)
+	}
+	if _, err := r.Loops.ListPage(t.Context(), catalog.Page{Limit: -1}); err == nil {
+		t.Error("less than no loop is listed")
 	}
 	want := map[string]string{
 		"fresh": "never_run", "ran": "idle", "busy": "running", "lost": "dead", "due": "queued", "held": "paused", "stopped": "paused", "wrong": "broken",

@@ -2,10 +2,12 @@ package loops
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/budgets"
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -55,8 +57,18 @@ type Row struct {
 
 // List returns the loops of the workspace: those that its files define, and those with
 // runs.
-func (s *Service) List(ctx context.Context) ([]Row, error) {
-	list, err := s.ws.AllLoops(ctx)
+func (s *Service) List(ctx context.Context) ([]Row, error) { return s.ListPage(ctx, catalog.Page{}) }
+
+// ListPage returns a part of them. It reads the definitions and the runs of that part only.
+func (s *Service) ListPage(ctx context.Context, p catalog.Page) ([]Row, error) {
+	if p.Limit < 0 {
+		return nil, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid limit %d", p.Limit), Why: "it is less than 0", Fix: "write how many loops are wanted, or 0 for all"}
+	}
+	entries, err := s.ws.Loops.List(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.ws.WithRuns(ctx, entries)
 	if err != nil {
 		return nil, err
 	}

@@ -240,7 +240,7 @@ func (s *Server) offer(ctx context.Context, p *sdk.CompleteParams) (values []str
 	case name == "ws":
 		return []string{here}
 	case name == "name" || name == "loop":
-		list, _ := api.ListLoops.Call(ctx, c, api.None{})
+		list, _ := api.ListLoops.Call(ctx, c, api.LoopQuery{})
 		for _, l := range list.Loops {
 			values = append(values, l.Name)
 		}
