@@ -74,12 +74,12 @@ func TestACallWithAKeyThatIsKilledActsOnce(t *testing.T) {
 			}
 			for try := range sample.Size(2, 67) {
 				var made struct{ Spec struct{ ID string } }
-				insist(600*time.Millisecond, &made, "loop_create", fmt.Sprintf("goal=Number %d.", try), "agentId=slow", fmt.Sprintf("idempotency_key=c%d", try))
+				insist(300*time.Millisecond, &made, "loop_create", fmt.Sprintf("goal=Number %d.", try), "agentId=slow", fmt.Sprintf("idempotency_key=c%d", try))
 				id := made.Spec.ID
 				var stepped struct {
 					Run struct{ Spec struct{ ID string } }
 				}
-				insist(1800*time.Millisecond, &stepped, "loop_run_step", "loopId="+id, fmt.Sprintf("idempotency_key=s%d", try))
+				insist(1200*time.Millisecond, &stepped, "loop_run_step", "loopId="+id, fmt.Sprintf("idempotency_key=s%d", try))
 				if stepped.Run.Spec.ID != id || id == "" {
 					t.Fatalf("the loop %s was stepped, want %s", stepped.Run.Spec.ID, id)
 				}
