@@ -19,8 +19,9 @@ func newMCPInstallCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "install CLIENT", Short: "Enter pawl into the configuration of an agent or editor", Args: exactArgs(1), ValidArgs: registration.Clients(),
 		Long: `Show what would change in your configuration of ` + strings.Join(registration.Clients(), ", ") + `, and change it after a yes. It then
-starts pawl mcp by itself, in each folder that you work in. Nothing else in the file is touched, comments included; if
-pawl is there already, nothing is changed.
+starts pawl mcp by itself, in each folder that you work in. Nothing else in the file is touched, comments included; an
+entry of pawl that is there keeps what you have added to it. Programs that wait for minutes only are told to wait for an
+hour: a step of a loop takes as long as its agent and its gates do.
 
 --print shows the change and does nothing, also if the program is not installed. Without a terminal --yes is required.`,
 		Example: "  pawl mcp install claude\n  pawl mcp install codex --print\n  pawl mcp install vscode --yes",
