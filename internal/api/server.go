@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/event"
+	"github.com/pawl-run/pawl/internal/httpguard"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -35,7 +38,6 @@ const (
 
 const (
 	maxBody  = 1 << 20          // bytes of a request
-	patience = 10 * time.Second // if a Server does not say it
 	aliveGap = 15 * time.Second // between signs of life on a stream
 )
 
@@ -78,27 +80,57 @@ type Server struct {
 	tails tails
 }
 
+// socketName is the name by which clients of the socket ask for it.
+const socketName = "pawl"
+
 // Handler returns what answers requests. It does not ask who may connect.
 func (s *Server) Handler() http.Handler {
 	s.tails.feed = s.Feed
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
-	mux.HandleFunc("GET /readyz", s.serveReady)
-	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { s.write(w, http.StatusOK, s.Status()) })
-	mux.HandleFunc("GET /metrics", s.serveMetrics)
-	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) { s.write(w, http.StatusOK, OpenAPI(s.Status().Version)) })
-	mux.HandleFunc("GET /v1/events", s.serveEvents)
-	mux.HandleFunc("POST /v1/requests/cancel", s.serveCancel)
-	for _, v := range Verbs() {
-		mux.HandleFunc("POST "+v.Path(), func(w http.ResponseWriter, r *http.Request) { s.serveVerb(w, r, v, decodeBody) })
-		if v.takesQuery() {
-			mux.HandleFunc("GET "+v.Path(), func(w http.ResponseWriter, r *http.Request) { s.serveVerb(w, r, v, decodeQuery) })
+	for path, methods := range s.routes() {
+		for method, serve := range methods {
+			mux.HandleFunc(method+" "+path, serve)
 		}
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { s.refuseMethod(w, r, methods) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, &loop.Fault{Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no %s %s", r.Method, r.URL.Path), Fix: "/openapi.json lists what there is"}, nil)
 	})
-	return mux
+	return httpguard.Handler(mux, httpguard.Options{
+		Names: []string{socketName}, Patience: s.Patience, Refuse: func(w http.ResponseWriter, f *loop.Fault) { s.fail(w, f, nil) },
+	})
+}
+
+// routes are all that is served, by path and method. GET is HEAD as well.
+func (s *Server) routes() map[string]map[string]http.HandlerFunc {
+	text := func(said string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, said+"\n") }
+	}
+	all := map[string]map[string]http.HandlerFunc{
+		"/healthz":            {http.MethodGet: text("ok")},
+		"/readyz":             {http.MethodGet: s.serveReady},
+		"/version":            {http.MethodGet: func(w http.ResponseWriter, _ *http.Request) { s.write(w, http.StatusOK, s.Status()) }},
+		"/metrics":            {http.MethodGet: s.serveMetrics},
+		"/openapi.json":       {http.MethodGet: func(w http.ResponseWriter, _ *http.Request) { s.write(w, http.StatusOK, OpenAPI(s.Status().Version)) }},
+		"/v1/events":          {http.MethodGet: s.serveEvents},
+		"/v1/requests/cancel": {http.MethodPost: s.serveCancel},
+	}
+	for _, v := range Verbs() {
+		all[v.Path()] = map[string]http.HandlerFunc{http.MethodPost: func(w http.ResponseWriter, r *http.Request) { s.serveVerb(w, r, v, decodeBody) }}
+		if v.takesQuery() {
+			all[v.Path()][http.MethodGet] = func(w http.ResponseWriter, r *http.Request) { s.serveVerb(w, r, v, decodeQuery) }
+		}
+	}
+	return all
+}
+
+// refuseMethod answers a request with a method that its path does not have.
+func (s *Server) refuseMethod(w http.ResponseWriter, r *http.Request, has map[string]http.HandlerFunc) {
+	methods := slices.Sorted(maps.Keys(has))
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	p := ProblemOf(&loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("there is no %s %s", r.Method, r.URL.Path), Fix: "send " + strings.Join(methods, " or ")})
+	p.Status = http.StatusMethodNotAllowed
+	s.writeProblem(w, p)
 }
 
 // Path is where the verb is served.
@@ -223,7 +255,7 @@ func (s *Server) answerTo(w http.ResponseWriter, r *http.Request, v Info) answer
 			progress: func(Progress) {}, result: func(result any) { s.write(w, http.StatusOK, result) }, fail: func(err error, result any) { s.fail(w, err, result) },
 		}
 	}
-	out := newStream(w, s.Patience)
+	out := newStream(w)
 	return answer{
 		progress: func(p Progress) { out.send("", EventProgress, p) },
 		result: func(result any) {
@@ -254,6 +286,10 @@ func (s *Server) write(w http.ResponseWriter, status int, v any) {
 func (s *Server) fail(w http.ResponseWriter, err error, result any) {
 	p := ProblemOf(err)
 	p.Result = result
+	s.writeProblem(w, p)
+}
+
+func (s *Server) writeProblem(w http.ResponseWriter, p *Problem) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	body, marshalErr := json.Marshal(p)
 	if marshalErr != nil {

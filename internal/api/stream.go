@@ -12,28 +12,25 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/event"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
 // stream is a response of server-sent events. Its methods may be called concurrently.
-// Nobody waits for a reader that does not read: it is given up after a while.
+// Nobody waits for a reader that does not read: the server's writer gives it up after a while.
 type stream struct {
-	mu       sync.Mutex
-	w        http.ResponseWriter
-	control  *http.ResponseController
-	patience time.Duration
-	err      error
-	done     chan struct{}
-	ends     sync.Once
+	mu      sync.Mutex
+	w       http.ResponseWriter
+	control *http.ResponseController
+	err     error
+	done    chan struct{}
+	ends    sync.Once
 }
 
-func newStream(w http.ResponseWriter, wait time.Duration) *stream {
+func newStream(w http.ResponseWriter) *stream {
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	s := &stream{w: w, control: http.NewResponseController(w), patience: cmp.Or(wait, patience), done: make(chan struct{})}
+	s := &stream{w: w, control: http.NewResponseController(w), done: make(chan struct{})}
 	s.write([]byte(": pawl\n\n"))
 	go func() {
 		alive := time.NewTicker(aliveGap)
@@ -75,7 +72,6 @@ func (s *stream) write(b []byte) {
 	if s.err != nil {
 		return
 	}
-	_ = s.control.SetWriteDeadline(clock.System{}.Now().Add(s.patience)) // A recorder in tests has none.
 	if _, s.err = s.w.Write(b); s.err == nil {
 		s.err = s.control.Flush()
 	}
@@ -106,7 +102,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	wanted := func(e loop.FeedEntry) bool { return len(q["kind"]) == 0 || slices.Contains(q["kind"], string(e.Kind)) }
-	out := newStream(w, s.Patience)
+	out := newStream(w)
 	defer out.close()
 	leave := s.tails.enter(ctx)
 	defer leave()

@@ -35,7 +35,7 @@ var groups = []struct {
 		"engine", "protocol/*", "gate", "gatecheck", "effect", "forge", "notify", "webhook", "listen", "trigger", "queue", "sim", "orgsim", "boardsim",
 	}},
 	{"Surfaces", "What do people and programs ask for, and what do they see?", []string{
-		"shape", "lookup", "runs", "loops", "approvals", "audit", "budgets", "memories", "nodes", "notices", "roster", "setup", "specs", "boots", "orgs", "boards", "demo", "compose", "daemon", "cli", "output", "api", "mcp", "mcp/frame", "mcp/registration", "client", "web", "tui", "cmd/pawl",
+		"shape", "lookup", "runs", "loops", "approvals", "audit", "budgets", "memories", "nodes", "notices", "roster", "setup", "specs", "boots", "orgs", "boards", "demo", "compose", "daemon", "cli", "output", "httpguard", "api", "mcp", "mcp/frame", "mcp/registration", "client", "web", "tui", "cmd/pawl",
 	}},
 	{"Ground", "What does everything stand on: files that last, locks, the clock, secrets that stay hidden?", []string{
 		"clock", "fault", "lazyregexp", "dirglob", "durable", "waiting", "flock", "safeopen", "redact", "jsontree",

@@ -110,6 +110,7 @@ var table = []row{
 	},
 	{level: 1, name: "modeltool", what: "what a request asks its model's vendor to do by itself", may: []string{"test/modelcalls"}},
 	{level: 1, name: "spend", what: "what a run spends on models, funded before each call and capped"},
+	{level: 1, name: "httpguard", what: "what every surface over HTTP refuses: other sites, other names, paths that lead away, clients that do not read"},
 	{level: 1, name: "output", what: "what commands print: fields, tables and JSON, without what a terminal would act on"},
 	{level: 1, name: "transcript", what: "what happens in a run, as events without secrets"},
 	{level: 1, name: "projection", what: "the files of a loop's memory, written from recorded changes"},

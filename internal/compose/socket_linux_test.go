@@ -123,7 +123,7 @@ func TestTheSocketAnswersAndRefusesWithAPlaceAndAFix(t *testing.T) {
 		"no JSON":                   {"POST", "/v1/loops/show?" + in, `{`, 400, "cannot be read"},
 		"two objects":               {"POST", "/v1/loops/show?" + in, `{}{}`, 400, "something follows"},
 		"too large a body":          {"POST", "/v1/loops/show?" + in, `{"loop":"` + strings.Repeat("x", 2<<20) + `"}`, 400, "larger than 1 MB"},
-		"a change by GET":           {"GET", "/v1/loops/pause?" + in, "", 404, "there is no GET"},
+		"a change by GET":           {"GET", "/v1/loops/pause?" + in, "", 405, "there is no GET"},
 		"nothing there":             {"GET", "/v1/loops/show/more", "", 404, "openapi.json"},
 		"nothing to cancel":         {"POST", "/v1/requests/cancel", "", 404, "no such request"},
 		"an invalid place":          {"GET", "/v1/events?after=x", "", 400, "not a cursor"},

@@ -6,14 +6,13 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/httpguard"
 	"github.com/pawl-run/pawl/internal/listen"
 )
 
-// Bounds of the server of webhooks, which anybody may reach who reaches its address.
 const (
-	hookTime   = 10 * time.Second // for one request
-	mostHooks  = 64               // requests at a time
-	mostHeader = 16 << 10         // bytes
+	mostHooks = 64               // requests at a time
+	hooksEnd  = 10 * time.Second // for those that are being answered when the daemon stops
 )
 
 // hooks receives webhooks.
@@ -32,23 +31,19 @@ func (d *Daemon) ReceiveWebhooks(at net.Listener, secrets listen.Secrets) {
 func (h *hooks) serve(ctx context.Context, l *listen.Listener) {
 	handler := l.Handler(h.secrets)
 	seats := make(chan struct{}, mostHooks)
-	server := http.Server{
-		ReadTimeout: hookTime, WriteTimeout: hookTime, IdleTimeout: hookTime, MaxHeaderBytes: mostHeader,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			select {
-			case seats <- struct{}{}:
-				defer func() { <-seats }()
-				handler.ServeHTTP(w, r)
-			default:
-				w.Header().Set("Retry-After", "60")
-				http.Error(w, "too many requests at once", http.StatusServiceUnavailable)
-			}
-		}),
-	}
-	defer context.AfterFunc(ctx, func() {
-		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookTime)
-		defer cancel()
-		_ = server.Shutdown(soon)
-	})()
-	_ = server.Serve(h.at) // It ends with Shutdown.
+	seated := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case seats <- struct{}{}:
+			defer func() { <-seats }()
+			handler.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context()))) // What has arrived is recorded.
+		default:
+			w.Header().Set("Retry-After", "60")
+			http.Error(w, "too many requests at once", http.StatusServiceUnavailable)
+		}
+	})
+	stop := Serve(ctx, h.at, httpguard.Handler(seated, httpguard.Options{AnyName: true}), l.Log)
+	<-ctx.Done()
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), hooksEnd)
+	defer cancel()
+	stop(soon)
 }

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -84,18 +86,34 @@ func (l sameUser) Accept() (net.Conn, error) {
 	}
 }
 
+// The bounds of a server. Those of a request's body and its answer are in httpguard.
+const (
+	headTime = 10 * time.Second // until the head of a request has arrived
+	idleTime = time.Minute      // between two requests of a connection
+	mostHead = 60 << 10         // bytes; net/http adds 4096
+
+	mostLocal  = 4096 // connections to the socket at once; more have to wait
+	mostRemote = 256  // of each TCP listener
+)
+
 // Serve answers requests on a listener until stop is called, which ends those that follow
-// something and waits, until its ctx ends, for those that are being answered.
+// something and waits, until its ctx ends, for those that are being answered. The handler bounds
+// bodies and answers by itself, as httpguard does.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) (stop func(ctx context.Context)) {
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler: h, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: mostHead, DisableGeneralOptionsHandler: true,
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return serving },
+	}
+	most := mostRemote
+	if l.Addr().Network() == "unix" {
+		most = mostLocal
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.Serve(l) // It ends with stop.
+		_ = server.Serve(netutil.LimitListener(l, most)) // It ends with stop.
 	}()
 	return func(ctx context.Context) {
 		end()

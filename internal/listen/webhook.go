@@ -102,7 +102,6 @@ func (n *Listener) Handler(s Secrets) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status, said := n.receive(w, r, s)
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if status == http.StatusServiceUnavailable {
 			w.Header().Set("Retry-After", "60")
 		}

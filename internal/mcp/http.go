@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pawl-run/pawl/internal/httpguard"
 	"github.com/pawl-run/pawl/internal/mcp/frame"
 )
 
@@ -46,9 +47,8 @@ func Handler(tokens map[string]*Server) http.Handler {
 		return byUser[auth.TokenInfoFromContext(r.Context()).UserID]
 	}, &sdk.StreamableHTTPOptions{SessionTimeout: idleSession, MaxRequestBodyBytes: mostBody})
 	mux := http.NewServeMux()
-	mux.Handle(Path, http.NewCrossOriginProtection().Handler(
-		auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(limit(sessions))))
-	return mux
+	mux.Handle(Path, auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(limit(sessions)))
+	return httpguard.Handler(mux, httpguard.Options{})
 }
 
 // limit lets a number of requests in at once, and some more wait.
