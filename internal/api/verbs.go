@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/approvals"
@@ -67,6 +68,15 @@ type RunQuery struct {
 	Limit int    `json:"limit"`
 }
 
+// checkLimit judges how many entries of a list are asked for. A list that is read page by page
+// would never end with pages of none.
+func checkLimit(limit int) error {
+	if limit < 1 {
+		return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid limit %d", limit), Fix: "write a limit of 1 or more"}
+	}
+	return nil
+}
+
 // EventQuery selects events of a run.
 type EventQuery struct {
 	ID    string `json:"id"`              // of the run
@@ -119,6 +129,9 @@ type Fired struct {
 // The verbs for runs.
 var (
 	ListRuns = read("runs.list", "list the newest runs of a loop, or of all", func(ctx context.Context, ws *Workspace, _ Call, q RunQuery) ([]runs.View, error) {
+		if err := checkLimit(q.Limit); err != nil {
+			return nil, err
+		}
 		return ws.Runs.List(ctx, q.Loop, q.Limit)
 	})
 	ShowRun = read("runs.show", "show a run with its iterations and turns", func(ctx context.Context, ws *Workspace, _ Call, r RunRef) (runs.View, error) {
@@ -131,6 +144,9 @@ var (
 		return ws.Runs.Diff(ctx, r.Run)
 	})
 	ListEvents = read("runs.events", "list what happened in a run", func(ctx context.Context, ws *Workspace, _ Call, q EventQuery) (p EventPage, err error) {
+		if err := checkLimit(q.Limit); err != nil {
+			return p, err
+		}
 		p.Events, p.More, err = ws.Runs.Events(ctx, q.ID, q.After, q.Limit)
 		return p, err
 	})
@@ -498,6 +514,9 @@ var (
 		return None{}, c.Store.Notices.Remove(ctx, r.Channel)
 	})
 	ListNotices = readStore("notices.list", "list notices and what became of them", func(ctx context.Context, c Call, q NoticeQuery) ([]notices.Logged, error) {
+		if err := checkLimit(q.Limit); err != nil {
+			return nil, err
+		}
 		return c.Store.Notices.Log(ctx, q.Before, q.Limit)
 	})
 )
