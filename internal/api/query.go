@@ -4,10 +4,12 @@ import (
 	"encoding"
 	"fmt"
 	"net/http"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -45,6 +47,22 @@ func (i Info) takesQuery() bool {
 	return flat && !i.Writes
 }
 
+// parameters are those of a query. None has anything that a database does not store.
+func parameters(r *http.Request) (url.Values, error) {
+	given, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, &loop.Fault{Exit: loop.ExitUsage, What: "the query cannot be read", Why: err.Error(), Fix: "escape what is not a letter or a digit"}
+	}
+	for name, values := range given {
+		for _, text := range append(values, name) {
+			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+				return nil, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid parameter %s=%q", name, text), Why: "it is not UTF-8, or has a NUL", Fix: "see /openapi.json"}
+			}
+		}
+	}
+	return given, nil
+}
+
 // decodeQuery reads a request from the parameters of a query.
 func decodeQuery(r *http.Request, in any) error {
 	into := reflect.ValueOf(in).Elem()
@@ -53,7 +71,11 @@ func decodeQuery(r *http.Request, in any) error {
 	for _, f := range fields {
 		names = append(names, f.name)
 	}
-	for name, values := range r.URL.Query() {
+	given, err := parameters(r)
+	if err != nil {
+		return err
+	}
+	for name, values := range given {
 		i := slices.Index(names, name)
 		switch {
 		case i == 0:

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/event"
 	"github.com/pawl-run/pawl/internal/httpguard"
+	"github.com/pawl-run/pawl/internal/jsontree"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -231,7 +234,11 @@ func (s *Server) call(r *http.Request, v Info, say func(Progress)) (Call, error)
 	default:
 		return c, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid %s %q", HeaderRole, c.By.Role), Fix: "write human, agent, trigger or viewer"}
 	}
-	dir := r.URL.Query().Get("workspace")
+	given, err := parameters(r)
+	if err != nil {
+		return c, err
+	}
+	dir := given.Get("workspace")
 	c.Workspace = func(ctx context.Context) (*Workspace, error) {
 		if dir == "" {
 			return nil, &loop.Fault{Exit: loop.ExitUsage, What: "which workspace?", Fix: "pass workspace=DIR, a folder in its repository on the host of the daemon"}
@@ -299,19 +306,29 @@ func (s *Server) writeProblem(w http.ResponseWriter, p *Problem) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
+// bounds are those of a request, which every program has to read as the same.
+var bounds = jsontree.Bounds{Bytes: maxBody, Depth: 100, Values: 100_000}
+
 // decodeBody reads a request from the body, which may be empty.
 func decodeBody(r *http.Request, in any) error {
-	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	err := d.Decode(in)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	if err == nil && d.More() {
-		err = errors.New("something follows the object")
-	}
+	body, err := io.ReadAll(r.Body)
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return &loop.Fault{Exit: loop.ExitUsage, What: "the request is larger than 1 MB", Fix: "send less"}
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &loop.Fault{Exit: loop.ExitUsage, What: "the request did not arrive in time", Fix: "send it at once"}
+	}
+	if len(bytes.TrimSpace(body)) == 0 && err == nil {
+		return nil
+	}
+	if err == nil {
+		if _, problem := jsontree.Parse(body, bounds); problem != nil {
+			err = errors.New(problem.String())
+		} else {
+			d := json.NewDecoder(bytes.NewReader(body))
+			d.DisallowUnknownFields()
+			err = d.Decode(in)
+		}
 	}
 	if err != nil {
 		return &loop.Fault{Exit: loop.ExitUsage, What: "the request cannot be read", Why: err.Error(), Fix: "send one JSON object, as /openapi.json describes it"}

@@ -121,11 +121,14 @@ func TestTheSocketAnswersAndRefusesWithAPlaceAndAFix(t *testing.T) {
 		"a number that is not one":  {"GET", "/v1/runs/list?limit=x&" + in, "", 400, "limit"},
 		"an unknown field":          {"POST", "/v1/loops/show?" + in, `{"lop":"fix"}`, 400, `unknown field \"lop\"`},
 		"no JSON":                   {"POST", "/v1/loops/show?" + in, `{`, 400, "cannot be read"},
-		"two objects":               {"POST", "/v1/loops/show?" + in, `{}{}`, 400, "something follows"},
+		"two objects":               {"POST", "/v1/loops/show?" + in, `{}{}`, 400, "after top-level value"},
 		"too large a body":          {"POST", "/v1/loops/show?" + in, `{"loop":"` + strings.Repeat("x", 2<<20) + `"}`, 400, "larger than 1 MB"},
 		"a change by GET":           {"GET", "/v1/loops/pause?" + in, "", 405, "there is no GET"},
 		"nothing there":             {"GET", "/v1/loops/show/more", "", 404, "openapi.json"},
 		"nothing to cancel":         {"POST", "/v1/requests/cancel", "", 404, "no such request"},
+		"runs, but none":            {"GET", "/v1/runs/list?limit=0&" + in, "", 400, "invalid limit 0"},
+		"events, but none":          {"POST", "/v1/runs/events?" + in, `{"id":"run_1"}`, 400, "invalid limit 0"},
+		"notices, but none":         {"GET", "/v1/notices/list?limit=-1", "", 400, "invalid limit -1"},
 		"an invalid place":          {"GET", "/v1/events?after=x", "", 400, "not a cursor"},
 	} {
 		if status, text := d.ask(c.method, c.path, c.body); status != c.status || !strings.Contains(text, c.says) {
