@@ -60,10 +60,13 @@ func mayStart(in any) string {
 	return ""
 }
 
+const readsFiles = "it reads files of the machine by their paths, and says what is in them"
+
 // hiddenFromAgents has the verbs that only read, and that an agent may not ask for, each
 // with the reason.
 var hiddenFromAgents = map[string]string{
 	ListChannels.Name: "the addresses of channels may have secrets in them",
+	PlanBoot.Name:     readsFiles, PlanImport.Name: readsFiles, PlanBoardImport.Name: readsFiles,
 }
 
 // commands are those with which a person does what an agent may not, by the name of the
@@ -98,6 +101,14 @@ func (i Info) RefusesAgents() string {
 	return ""
 }
 
+// RefusesViewers says why a viewer may not ask for the verb. Empty: it may.
+func (i Info) RefusesViewers() string {
+	if i.Writes {
+		return "a viewer only reads"
+	}
+	return hiddenFromAgents[i.Name]
+}
+
 // PersonsCommand is the command with which a person does what the verb does; the zero
 // Command if no person has such a command.
 func (i Info) PersonsCommand(in any) loop.Command {
@@ -120,9 +131,7 @@ func firstText(v reflect.Value) string {
 func (i Info) checkRole(by loop.Actor, in any) error {
 	why := ""
 	if by.Role == loop.RoleViewer {
-		if why = hiddenFromAgents[i.Name]; i.Writes {
-			why = "a viewer only reads"
-		}
+		why = i.RefusesViewers()
 	}
 	if by.Role == loop.RoleAgent {
 		if why = i.RefusesAgents(); why == "" && i.Writes {

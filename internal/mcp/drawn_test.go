@@ -82,7 +82,7 @@ func roleTable() string {
 		if v.RefusesAgents() != "" {
 			agent = "refused"
 		}
-		if v.Writes || v.Name == api.ListChannels.Name {
+		if v.RefusesViewers() != "" {
 			viewer = "refused"
 		}
 		if c := v.PersonsCommand(v.Request()); c.Verb != "" {
