@@ -1,18 +1,23 @@
 package mcp
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/httpguard"
 	"github.com/pawl-run/pawl/internal/mcp/frame"
 )
@@ -23,32 +28,56 @@ const Path = "/mcp"
 const (
 	idleSession = 30 * time.Minute // until a session that is not used is forgotten
 	mostBody    = frame.MaxLine    // bytes of a request
+	noteTime    = 2 * time.Second  // for a client to read what it is sent: notes to others wait for it
 )
 
 // Handler serves clients over streamable HTTP at Path: the holder of each token by a server of
 // its own. A request without a token is refused, as one from the page of another site, with the
 // name of another host, or with the session of another token.
 func Handler(tokens map[string]*Server) http.Handler {
+	byUser := map[string]*Server{}
+	for t, s := range tokens {
+		byUser[userOf(t)] = s
+	}
+	ofRequest := func(r *http.Request) *Server { return byUser[auth.TokenInfoFromContext(r.Context()).UserID] }
+	sdkHandler := sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server { return ofRequest(r).server },
+		&sdk.StreamableHTTPOptions{SessionTimeout: idleSession, MaxRequestBodyBytes: mostBody})
+	inSession := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ofRequest(r).sessions.serve(w, r, sdkHandler) })
 	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
-		for t := range tokens {
-			if subtle.ConstantTimeCompare([]byte(t), []byte(token)) == 1 {
-				sum := sha256.Sum256([]byte(t))
-				return &auth.TokenInfo{UserID: hex.EncodeToString(sum[:])}, nil // A session belongs to this id.
-			}
+		if user := userOf(token); isUser(byUser, user) {
+			return &auth.TokenInfo{UserID: user}, nil // A session belongs to this id.
 		}
 		return nil, auth.ErrInvalidToken
 	}
-	byUser := map[string]*sdk.Server{}
-	for t, s := range tokens {
-		sum := sha256.Sum256([]byte(t))
-		byUser[hex.EncodeToString(sum[:])] = s.server
-	}
-	sessions := sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
-		return byUser[auth.TokenInfoFromContext(r.Context()).UserID]
-	}, &sdk.StreamableHTTPOptions{SessionTimeout: idleSession, MaxRequestBodyBytes: mostBody})
+	holders := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(limit(inSession))
+	guessed := &guesses{}
 	mux := http.NewServeMux()
-	mux.Handle(Path, auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(limit(sessions)))
-	return httpguard.Handler(mux, httpguard.Options{})
+	mux.HandleFunc(Path, func(w http.ResponseWriter, r *http.Request) {
+		_, token, given := strings.Cut(r.Header.Get("Authorization"), " ")
+		if given && !isUser(byUser, userOf(strings.TrimSpace(token))) && !guessed.allow(r.RemoteAddr, clock.System{}.Now()) {
+			w.Header().Set("Retry-After", strconv.Itoa(int(guessTime.Seconds())))
+			w.Header().Set("Connection", "close")
+			http.Error(w, "too many wrong tokens", http.StatusTooManyRequests)
+			return
+		}
+		holders.ServeHTTP(w, r)
+	})
+	return httpguard.Handler(mux, httpguard.Options{Patience: noteTime})
+}
+
+// userOf is the id of the holder of a token. It tells nothing of the token.
+func userOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// isUser looks at all, so that the time it takes tells nothing.
+func isUser(all map[string]*Server, user string) bool {
+	found := 0
+	for known := range all {
+		found |= subtle.ConstantTimeCompare([]byte(known), []byte(user))
+	}
+	return found == 1
 }
 
 // limit lets a number of requests in at once, and some more wait.
@@ -70,10 +99,10 @@ func limit(next http.Handler) http.Handler {
 		select {
 		case seats <- struct{}{}:
 			defer func() { <-seats }()
-			if isBatch(r) {
+			if status, said := readMessage(w, r); status != http.StatusOK {
 				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(http.StatusBadRequest)
-				_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"one message for each request: an array may ask for any amount of answers"}}`+"\n")
+				w.WriteHeader(status)
+				_, _ = w.Write(append(said, '\n'))
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -82,24 +111,18 @@ func limit(next http.Handler) http.Handler {
 	})
 }
 
-// isBatch reports whether the body of a request is an array, and leaves it to be read.
-func isBatch(r *http.Request) bool {
-	body := bufio.NewReader(r.Body)
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{body, r.Body}
-	for n := 1; ; n++ {
-		start, err := body.Peek(n)
-		if err != nil {
-			return false
-		}
-		switch start[n-1] {
-		case ' ', '\t', '\r', '\n':
-		default:
-			return start[n-1] == '['
-		}
+// readMessage reads the body of a request, and leaves it to be read again. The status is not
+// http.StatusOK, and there is an answer, if it is not one message that everybody reads as the same.
+func readMessage(w http.ResponseWriter, r *http.Request) (status int, said []byte) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return http.StatusRequestEntityTooLarge, frame.Refusal(nil, fmt.Errorf("it is longer than %d bytes", mostBody))
 	}
+	if said := frame.Refusal(body, err); said != nil {
+		return http.StatusBadRequest, said
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return http.StatusOK, nil
 }
 
 // Close ends what the server does beside calls.

@@ -61,6 +61,8 @@ type Server struct {
 	tools  []api.Tool
 	watch  watch
 	jobs   jobs
+
+	sessions sessions // over HTTP
 }
 
 // New makes a server.
@@ -73,6 +75,7 @@ func New(o Options) *Server {
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
 	})
 	s.server.AddReceivingMiddleware(boundErrors)
+	s.sessions.of = s
 	for _, t := range s.tools {
 		s.server.AddTool(describe(t), func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return s.call(ctx, t, r)

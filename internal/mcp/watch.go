@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 // watchGap is between two looks whether the store's feed has moved: a resource has at most one
 // note for each.
 const watchGap = time.Second
+
+// mostWatched bounds the addresses that are looked at.
+const mostWatched = 1000
 
 // watch knows what clients have subscribed to.
 type watch struct {
@@ -46,6 +50,9 @@ func (s *Server) subscribe(ctx context.Context, r *sdk.SubscribeRequest) error {
 		w.seen = map[string][sha256.Size]byte{}
 	}
 	if _, there := w.seen[r.Params.URI]; !there {
+		if len(w.seen) == mostWatched {
+			return fmt.Errorf("subscribe to %s: there are subscriptions to %d resources already: end sessions that are not needed", r.Params.URI, mostWatched)
+		}
 		w.seen[r.Params.URI] = now
 	}
 	if w.stop == nil {

@@ -73,6 +73,27 @@ func check(line []byte) *fault {
 	return parseError("%v", err)
 }
 
+// Refusal is the error response to a text that cannot be read, or is not one sound message; nil
+// if it is one. It is for those to whom each message comes by itself: nothing may follow it, and it
+// is no array, which may ask for any amount of answers.
+func Refusal(text []byte, readErr error) []byte {
+	if readErr != nil {
+		return parseError("%v", readErr).answer()
+	}
+	text = bytes.Trim(text, " \t\r\n")
+	bad := check(text)
+	if bad == nil {
+		var f fields
+		if f, bad = readFields(text); bad == nil {
+			_, bad = f.message()
+		}
+	}
+	if bad == nil {
+		return nil
+	}
+	return bad.answer()
+}
+
 // isDeep reports whether valid JSON is deeper than maxDepth.
 func isDeep(line []byte) bool {
 	depth := 0
