@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -87,6 +88,11 @@ func serveAgents(ctx context.Context, a *app, of *api.Server, l net.Listener) (s
 		if err != nil {
 			return nil, err
 		}
+		if tokens[token] != nil {
+			return nil, &loop.Fault{
+				Exit: loop.ExitUnreadable, What: "agent.key and viewer.key in " + dir + " have the same token", Why: "nobody could tell who asks", Fix: "remove one of the files: a new token is made",
+			}
+		}
 		tokens[token] = mcp.New(mcp.Options{
 			Version: version, Group: api.ToolsAll, By: loop.Actor{Who: string(role) + " of " + user, Role: role, From: "mcp"}, Log: log,
 			Open: func(r mcp.Request) api.Caller { return of.Local(r.Dir, r.By, r.Key, r.Say) },
@@ -113,12 +119,39 @@ func readToken(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	const least = 32 // characters
 	token := strings.TrimSpace(string(text))
-	if len(token) < least {
-		return "", &loop.Fault{Exit: loop.ExitUnreadable, What: file + " has no token", Why: fmt.Sprintf("one has at least %d characters", least), Fix: "remove the file: a new token is made"}
+	if why := weakness(token); why != "" {
+		return "", &loop.Fault{Exit: loop.ExitUnreadable, What: file + " has no token that can be used", Why: why, Fix: "remove the file: a new token is made"}
 	}
 	return token, nil
+}
+
+// weakness says why a token may be guessed; empty: it may not. What is estimated is how random it
+// looks, by its letters and by the triples of them that repeat: who chose it may know more.
+func weakness(token string) string {
+	const (
+		least = 32 // characters
+		bits  = 80 // 32 random hexadecimal digits have about 115 by this estimate
+	)
+	letters, triples := map[byte]int{}, map[string]bool{}
+	for i := range len(token) {
+		letters[token[i]]++
+		triples[token[i:min(i+3, len(token))]] = true
+	}
+	estimate := 0.0
+	for _, n := range letters {
+		estimate -= float64(n) * math.Log2(float64(n)/float64(len(token)))
+	}
+	estimate *= float64(len(triples)) / float64(len(token))
+	switch {
+	case strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
+		return "it has characters that are no header's"
+	case len(token) < least:
+		return fmt.Sprintf("it has %d characters, and a token at least %d", len(token), least)
+	case estimate < bits:
+		return "it repeats itself so much that it can be guessed"
+	}
+	return ""
 }
 
 // writeOnly leaves standard output open.
