@@ -319,6 +319,13 @@ func TestAttack086ADeliveryFiresItsLoopOnce(t *testing.T) {
 			t.Errorf("replayed it is answered %d %s", status, said)
 		}
 		d.eventsOf("hook", "webhook:deploy ran")
+		// What a database does not store is replaced.
+		body = []byte("a\x00b\xff{")
+		if status, said := send(http.MethodPost, "/webhooks/deploy", signed("m8", now), body); status != http.StatusAccepted {
+			t.Errorf("bytes that are no text are answered %d %s", status, said)
+		}
+		d.waitFor("hook#2 reported")
+		body = []byte(`{"ref":"v1.2"}`)
 		// A hundred wait; then the sender has to try again later.
 		writeFile(t, filepath.Join(s.root, ".loops/PAUSED"), "")
 		for i := range 101 {
@@ -330,7 +337,7 @@ func TestAttack086ADeliveryFiresItsLoopOnce(t *testing.T) {
 		if err := os.Remove(filepath.Join(s.root, ".loops/PAUSED")); err != nil {
 			t.Fatal(err)
 		}
-		d.waitFor("hook#2 reported")
+		d.waitFor("hook#3 reported")
 		d.daemon.Stop(context.WithoutCancel(t.Context()))
 		// Its port may be another test's by now.
 		if err := l.(*net.TCPListener).SetDeadline(time.Now()); !errors.Is(err, net.ErrClosed) {

@@ -272,7 +272,7 @@ func TestAttack118AThousandReadersThatNeverReadCostNeitherMemoryNorTime(t *testi
 	}
 }
 
-func TestOtherUsersAreNotAnswered(t *testing.T) {
+func TestAttack104OtherUsersOfTheMachineAreNotAnswered(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be somebody else")
