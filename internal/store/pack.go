@@ -8,7 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/fault"
@@ -21,6 +24,7 @@ const packedKind = "packed"
 
 const (
 	packedTogether = 500               // events in one row, at most
+	packedText     = 64 << 20          // bytes of them as JSON, at most
 	packedAtOnce   = 100               // runs in one transaction
 	packedLookedAt = 20 * packedAtOnce // runs that one call of PackTranscripts looks at
 	vacuumFrom     = 16 << 20          // bytes that are free in a SQLite file before it is worth the work
@@ -122,9 +126,17 @@ func packEvents(events []loop.Event) (rows [][]any, before, after int64, err err
 	const ofRow = 40 // bytes, about, that a row takes beside its text
 	for part := range slices.Chunk(events, packedTogether) {
 		var text bytes.Buffer
+		plain, err := json.Marshal(part)
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		if len(plain) > packedText {
+			return nil, 0, math.MaxInt64, nil // It would not be read again.
+		}
 		zip, err := gzip.NewWriterLevel(&text, gzip.BestCompression)
 		if err == nil {
-			err = errors.Join(json.NewEncoder(zip).Encode(part), zip.Close())
+			_, err = zip.Write(plain)
+			err = errors.Join(err, zip.Close())
 		}
 		if err != nil {
 			return nil, 0, 0, err
@@ -140,6 +152,26 @@ func packEvents(events []loop.Event) (rows [][]any, before, after int64, err err
 	return rows, before, after, nil
 }
 
+// unpack reads the events of one row. A restored store may be anybody's: what is more than
+// packEvents makes is refused, and not held in memory.
+func unpack(packed string) (part []loop.Event, err error) {
+	zip, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed)))
+	if err != nil {
+		return nil, err
+	}
+	plain, err := io.ReadAll(io.LimitReader(zip, packedText+1))
+	if err == nil && len(plain) > packedText {
+		err = fmt.Errorf("it has more than %d bytes", packedText)
+	}
+	if err == nil {
+		err = json.Unmarshal(plain, &part)
+	}
+	if err == nil && len(part) > packedTogether {
+		err = fmt.Errorf("it has %d events, and at most %d are compressed together", len(part), packedTogether)
+	}
+	return part, err
+}
+
 // unpackEvents returns the first events after a number, with those of packed rows in their
 // place.
 func unpackEvents(rows []loop.Event, after int64, limit int) ([]loop.Event, error) {
@@ -152,15 +184,7 @@ func unpackEvents(rows []loop.Event, after int64, limit int) ([]loop.Event, erro
 			events = append(events, row)
 			continue
 		}
-		text, err := base64.StdEncoding.DecodeString(row.Text)
-		var zip *gzip.Reader
-		if err == nil {
-			zip, err = gzip.NewReader(bytes.NewReader(text))
-		}
-		var part []loop.Event
-		if err == nil {
-			err = json.NewDecoder(zip).Decode(&part)
-		}
+		part, err := unpack(row.Text)
 		if err != nil {
 			return nil, fmt.Errorf("read the compressed transcript of run %s: %w", row.RunID, err)
 		}

@@ -1,7 +1,11 @@
 package store_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/sample"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // tells gives a run a transcript of n events.
@@ -173,4 +178,56 @@ func TestASQLiteFileGetsSmallerWhenMuchOfItIsFree(t *testing.T) {
 			t.Errorf("%d events are left", len(events))
 		}
 	})
+}
+
+// A backup may come from anybody, and its rows may be written by hand.
+func TestAttack128ACompressedTranscriptThatGrowsWithoutEndIsRefused(t *testing.T) {
+	s := open(t, storetest.SQLite(t))
+	l := seed(t, s, "ci")
+	event := func(i int) string { return fmt.Sprintf(`{"run_id":"x","seq":%d}`, i) }
+	for name, c := range map[string]struct {
+		text io.Reader
+		says string
+	}{
+		"endless white space":    {io.LimitReader(spaces{}, int64(sample.Size(65, 1000))<<20), "more than 67108864 bytes"},
+		"ten thousand events":    {strings.NewReader("[" + event(1) + strings.Repeat(","+event(2), 9_999) + "]"), "10000 events"},
+		"lists, 100,000 deep":    {strings.NewReader(strings.Repeat("[", 100_000)), "max depth"},
+		"what is not compressed": {nil, "gzip"},
+	} {
+		run := fire(t, s, l, name, alice)
+		packed := base64.StdEncoding.EncodeToString([]byte("no gzip, and long enough for a header"))
+		if c.text != nil {
+			var b bytes.Buffer
+			zip := gzip.NewWriter(&b)
+			if _, err := io.Copy(zip, c.text); err != nil {
+				t.Fatal(err)
+			}
+			if err := zip.Close(); err != nil {
+				t.Fatal(err)
+			}
+			packed = base64.StdEncoding.EncodeToString(b.Bytes())
+		}
+		if err := held(t.Context(), s, run, func(rt *store.RunTx) error {
+			return rt.AppendEvents(t.Context(), []loop.Event{{RunID: run.ID, Seq: 1, At: s.Now(), Phase: loop.PhaseAct, Kind: "packed", Text: packed}})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		settle(t, s, run, loop.OutcomeDone)
+		err := s.View(t.Context(), func(r *store.Reader) error {
+			_, err := r.Events(t.Context(), run.ID, 0, 100)
+			return err
+		})
+		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), run.ID) || len(err.Error()) > 500 {
+			t.Errorf("%s is read: %v", name, err)
+		}
+	}
+}
+
+type spaces struct{}
+
+func (spaces) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
 }

@@ -4,6 +4,7 @@ package object
 
 import (
 	"bytes"
+	"compress/zlib"
 	"errors"
 	"fmt"
 	"io"
@@ -270,5 +271,38 @@ func TestWhatGitWritesByRulesOfItsOwnIsLeftToGit(t *testing.T) {
 				t.Errorf("the file has %s bytes, want %d", got, c.size)
 			}
 		})
+	}
+}
+
+// An object of a few kilobytes may say that it is small, and grow when it is read.
+func TestAttack128AnObjectThatIsLargerThanItSaysIsNotRead(t *testing.T) {
+	t.Parallel()
+	const huge = 4 * maxSmall
+	dir := t.TempDir()
+	f := &files{dirs: []string{dir}}
+	for name, said := range map[string]int64{"little": 10, "what is just small": maxSmall, "what it has": huge, "more than there is": 1 << 62, "less than nothing": -1} {
+		var b bytes.Buffer
+		deflate := zlib.NewWriter(&b)
+		if _, err := fmt.Fprintf(deflate, "blob %d\x00", said); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := deflate.Write(make([]byte, huge)); err != nil {
+			t.Fatal(err)
+		}
+		if err := deflate.Close(); err != nil {
+			t.Fatal(err)
+		}
+		id := strings.Repeat("ab", 20)
+		path := loosePath(dir, id)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, body, err := f.readLoose(id)
+		if err == nil || body != nil {
+			t.Errorf("an object that says it has %s (%d bytes) is read: %d bytes", name, said, len(body))
+		}
 	}
 }
