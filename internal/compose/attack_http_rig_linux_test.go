@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -104,9 +105,7 @@ func (s *surfaces) right(id string) map[string]struct {
 } {
 	verb := s.request(http.MethodPost, "http://pawl"+api.PauseLoops.Path()+"?workspace="+s.root, `{"loop":"fix"}`)
 	delivery := s.request(http.MethodPost, s.hooks, "{}")
-	for name, value := range s.key.Sign(id, s.parts.Now(), []byte("{}")) {
-		delivery.Header[name] = value
-	}
+	maps.Copy(delivery.Header, s.key.Sign(id, s.parts.Now(), []byte("{}")))
 	return map[string]struct {
 		r    *http.Request
 		want int

@@ -137,7 +137,7 @@ func TestTheSocketAnswersAndRefusesWithAPlaceAndAFix(t *testing.T) {
 	}
 }
 
-func TestAnAgentCannotAnswerOverTheSocket(t *testing.T) {
+func TestAttack113AnAgentCannotAnswerOverTheSocket(t *testing.T) {
 	t.Parallel()
 	d := startServing(t, newFixture(t, ""), "")
 	c := client.New(d.socket)
@@ -253,6 +253,9 @@ func TestAttack118AThousandReadersThatNeverReadCostNeitherMemoryNorTime(t *testi
 	}
 	if status, text := d.ask("GET", "/readyz", ""); status != http.StatusOK {
 		t.Errorf("readyz says %d %s", status, text)
+	}
+	if got := d.follow("0.0", 1000); len(got) != 1000 {
+		t.Errorf("a reader that reads gets %d events of 1000", len(got))
 	}
 	// They are given up: what the system kept for them is all that they get.
 	for range 1200 { // A minute, after which a hanging test is given up.

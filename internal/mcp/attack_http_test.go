@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -124,8 +125,12 @@ func TestWrongTokensAreCountedByAddressAndForAWhile(t *testing.T) {
 		at      time.Duration
 		want    int
 	}{
-		{"127.0.0.1:1", 0, mostGuesses}, {"127.0.0.1:2", 0, 0}, {"[::1]:1", time.Second, mostGuesses}, {"127.0.0.1:3", guessTime - 1, 0},
-		{"127.0.0.1:3", guessTime, mostGuesses}, {"127.0.0.1:3", 0, mostGuesses}, // The clock was set back.
+		{"127.0.0.1:1", 0, mostGuesses},
+		{"127.0.0.1:2", 0, 0},
+		{"[::1]:1", time.Second, mostGuesses},
+		{"127.0.0.1:3", guessTime - 1, 0},
+		{"127.0.0.1:3", guessTime, mostGuesses},
+		{"127.0.0.1:3", 0, mostGuesses}, // The clock was set back.
 	} {
 		if got := allowed(50, c.address, c.at); got != c.want {
 			t.Errorf("of 50 guesses from %s after %v, %d are answered, want %d", c.address, c.at, got, c.want)
@@ -150,6 +155,18 @@ func TestAttack115ASessionHasNoIdThatItsClientChose(t *testing.T) {
 	}
 	if first, second := o.begins(), o.begins(); first == second || len(first) < 20 {
 		t.Errorf("sessions are %q and %q", first, second)
+	}
+}
+
+func TestAttack113NoToolAnswersAnApprovalOrLands(t *testing.T) {
+	t.Parallel()
+	refused := []string{api.Approve.Name, api.Reject.Name, api.Land.Name, api.ApproveMemory.Name}
+	for _, tool := range offered(api.ToolsAll, loop.Actor{Role: loop.RoleAgent}) {
+		for _, v := range tool.Verbs {
+			if slices.Contains(refused, v.Name) {
+				t.Errorf("%s asks for %s", tool.Name, v.Name)
+			}
+		}
 	}
 }
 
