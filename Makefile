@@ -55,7 +55,7 @@ test-rest: ## what test-all has beyond test: each test that tries only a sample 
 	@rest=$$($(GO) run ./internal/test/sampled); \
 	PAWL_TEST_SEED=1 $(MAKE) --no-print-directory test-all PACKAGES="$$(head -1 <<<"$$rest")" TESTFLAGS="-parallel $$(( $$(getconf _NPROCESSORS_ONLN) * 3 )) -run '$$(tail -1 <<<"$$rest" | sed 's/\$$/$$$$/g')' $(TESTFLAGS)"
 
-test-agents: ## each real agent program through whole runs, no key (10 minutes on 2 busy cores; npm installs them into a cache; needs Linux)
+test-agents: ## each real agent program through whole runs, no key (15 minutes on 2 busy cores; npm installs them into a cache; needs Linux)
 	@dir=$$(tools/agents.sh) && echo "PAWL_TEST_AGENTS=$$dir" && \
 	PAWL_TEST_AGENTS=$$dir $(GO) test -tags agents -count=1 -timeout 30m ./internal/test/agente2e $(TESTFLAGS)
 

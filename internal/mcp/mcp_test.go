@@ -76,6 +76,26 @@ func TestAViewerIsOfferedOnlyWhatReads(t *testing.T) {
 	}
 }
 
+// Models' APIs take names of 64 characters, of which programs use some for the server, and have
+// one type for a schema.
+func TestNamesAndSchemasFitTheAPIsOfModels(t *testing.T) {
+	t.Parallel()
+	for _, tool := range api.Tools() {
+		if name := "mcp__pawl__" + tool.Name; len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" {
+			t.Errorf("not every API takes the name %s", name)
+		}
+		d := describe(tool)
+		for where, schema := range map[string]any{"arguments": d.InputSchema, "result": d.OutputSchema} {
+			for name, p := range schema.(map[string]any)["properties"].(map[string]any) {
+				kind, ok := p.(map[string]any)["type"].(string)
+				if where == "arguments" && kind == "" || !ok && p.(map[string]any)["type"] != nil {
+					t.Errorf("%s: %s of its %s has the type %v", tool.Name, name, where, p.(map[string]any)["type"])
+				}
+			}
+		}
+	}
+}
+
 // Many clients refuse a result that is not as the schema says, also if it is an error, and then
 // the model is not told why.
 func TestAnErrorOfAnyToolIsAsItsSchemaSays(t *testing.T) {

@@ -72,7 +72,7 @@ func (s *Server) explain(err error) problem {
 				return t.Name + " (`" + c.String() + "`)"
 			}
 		}
-		if len(c.String()) <= mostText { // A part of a command is none that anybody could run.
+		if len(c.String()) <= mostText { // Nobody can run a part of a command.
 			p.Commands = append(p.Commands, c.String())
 		}
 		return "`" + c.String() + "`"

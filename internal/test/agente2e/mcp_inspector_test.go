@@ -285,7 +285,7 @@ func inspect(t *testing.T, http bool) {
 }
 
 const (
-	nothing   = "nothing-like-this" // what nothing is called
+	nothing   = "nothing-like-this" // the name of nothing that exists
 	wrongType = "a wrong type"
 )
 
