@@ -29,7 +29,9 @@ type Tool struct {
 	// Verbs are those that a call asks for, the one that it is named after first.
 	Verbs []Info
 	// Command is the command of pawl that does the same: errors that advise it name the tool.
+	// One with arguments is never advised like that. Also has more commands that it does.
 	Command string
+	Also    []string
 
 	Long        *LongCall // it may last until a run has ended; nil: it does not
 	Idempotent  bool      // a second call with the same arguments changes nothing more

@@ -116,7 +116,7 @@ func boardTools() []Tool {
 			return ClaimTask.Call(ctx, c, TaskAssignment{r.ID, r.Agent})
 		}),
 		with(SetTask.Info, Tool{
-			Name: "task_update", Group: ToolsCore, Command: "task set", Idempotent: true, Verbs: []Info{MoveTask.Info, ShowTask.Info}, Does: "Change what a task says, or its column.",
+			Name: "task_update", Group: ToolsCore, Command: "task set", Also: []string{"task move"}, Idempotent: true, Verbs: []Info{MoveTask.Info, ShowTask.Info}, Does: "Change what a task says, or its column.",
 		}, updateTask),
 		with(SendMessage.Info, Tool{
 			Name: "agent_message_post", Group: ToolsCore, Command: "msg send", Does: "Send a message to an agent, or to a person.",
@@ -137,7 +137,7 @@ func boardTools() []Tool {
 			return AssignTask.Call(ctx, c, TaskAssignment{r.ID, r.To})
 		}),
 		with(MoveTask.Info, Tool{
-			Name: "task_complete", Group: ToolsAll, Command: "task move", Idempotent: true, Does: "Move a task to the column done.",
+			Name: "task_complete", Group: ToolsAll, Command: "task move TASK done", Idempotent: true, Does: "Move a task to the column done.",
 		}, func(ctx context.Context, c Caller, r TaskID) (boards.TaskView, error) {
 			return MoveTask.Call(ctx, c, TaskMove{r.ID, string(board.Done)})
 		}),

@@ -168,6 +168,19 @@ func TestAttack116OverMCP(t *testing.T) {
 	}
 }
 
+func TestAdviceToMoveATaskBackNamesTheToolThatCan(t *testing.T) {
+	t.Parallel()
+	f := &loop.Fault{Exit: loop.ExitHeld, What: "the task is held", Fix: "take it back: {1}", Actions: []loop.Command{loop.PawlCommand("task move", "tk_1", "todo")}}
+	session := connect(t, Options{Group: api.ToolsAll}, failing{f})
+	r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "task_handoff", Arguments: map[string]any{"taskId": "tk_1", "toAgentId": "ada"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := r.Content[0].(*sdk.TextContent).Text; !strings.Contains(text, "take it back: task_update (`pawl task move tk_1 todo`)") {
+		t.Errorf("%s", text)
+	}
+}
+
 // failing answers each verb with an error.
 type failing struct{ err error }
 
