@@ -97,22 +97,32 @@ func typeSchema(t reflect.Type) map[string]any {
 	if err != nil {
 		panic(fmt.Sprintf("mcp: %s has no schema: %v", t, err)) // A test asks for all of them.
 	}
-	kind := s.Type
-	for _, k := range s.Types {
-		if k != "null" {
-			kind = k
-		}
-	}
-	return ofType(kind)
+	kinds := slices.DeleteFunc(kindsOf(s), func(kind string) bool { return kind == "null" })
+	return ofKinds(kinds)
 }
 
-// ofType is the schema of a type of JSON; of none, that of any value. Clients that have only one
-// type for a schema, as models' APIs do, refuse a list of them.
-func ofType(kind string) map[string]any {
-	if kind == "" {
-		return map[string]any{}
+// kindsOf are the types of JSON that a schema allows; none: any.
+func kindsOf(s *jsonschema.Schema) []string {
+	if s.Type != "" {
+		return []string{s.Type}
 	}
-	return map[string]any{"type": kind}
+	return slices.Clone(s.Types)
+}
+
+// ofKinds is the schema of a value of one of some types. Clients that have only one type for a
+// schema, as models' APIs do, refuse a list of them.
+func ofKinds(kinds []string) map[string]any {
+	switch len(kinds) {
+	case 0:
+		return map[string]any{}
+	case 1:
+		return map[string]any{"type": kinds[0]}
+	}
+	var either []map[string]any
+	for _, kind := range kinds {
+		either = append(either, ofKinds([]string{kind}))
+	}
+	return map[string]any{"anyOf": either}
 }
 
 // outputSchema describes the result of a tool: the fields that it always has, and not what is
@@ -129,7 +139,7 @@ func outputSchema(t api.Tool) map[string]any {
 	}
 	properties := map[string]any{}
 	for _, name := range s.Required {
-		properties[name] = ofType(s.Properties[name].Type) // What may be null has no single type.
+		properties[name] = ofKinds(kindsOf(s.Properties[name]))
 	}
 	return map[string]any{"type": "object", "properties": properties}
 }

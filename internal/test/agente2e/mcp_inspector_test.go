@@ -154,7 +154,7 @@ func inspect(t *testing.T, http bool) {
 	} else {
 		server = []string{"-e", "PAWL_HOME=" + filepath.Join(v.home, ".pawl"), pawl, "mcp", "--tools", "all"} // It starts servers without most variables.
 	}
-	ask := func(args ...string) (out string, exit int) {
+	ask := func(args ...string) (out, said string, exit int) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), filepath.Join(agents, "mcp-inspector"), append(append([]string{"--cli"}, server...), args...)...)
 		cmd.Dir, cmd.Env = v.root, v.environ()
@@ -166,10 +166,10 @@ func inspect(t *testing.T, http bool) {
 		if stdout.Len() == 0 {
 			t.Errorf("%v: %s", args, stderr.String())
 		}
-		return stdout.String(), cmd.ProcessState.ExitCode()
+		return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 	}
 
-	out, exit := ask("--method", "tools/list", "--strict")
+	out, said, exit := ask("--method", "tools/list", "--strict")
 	type tool struct {
 		Name        string
 		InputSchema struct {
@@ -178,8 +178,8 @@ func inspect(t *testing.T, http bool) {
 		}
 	}
 	var list struct{ Tools []tool }
-	if err := json.Unmarshal([]byte(out), &list); err != nil || exit != 0 {
-		t.Fatalf("the tools are listed with exit status %d (%v):\n%.3000s", exit, err, out)
+	if err := json.Unmarshal([]byte(out), &list); err != nil || exit != 0 || strings.Contains(said, "Warning") {
+		t.Fatalf("the tools are listed with exit status %d (%v):\n%.3000s\n%.3000s", exit, err, out, said)
 	}
 	offered := map[string]tool{}
 	for _, one := range list.Tools {
@@ -213,7 +213,7 @@ func inspect(t *testing.T, http bool) {
 		if _, ok := one.InputSchema.Properties["workspace"]; ok && args["workspace"] == nil {
 			args["workspace"] = v.root
 		}
-		out, exit := ask("--method", "tools/call", "--tool-name", i.tool, "--tool-args-json", encode(args))
+		out, _, exit := ask("--method", "tools/call", "--tool-name", i.tool, "--tool-args-json", encode(args))
 		var result struct {
 			StructuredContent any `json:"structuredContent"`
 		}
@@ -254,7 +254,7 @@ func inspect(t *testing.T, http bool) {
 	for range 2 {
 		all.Go(func() {
 			for b := range work {
-				out, exit := ask("--method", "tools/call", "--tool-name", b.tool, "--tool-args-json", encode(b.args))
+				out, _, exit := ask("--method", "tools/call", "--tool-name", b.tool, "--tool-args-json", encode(b.args))
 				var result struct {
 					IsError           bool
 					Content           []struct{ Text string }
