@@ -115,6 +115,9 @@ func (c *converter) convertTask() {
 		c.reportWarning("auth", "model_tools: not enforced: with a lent login pawl does not see the requests to the model; only the agent's own switches keep it from its vendor's tools")
 	}
 	c.def.Effort = c.readEffort()
+	if tools := c.oneOf("pawl_tools", valuesOf("pawl_tools")); tools != "none" {
+		c.def.PawlTools = loop.PawlTools(tools)
+	}
 	c.def.MCP = c.readMCPServers()
 }
 

@@ -45,6 +45,8 @@ func UnsupportedKey(name string, d loop.Definition) (key, why, fix string) {
 		return "effort", fmt.Sprintf("agent %s does not have the level %s", name, readiness.Quote(d.Effort)), writeOneOf(able.efforts)
 	case len(d.MCP) > 0 && !able.servers:
 		return "mcp", fmt.Sprintf("agent %s takes no MCP servers: %s", name, able.why), "remove mcp, or use one of " + driversWith(func(d driver) bool { return d.servers })
+	case d.PawlTools != "" && !able.servers:
+		return "pawl_tools", fmt.Sprintf("agent %s takes no MCP servers, and pawl's tools are one: %s", name, able.why), "remove pawl_tools, or use one of " + driversWith(func(d driver) bool { return d.servers })
 	case name == "command" && d.Provider == "" && len(d.Env) == 0 && d.Sandbox != "none" && d.Sandbox != "external" && CommandAdvice(d) != "":
 		return "agent_command", headlessAgent(d.AgentCommand) + " has no login inside the sandbox", CommandAdvice(d)
 	}
@@ -109,6 +111,8 @@ func (c *converter) readMCPServers() []string {
 			continue
 		case err != nil:
 			c.reportErrorAt("mcp", item, readiness.Quote(item.Text)+": "+err.Error())
+		case s.Name == loop.PawlServer && c.def.PawlTools != "":
+			c.reportErrorAt("mcp", item, "the server of pawl_tools has the name "+readiness.Quote(s.Name)+"; rename this one")
 		case seen[s.Name]:
 			c.reportErrorAt("mcp", item, "two servers have the name "+readiness.Quote(s.Name)+"; rename one")
 		case host != "" && !allowsHost(c.def.Network, host, port):

@@ -40,7 +40,7 @@ func complaints(t *testing.T, lines ...string) (loop.Definition, []string) {
 	def, findings := doc.Definition("fix")
 	var all []string
 	for _, f := range findings {
-		if f.Severity == readiness.SeverityError && slices.Contains([]string{"agent_command", "effort", "mcp", "instructions"}, f.Key) {
+		if f.Severity == readiness.SeverityError && slices.Contains([]string{"agent_command", "effort", "mcp", "pawl_tools", "instructions"}, f.Key) {
 			all = append(all, f.Message)
 		}
 	}
@@ -68,6 +68,11 @@ func TestKeysThatADriverLacksAreRefusedInWords(t *testing.T) {
 		"a server":                                {[]string{"agent: claude", `mcp: ["a=node x.js --flag=1"]`}, ""},
 		"no servers":                              {[]string{"agent: api", "mcp: none"}, ""},
 		"a driver without servers":                {[]string{"agent: qwen", "mcp: [a=b]"}, "mcp: agent qwen takes no MCP servers: Qwen Code starts no servers"},
+		"pawl's own tools":                        {[]string{"agent: claude", "pawl_tools: post", "mcp: [a=b]"}, ""},
+		"none of pawl's own tools":                {[]string{"agent: qwen", "pawl_tools: none", "mcp: none"}, ""},
+		"pawl's own tools for a driver without":   {[]string{"agent: qwen", "pawl_tools: read"}, "pawl_tools: agent qwen takes no MCP servers, and pawl's tools are one: Qwen Code"},
+		"another server with the name of pawl's":  {[]string{"agent: claude", "pawl_tools: read", "mcp: [pawl=b]"}, "mcp: the server of pawl_tools has the name 'pawl'; rename this one"},
+		"an unknown level of pawl's own tools":    {[]string{"agent: claude", "pawl_tools: write"}, "pawl_tools: 'write' is unknown; write one of none, read, post"},
 		"a server without a name":                 {[]string{"agent: claude", "mcp: [node x.js]"}, `mcp: 'node x.js': write NAME=COMMAND`},
 		"an invalid name":                         {[]string{"agent: claude", `mcp: ["a b=c"]`}, `mcp: 'a b=c': the name of a server`},
 		"one name twice":                          {[]string{"agent: claude", "mcp: [a=b, a=c]"}, `mcp: two servers have the name 'a'; rename one`},

@@ -118,6 +118,14 @@ var ownFields = []Field{
 		Example: `["files=node tools/files-mcp.js"]`,
 	},
 	{
+		Name: "pawl_tools", Kind: KindEnum, Values: []string{"none", "read", "post"}, Default: "none",
+		Meaning: "Which of pawl's own tools the agent has inside of a run.",
+		More: "read: it looks at loops, runs, tasks and messages of its workspace. post: it also writes messages, comments and tasks in its own " +
+			"name, makes loops from templates below its own, and runs, flags, pauses and stops those. Their budget comes out of that of its loop. " +
+			"The tools are the MCP server pawl, reached by a token that ends with the turn. For claude, codex, opencode and goose; check refuses the key for the others.",
+		Example: "post",
+	},
+	{
 		Name: "provider", Kind: KindEnum, Values: []string{"anthropic", "openai", "gemini"}, Absent: "the driver's",
 		Meaning: "Whose shape of requests the model is asked in.",
 		More: "openai is also that of Ollama, vLLM, llama.cpp and most gateways, with base_url. An agent: command that is given one finds " +

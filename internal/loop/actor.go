@@ -17,4 +17,9 @@ type Actor struct {
 	Who  string `json:"who"`
 	Role Role   `json:"role"`
 	From string `json:"from"` // the surface: cli, api, mcp, …
+
+	Run   string `json:"run,omitempty"`   // id of the run whose agent it is; empty: it acts outside of runs
+	Depth int    `json:"depth,omitempty"` // of the loop of that run
+
+	Grant *Grant `json:"-"` // nil: its role alone decides
 }

@@ -42,15 +42,16 @@ type Definition struct {
 	Base           string      `json:"base,omitempty"`         // branch; empty: the one checked out
 	Instructions   []string    `json:"instructions,omitempty"` // globs of files of the base that the agent is given, or none alone; empty: those along Scope
 
-	Agent        string   `json:"agent,omitempty"`
-	AgentCommand string   `json:"agent_command,omitempty"` // run by the shell
-	Model        string   `json:"model,omitempty"`
-	Effort       string   `json:"effort,omitempty"`   // of the model's reasoning; empty: the driver's own
-	MCP          []string `json:"mcp,omitempty"`      // servers, NAME=COMMAND or NAME=URL
-	Provider     string   `json:"provider,omitempty"` // who serves the model; empty: the driver's own
-	BaseURL      string   `json:"base_url,omitempty"` // where the meter forwards to; empty: the provider's
-	Auth         Auth     `json:"auth,omitempty"`     // empty: detected
-	Resume       bool     `json:"resume,omitempty"`   // runs continue one conversation
+	Agent        string    `json:"agent,omitempty"`
+	AgentCommand string    `json:"agent_command,omitempty"` // run by the shell
+	Model        string    `json:"model,omitempty"`
+	Effort       string    `json:"effort,omitempty"`     // of the model's reasoning; empty: the driver's own
+	MCP          []string  `json:"mcp,omitempty"`        // servers, NAME=COMMAND or NAME=URL
+	PawlTools    PawlTools `json:"pawl_tools,omitempty"` // pawl's own tools, inside of the run; empty: none
+	Provider     string    `json:"provider,omitempty"`   // who serves the model; empty: the driver's own
+	BaseURL      string    `json:"base_url,omitempty"`   // where the meter forwards to; empty: the provider's
+	Auth         Auth      `json:"auth,omitempty"`       // empty: detected
+	Resume       bool      `json:"resume,omitempty"`     // runs continue one conversation
 
 	BudgetUSDDay    int64         `json:"budget_usd_day,omitempty"`    // millionths of a US dollar
 	BudgetTokensDay int64         `json:"budget_tokens_day,omitempty"` // input, cache writes and output

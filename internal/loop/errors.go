@@ -22,6 +22,12 @@ var (
 	ErrDuplicateKey = errors.New("already fired")
 	// ErrRole means that the role of who asked does not allow it: a person has to do it.
 	ErrRole = errors.New("not allowed in this role")
+	// ErrGrant means that who asked was not granted what the request is about.
+	ErrGrant = errors.New("outside of the grant")
+	// ErrDepth means that an agent would make a loop too far below one of people's.
+	ErrDepth = errors.New("too deep")
+	// ErrChildren means that the runs of a loop have made as many loops today as they may.
+	ErrChildren = errors.New("too many children today")
 
 	// ErrAnswered means that an approval is no longer open.
 	ErrAnswered = errors.New("approval is not open")
