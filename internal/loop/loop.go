@@ -32,6 +32,13 @@ type Loop struct {
 	Created     time.Time `json:"created"`
 	Deferrals   int       `json:"deferrals,omitempty"` // runs in a row that gave way to another loop
 
+	// Of a loop that an agent made inside of a run; zero if people did.
+	Parent    string    `json:"parent,omitempty"`      // id of the loop of that run
+	Depth     int       `json:"depth,omitempty"`       // 1 for those of a loop of people's
+	MadeBy    string    `json:"made_by_run,omitempty"` // id of the run
+	PawlTools PawlTools `json:"pawl_tools,omitempty"`  // that its agent has inherited
+	Lent      Amount    `json:"lent,omitzero"`         // what was taken out of the life of its parent, a spec
+
 	Registered Registration `json:"registered"`
 	Ticked     time.Time    `json:"ticked,omitzero"` // the newest planned time of which it is known what became; zero: none
 }

@@ -352,6 +352,18 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			_, err := rt.BeginCall(ctx, KeyedCall{Key: "k", Verb: "v", Request: "r"})
 			return err
 		},
+		"AdoptLoop": func(rt *RunTx) error {
+			return rt.AdoptLoop(ctx, loop.Loop{ID: "lp", Parent: "above", Depth: 1, MadeBy: "run", Lent: loop.Amount{Tokens: 1}})
+		},
+		"SetLent":        func(rt *RunTx) error { return rt.SetLent(ctx, "lp", loop.Amount{Tokens: 1}) },
+		"ChildrenToday":  func(rt *RunTx) error { _, err := rt.ChildrenToday(ctx, "lp"); return err },
+		"Children":       func(rt *RunTx) error { _, err := rt.Children(ctx, "lp"); return err },
+		"LentToChildren": func(rt *RunTx) error { _, err := rt.LentToChildren(ctx, "lp"); return err },
+		"Descendants":    func(rt *RunTx) error { _, err := rt.Descendants(ctx, "lp"); return err },
+		"Ancestors":      func(rt *RunTx) error { _, err := rt.Ancestors(ctx, "lp"); return err },
+		"CheckInside": func(rt *RunTx) error {
+			return rt.CheckInside(ctx, loop.Inside{RunID: run.ID, Fence: run.Fence, LoopID: "lp"})
+		},
 		"DropCall":         func(rt *RunTx) error { return rt.DropCall(ctx, "k") },
 		"AnswerCall":       func(rt *RunTx) error { return rt.AnswerCall(ctx, "k", "{}") },
 		"RunByKey":         func(rt *RunTx) error { _, err := rt.RunByKey(ctx, run.Key); return err },

@@ -13,16 +13,20 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-const loopColumns = `id, workspace_id, name, protocol, definition, paused, forgotten, last_n, created_ms, deferrals, source, good, broken, planned_ms, due_ms, ticked_ms, listens`
+const loopColumns = `id, workspace_id, name, protocol, definition, paused, forgotten, last_n, created_ms, deferrals, source, good, broken, planned_ms, due_ms, ticked_ms, listens, parent_id, depth, made_by_run, pawl_tools, lent`
 
 func scanLoop(row interface{ Scan(...any) error }) (loop.Loop, error) {
 	var l loop.Loop
 	var created, planned, due, ticked int64
+	var lent string
 	reg := &l.Registered
 	err := row.Scan(
 		&l.ID, &l.WorkspaceID, &l.Name, &l.Protocol, &l.Definition, &l.Paused, &l.Forgotten, &l.LastN, &created, &l.Deferrals,
-		&reg.Source, &reg.Good, &reg.Broken, &planned, &due, &ticked, &reg.Listens,
+		&reg.Source, &reg.Good, &reg.Broken, &planned, &due, &ticked, &reg.Listens, &l.Parent, &l.Depth, &l.MadeBy, &l.PawlTools, &lent,
 	)
+	if err == nil && lent != "" {
+		err = decode("lent", lent, &l.Lent)
+	}
 	l.Created, reg.Planned, reg.Due, l.Ticked = fromMillis(created), fromMillis(planned), fromMillis(due), fromMillis(ticked)
 	return l, err
 }

@@ -18,7 +18,7 @@ CREATE TABLE loops (
   definition   TEXT NOT NULL DEFAULT '',
   paused       INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
   last_n       INTEGER NOT NULL DEFAULT 0,
-  created_ms   INTEGER NOT NULL, forgotten INTEGER NOT NULL DEFAULT 0 CHECK (forgotten IN (0, 1)), deferrals INTEGER NOT NULL DEFAULT 0, source TEXT NOT NULL DEFAULT '', good TEXT NOT NULL DEFAULT '', broken TEXT NOT NULL DEFAULT '', due_ms INTEGER NOT NULL DEFAULT 0, numbered INTEGER NOT NULL DEFAULT 1 CHECK (numbered IN (0, 1)), planned_ms INTEGER NOT NULL DEFAULT 0, ticked_ms INTEGER NOT NULL DEFAULT 0, listens TEXT NOT NULL DEFAULT '',
+  created_ms   INTEGER NOT NULL, forgotten INTEGER NOT NULL DEFAULT 0 CHECK (forgotten IN (0, 1)), deferrals INTEGER NOT NULL DEFAULT 0, source TEXT NOT NULL DEFAULT '', good TEXT NOT NULL DEFAULT '', broken TEXT NOT NULL DEFAULT '', due_ms INTEGER NOT NULL DEFAULT 0, numbered INTEGER NOT NULL DEFAULT 1 CHECK (numbered IN (0, 1)), planned_ms INTEGER NOT NULL DEFAULT 0, ticked_ms INTEGER NOT NULL DEFAULT 0, listens TEXT NOT NULL DEFAULT '', parent_id TEXT NOT NULL DEFAULT '', depth INTEGER NOT NULL DEFAULT 0 CHECK (depth BETWEEN 0 AND 3), made_by_run TEXT NOT NULL DEFAULT '', pawl_tools TEXT NOT NULL DEFAULT '' CHECK (pawl_tools IN ('', 'read', 'post')), lent TEXT NOT NULL DEFAULT '',
   UNIQUE (workspace_id, protocol, name)
 ) STRICT;
 CREATE TABLE definitions (
@@ -444,6 +444,7 @@ CREATE TABLE keyed_calls (
   made_ms  INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX keyed_calls_made ON keyed_calls (made_ms);
+CREATE INDEX loops_of_parent ON loops (parent_id, created_ms) WHERE parent_id <> '';
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (1, 0, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (2, 1, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (3, 2, 1);
@@ -468,3 +469,4 @@ INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (21, 21, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (22, 22, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (23, 23, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (24, 24, 1);
+INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (25, 25, 1);

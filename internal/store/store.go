@@ -52,6 +52,8 @@ type Store struct {
 
 	lease time.Duration // never zero
 
+	inside *loop.Inside // each Update belongs to the agent of this run; nil: to nobody's
+
 	commits atomic.Int64
 	schema  atomic.Int64 // version of the tables when it was last read
 }
@@ -215,6 +217,15 @@ func newAttempts() *attempts { return &attempts{told: map[changeID]bool{}} }
 func (s *Store) tryUpdate(ctx context.Context, t *attempts, fn func(*Tx) error) error {
 	if err := s.checkFile(); err != nil {
 		return err
+	}
+	if in := s.inside; in != nil {
+		write := fn
+		fn = func(tx *Tx) error {
+			if err := tx.CheckInside(ctx, *in); err != nil {
+				return err
+			}
+			return write(tx)
+		}
 	}
 	t.extended = false
 	try := s.trySQLite
