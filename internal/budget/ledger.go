@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +41,7 @@ type Owner struct {
 	Model         string                      // the model that the agent will call; empty if unknown
 	ModelsUnknown bool                        // neither a meter nor the agent's program reports which models were called
 	MostTokens    int64                       // that the run may charge, whatever its budgets have; 0: no cap
+	Borrowed      loop.Amount                 // that a run inside of another one may use of what that one may; a zero field has no cap
 	Phase         func() loop.Phase           // in which the run is when it needs more than it reserved; nil: it acts
 }
 
@@ -49,9 +51,14 @@ type Ledger struct {
 	account    *spend.Account
 	prices     price.Table
 	ownBudgets []loop.Budget              // from the definition
+	above      []string                   // ids of the loops that the run's loop is below
+	single     loop.Amount                // caps of this run alone; a zero field has none
 	reserved   loop.Amount                // reserved in the store; a field without a cap is zero
 	why        string                     // how the reservation was estimated
 	shortOf    atomic.Pointer[shortError] // why less was granted than was asked for; nil if all was granted
+
+	mu    sync.Mutex
+	given loop.Amount // what others have of single: children, and runs inside of this one
 }
 
 // New makes the ledger of a run.
@@ -73,6 +80,9 @@ func (l *Ledger) Open(ctx context.Context) error {
 	var standings []loop.Standing
 	var history []loop.Amount
 	err = l.owner.Store.View(ctx, func(r *store.Reader) (err error) {
+		if err := l.readAbove(ctx, r); err != nil {
+			return err
+		}
 		if standings, err = r.Standings(ctx, l.budgetScopes(), l.ownBudgets, l.owner.Now()); err != nil || len(standings) == 0 {
 			return err
 		}
@@ -83,6 +93,7 @@ func (l *Ledger) Open(ctx context.Context) error {
 		return err
 	}
 	l.reserved, l.why = l.estimateNeed(standings, history)
+	l.single = l.capsOfRun(standings)
 	if err := l.checkModelPriced(standings); err != nil {
 		return err
 	}
@@ -129,8 +140,24 @@ func (l *Ledger) MostUsedUp() bool { return l.owner.MostTokens > 0 && l.shortOf.
 
 // granted returns the part of the reservation that calls of models may spend.
 func (l *Ledger) granted() loop.Amount {
-	held := l.reserved
-	return loop.Amount{Tokens: lowerCap(held.Tokens, l.owner.MostTokens), MicroUSD: held.MicroUSD, Output: lowerCap(held.Output, l.owner.Definition.BudgetTokens)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.grantedBeside(l.given)
+}
+
+// grantedBeside is granted if others have been given so much; l.mu is held.
+func (l *Ledger) grantedBeside(given loop.Amount) loop.Amount {
+	left := func(most, given int64) int64 {
+		if most == 0 {
+			return 0
+		}
+		return max(1, most-given) // Zero would be no cap.
+	}
+	return loop.Amount{
+		Tokens:   lowerCap(l.reserved.Tokens, left(l.single.Tokens, given.Tokens)),
+		MicroUSD: lowerCap(l.reserved.MicroUSD, left(l.single.MicroUSD, given.MicroUSD)),
+		Output:   lowerCap(l.reserved.Output, left(l.single.Output, given.Output)),
+	}
 }
 
 // lowerCap returns the lower of two caps. Zero means no cap.
@@ -173,7 +200,7 @@ func (l *Ledger) reserveAmount(ctx context.Context, rt *store.RunTx, want loop.A
 	}
 	short, err := rt.Reserve(ctx, l.budgetScopes(), l.ownBudgets, want)
 	if err == nil && short != nil {
-		err = &shortError{*short, l.owner.Loop}
+		err = &shortError{*short, l.owner.Loop, slices.Contains(l.above, short.Budget.Scope.ID)}
 	}
 	return err
 }
@@ -238,6 +265,11 @@ type Spent struct {
 // for tokens that were not counted: the real usage is unknown. It must be the last
 // write of its transaction.
 func (l *Ledger) Settle(ctx context.Context, rt *store.RunTx, s Spent) error {
+	if l.account == nil { // A run that died, or in which nobody acted.
+		if err := l.readAbove(ctx, &rt.Reader); err != nil {
+			return err
+		}
+	}
 	return rt.SettleBudget(ctx, l.budgetScopes(), func(held, seen loop.Amount, there bool) loop.Amount {
 		switch {
 		case there && s.Died:
@@ -249,12 +281,42 @@ func (l *Ledger) Settle(ctx context.Context, rt *store.RunTx, s Spent) error {
 	})
 }
 
+// readAbove finds the loops above that of the run, whose budgets pay for it too, with what
+// their definitions say of a day. In each budget a run counts once.
+func (l *Ledger) readAbove(ctx context.Context, r *store.Reader) error {
+	above, err := r.Ancestors(ctx, l.owner.Run.LoopID)
+	if err != nil {
+		return err
+	}
+	l.above = nil
+	for _, a := range above {
+		l.above = append(l.above, a.ID)
+		if a.Definition == "" {
+			continue
+		}
+		d, err := r.Definition(ctx, a.Definition)
+		if err != nil {
+			return err
+		}
+		for _, b := range plan.DefinitionBudgets(d, a.ID) {
+			if b.Window != loop.WindowRun {
+				l.ownBudgets = append(l.ownBudgets, b)
+			}
+		}
+	}
+	return nil
+}
+
 // budgetScopes lists the scopes whose budgets the run spends from.
 func (l *Ledger) budgetScopes() []loop.BudgetScope {
-	return []loop.BudgetScope{
+	scopes := []loop.BudgetScope{
 		{Kind: loop.BudgetLoop, ID: l.owner.Run.LoopID},
 		{Kind: loop.BudgetAgent, ID: l.owner.Agent},
 		{Kind: loop.BudgetWorkspace, ID: l.owner.Workspace},
 		{Kind: loop.BudgetAll},
 	}
+	for _, id := range l.above {
+		scopes = append(scopes, loop.BudgetScope{Kind: loop.BudgetLoop, ID: id})
+	}
+	return scopes
 }

@@ -11,11 +11,16 @@ import (
 // shortError means that a budget does not have what a run needs.
 type shortError struct {
 	loop.Shortage
-	loop string // name
+	loop  string // name
+	above bool   // the budget is that of a loop above it
 }
 
 func (e *shortError) Error() string {
-	return plan.ExplainShortage(e.Shortage, scopeInWords(e.Budget.Scope, e.loop))
+	whose := scopeInWords(e.Budget.Scope, e.loop)
+	if e.above {
+		whose = "a loop above " + e.loop
+	}
+	return plan.ExplainShortage(e.Shortage, whose)
 }
 
 // unpricedError means that money has a cap and the run's model has no known price.

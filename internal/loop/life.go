@@ -27,3 +27,12 @@ func (l *Life) UsedUp(s Step, now time.Time) string {
 	}
 	return ""
 }
+
+// Less returns the life without what was given away of its iterations and tokens; nil of a
+// nil Life.
+func (l *Life) Less(given Amount) *Life {
+	if l == nil {
+		return nil
+	}
+	return &Life{Iterations: l.Iterations - given.Iterations, Tokens: l.Tokens - given.Tokens, Wall: l.Wall}
+}

@@ -61,6 +61,29 @@ func (a *Account) lock() func() {
 	return a.mu.Unlock
 }
 
+// Regrant makes what grant returns the grant, for a smaller one than before: the caller needs
+// the rest elsewhere. Grant is told what is spent or may still be spent by calls under way,
+// and no more is asked for meanwhile. A field without a cap keeps none. After an error the
+// grant stays.
+func (a *Account) Regrant(grant func(committed loop.Amount) (loop.Amount, error)) error {
+	a.asking.Lock()
+	defer a.asking.Unlock()
+	defer a.lock()()
+	to, err := grant(a.committed())
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		now *int64
+		to  int64
+	}{{&a.grant.Tokens, to.Tokens}, {&a.grant.Output, to.Output}, {&a.grant.MicroUSD, to.MicroUSD}} {
+		if *f.now > 0 && f.to > 0 {
+			*f.now = f.to
+		}
+	}
+	return nil
+}
+
 // Exhausted returns a channel that is closed when a call is refused or cut
 // because the grant is used up. From then on every call is refused.
 func (a *Account) Exhausted() <-chan struct{} {
