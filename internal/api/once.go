@@ -51,7 +51,11 @@ func (i Info) doOnce(ctx context.Context, c Call, in any) (any, error) {
 	}
 	given := c.Key
 	verb := cmp.Or(inProcess[i.Name], i.Name)
-	c.Key = "call/" + digest(place, string(c.By.Role), verb, given)
+	caller := []string{place, string(c.By.Role), verb, given}
+	if c.By.Run != "" { // Each run has keys of its own.
+		caller = append(caller, c.By.Run)
+	}
+	c.Key = "call/" + digest(caller...)
 	call := store.KeyedCall{Key: c.Key, Verb: verb, Request: digest(string(request))}
 	var known store.KeyedCall
 	err = c.Store.Rows.Update(ctx, func(tx *store.Tx) error {

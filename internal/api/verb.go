@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/boots"
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/memories"
@@ -42,6 +43,7 @@ type Workspace struct {
 	Budgets   *budgets.Service
 	Memories  *memories.Service
 	Setup     *setup.Service
+	Lookup    *lookup.Workspace // finds what grants are about
 	Specs     *specs.Service
 	Boots     *boots.Service
 	Orgs      *orgs.Service
@@ -122,10 +124,17 @@ func (i Info) Do(ctx context.Context, c Call, in any) (any, error) {
 	if err := i.checkRole(c.By, in); err != nil {
 		return nil, err
 	}
+	if err := i.checkGrant(ctx, &c, in); err != nil {
+		return nil, err
+	}
 	if c.Key != "" && i.Writes {
 		return i.doOnce(ctx, c, in)
 	}
-	return i.do(ctx, c, in)
+	out, err := i.do(ctx, c, in)
+	if err != nil {
+		return out, err
+	}
+	return c.cutToGrant(ctx, i, in, out)
 }
 
 // verbIn makes a verb of one workspace.

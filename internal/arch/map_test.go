@@ -29,7 +29,7 @@ var groups = []struct {
 		"proc", "proc/stage", "proc/guard", "proc/spawner", "proc/cgroup", "sandbox", "sandbox/stage", "sandbox/stage/selftest", "workspace", "workspace/filled", "workspace/toolset", "runenv",
 	}},
 	{"Agents and money", "Who works, with which key, and what does it cost?", []string{
-		"agent", "agent/*", "turn", "envelope", "credential", "meter", "meter/model", "modelapi", "modeltool", "spend", "budget",
+		"agent", "agent/*", "turn", "envelope", "credential", "meter", "meter/model", "modelapi", "modeltool", "spend", "budget", "toolsocket",
 	}},
 	{"The cycle", "What does one run do from its trigger to its end?", []string{
 		"engine", "protocol/*", "gate", "gatecheck", "effect", "forge", "notify", "webhook", "listen", "trigger", "queue", "sim", "orgsim", "boardsim",

@@ -109,6 +109,7 @@ var table = []row{
 		may: []string{"test/modelcalls"},
 	},
 	{level: 1, name: "modeltool", what: "what a request asks its model's vendor to do by itself", may: []string{"test/modelcalls"}},
+	{level: 1, name: "toolsocket", what: "the way to pawl's own tools from inside of a run: a socket with a token, and the relay to it"},
 	{level: 1, name: "spend", what: "what a run spends on models, funded before each call and capped"},
 	{level: 1, name: "httpguard", what: "what every surface over HTTP refuses: other sites, other names, paths that lead away, clients that do not read"},
 	{level: 1, name: "output", what: "what commands print: fields, tables and JSON, without what a terminal would act on"},

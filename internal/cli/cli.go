@@ -52,6 +52,12 @@ func Main() int {
 	if status, ran := compose.RunBuiltInAgent(context.Background(), os.Args[1:], os.Stdin, os.Stdout); ran {
 		return status
 	}
+	if status, ran := compose.RunToolRelay(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); ran {
+		return status
+	}
+	if status, ran := compose.RunToolRelay(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); ran {
+		return status
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		dir = "."

@@ -91,6 +91,7 @@ type Parts struct {
 	environ  []string
 	critic   loop.Reviewer // who reviews where a gate names nobody
 	home     string        // pawl's own folder
+	version  string
 	newID    func(prefix string) string
 
 	contracts bootrepo.Cache                                                 // of boot repositories
@@ -107,7 +108,7 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 		Dir: filepath.Join(o.Settings.Home, "boot"), Mirror: o.Settings.BootMirror, Environ: o.Environ, Exec: proc.Plain{}, Now: now,
 	}}
 	d := &Parts{
-		home: o.Settings.Home, environ: o.Environ, critic: loop.Reviewer{Agent: o.Settings.ReviewerAgent, Model: o.Settings.ReviewerModel},
+		home: o.Settings.Home, version: o.Version, environ: o.Environ, critic: loop.Reviewer{Agent: o.Settings.ReviewerAgent, Model: o.Settings.ReviewerModel},
 		lookup: lookup.Deps{
 			Now: now, HolderState: node.HolderState, Drivers: drivers(),
 			Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}, loop.ProtocolBoot: boots, loop.ProtocolTasks: tasks.Protocol{}, loop.ProtocolBoard: heartbeat.Protocol{}},
@@ -165,8 +166,8 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 			}
 			return gh.PullRequestStates(ctx, repo, addresses)
 		},
-		Critic: d.critic,
-		Self:   node.Self(d.lookup.Node.ID), HolderState: node.HolderState, EndHolder: node.EndHolder, Guard: &d.guard, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log,
+		Critic: d.critic, PawlTools: d.insideTools,
+		Self: node.Self(d.lookup.Node.ID), HolderState: node.HolderState, EndHolder: node.EndHolder, Guard: &d.guard, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log,
 	})
 	return d, nil
 }

@@ -61,11 +61,20 @@ func (d *Parts) open(ctx context.Context, dir string, register bool) (*api.Works
 	if err != nil {
 		return nil, nil, err
 	}
+	v, ws, err := d.openRepo(ctx, deps, repo)
+	if err == nil {
+		v.Replaced = replaced
+	}
+	return v, ws, err
+}
+
+// openRepo opens the workspace of a repository with what its verbs are made of.
+func (d *Parts) openRepo(ctx context.Context, deps lookup.Deps, repo *git.Repo) (*api.Workspace, *lookup.Workspace, error) {
 	ws, err := lookup.OpenRepo(ctx, deps, repo)
 	if err != nil {
 		return nil, nil, err
 	}
-	v := &api.Workspace{Root: ws.Root, Replaced: replaced, Budgets: budgets.New(ws), Snapshots: runs.NewSnapshots(ws, d.engine, d.home)}
+	v := &api.Workspace{Root: ws.Root, Lookup: ws, Budgets: budgets.New(ws), Snapshots: runs.NewSnapshots(ws, d.engine, d.home)}
 	v.Setup = setup.New(ws, d.engine, v.Budgets.Show)
 	v.Audit = audit.New(ws, d.engine.Held)
 	v.Memories = memories.New(ws, d.engine.Hide)

@@ -266,9 +266,10 @@ func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, t assignme
 		cancel()
 	})()
 	defer callWhenClosed(turnEnv.Rejected(), cancel)()
+	defer a.hostTurn(t)()
 	asks := &turn.PermissionAsks{Guard: guard}
 	res, err := a.login.actor.Driver.Turn(ctx, agent.Request{
-		Purpose: t.purpose, Prompt: t.prompt, Command: turnEnv.Command, Model: a.login.actor.Model, Effort: t.def.Effort, Servers: t.def.Servers(), Session: a.talk, Keep: t.def.Resume,
+		Purpose: t.purpose, Prompt: t.prompt, Command: turnEnv.Command, Model: a.login.actor.Model, Effort: t.def.Effort, Servers: append(t.def.Servers(), turnEnv.Servers...), Session: a.talk, Keep: t.def.Resume,
 		Exec: at, Dir: at.Dir, Timeout: a.money.turnTime(t.limit), Tag: runenv.Tag(a.run.ID), Env: turnEnv.Environ(t.env.StepEnv()),
 		Home: turnEnv.AgentHome(), Models: turnEnv.Endpoint, Tools: t.def.ModelTools, Judge: asks.Judge, OnEvent: (&shown{said: a.said, out: out}).showEvent,
 		Output:  io.MultiWriter(out, printed),

@@ -44,7 +44,7 @@ type Effect interface {
 	Look(ctx context.Context, e loop.Effect) (effect.Found, error)
 }
 
-// Deps are the parts that an engine is made of. All but Guard, Live, Egress, Prices, Gates, Critic and Sleep are required.
+// Deps are the parts that an engine is made of. All but Guard, Live, Egress, Prices, Gates, PawlTools, Critic and Sleep are required.
 type Deps struct {
 	Store   *store.Store
 	Now     func() time.Time
@@ -58,6 +58,10 @@ type Deps struct {
 	// Gates lists the gates of a definition in the order in which they run; nil: those that
 	// it has.
 	Gates func(loop.Definition) []runenv.Gate
+
+	// PawlTools serves pawl's own tools to the agent of a run, in a workspace at root. Told
+	// hears of each call. Nil: no agent has them.
+	PawlTools func(by loop.Actor, root string, told func(tool, outcome string)) turn.ToolServer
 
 	Critic loop.Reviewer // who reviews where a gate names nobody; zero: nobody does
 
@@ -97,6 +101,8 @@ type Engine struct {
 	driving sync.Map                // ids of the runs that this engine is carrying on
 	stuck   sync.Map                // id of a run that Recover took and could not conclude → why
 	seen    sync.Map                // workspace and git fingerprint that the store was seen to hold
+
+	hosted sync.Map // id of a run whose agent has pawl's tools at this moment → *hostedTurn
 
 	watching watching
 }
@@ -155,6 +161,8 @@ type Firing struct {
 	Wait      bool         // Run waits for what is in its way, instead of returning its error
 
 	Live func(loop.Event) // sees every event of the run; may be nil
+
+	borrowed loop.Amount // of a run inside of another one: what it may use of that one's caps
 }
 
 // Tried is what the gates of the definition said of a commit before a run began.
@@ -171,7 +179,13 @@ type Tried struct {
 // Otherwise nothing was started (a *loop.Fault, *loop.HeldError or *loop.LockedError says why),
 // or the run could not be carried to its end and waits for Recover.
 func (e *Engine) Run(ctx context.Context, t Target, f Firing) (loop.Run, error) {
-	return e.runClaimed(ctx, t, func() (*cycle, error) { return e.startRun(ctx, t, f) })
+	settle, err := e.borrow(&f)
+	if err != nil {
+		return loop.Run{}, err
+	}
+	run, err := e.runClaimed(ctx, t, func() (*cycle, error) { return e.startRun(ctx, t, f) })
+	settle(run, err)
+	return run, err
 }
 
 // Execute claims a run of the target that Fire has queued, and takes it through the

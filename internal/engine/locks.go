@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,6 +80,15 @@ func (c claiming) rule(ctx context.Context, tx *store.Tx, t Target, l loop.Loop,
 		if others, err = tx.LockContenders(ctx, repositoryOf(t.Workspace), plan.Ahead(asks, foreground)); err != nil {
 			return r, err
 		}
+	}
+	if l.Parent != "" {
+		above, err := tx.Ancestors(ctx, l.ID)
+		if err != nil {
+			return r, err
+		}
+		others = slices.DeleteFunc(others, func(c loop.Contender) bool {
+			return slices.ContainsFunc(above, func(a loop.Loop) bool { return a.ID == c.LoopID }) // Its agent waits for what it began here.
+		})
 	}
 	asks.LoopID, asks.Loop, asks.Deferrals = l.ID, l.Name, l.Deferrals
 	r = plan.Arbitrate(asks, others, foreground)

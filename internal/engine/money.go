@@ -31,7 +31,7 @@ func (s *spending) ledger() *budget.Ledger {
 	if s.opened == nil {
 		s.opened = budget.New(budget.Owner{
 			Store: s.Store, Now: s.Now, Prices: func() (price.Table, error) { return s.prices, nil }, Run: s.id, Definition: s.def, Loop: s.target.Loop.Name, Workspace: s.target.Workspace.ID,
-			MostTokens: s.tokensLeft(), Agent: cmp.Or(s.run.Agent, s.maker.Handle), Model: s.maker.UsedModel(s.login.signed.Provider), ModelsUnknown: s.login.unsigned == nil && s.login.signed.Auth == "", Phase: s.said.Phase,
+			MostTokens: s.tokensLeft(), Borrowed: s.firing.borrowed, Agent: cmp.Or(s.run.Agent, s.maker.Handle), Model: s.maker.UsedModel(s.login.signed.Provider), ModelsUnknown: s.login.unsigned == nil && s.login.signed.Auth == "", Phase: s.said.Phase,
 		})
 	}
 	return s.opened

@@ -182,6 +182,9 @@ func (e *Engine) Claim(ctx context.Context, t Target, id string, alive map[strin
 // enterClaimed begins with a run that was claimed at the given time.
 func (h *heldRun) enterClaimed(ctx context.Context, claimed time.Time) error {
 	h.takeHold(claimed)
+	if err := h.subtractLent(ctx); err != nil {
+		return err
+	}
 	h.said = h.newTranscript(h.run.ID)
 	if h.firing.Live != nil {
 		h.said.Live = h.firing.Live
@@ -270,6 +273,11 @@ func lastNumbers(ctx context.Context, repo *git.Repo, below string) (map[string]
 // prepareRun does all that precedes the insertion of a run with definition d. It returns
 // the row of the loop, and the run.
 func prepareRun(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, id string, f Firing) (l loop.Loop, r loop.Run, err error) {
+	if in := f.By.Grant.Within(); in != nil {
+		if err := tx.CheckInside(ctx, *in); err != nil {
+			return l, r, err
+		}
+	}
 	if t.introduced {
 		if err := tx.AddLoop(ctx, t.Workspace, t.Loop); err != nil {
 			return l, r, err

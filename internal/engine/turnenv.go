@@ -30,6 +30,7 @@ func (a *agentSide) openTurnEnv(ctx context.Context, t assignment) (*turn.Env, e
 		Actor: a.login.actor, With: a.login.signed, Run: a.run.ID, Chain: a.run.LoopID, Loan: a.login.loan, Tier: s.Tier(), Port: modelPort, Dir: a.turnEnvDir(t), Kept: t.def.Resume,
 		SeenHome: s.SeenHome(), UID: uid, GID: gid, PawlHome: a.Home, Holder: a.Self, Account: a.money.ledger().Account(), Tools: t.def.ModelTools,
 		Upstream: s.Upstream(), Say: s.Say, Denied: turn.ReportDenials(s.Say, func(text string) { a.said.Emit(loop.EventRefused, text) }), Reopen: a.login.reopen,
+		PawlTools: a.toolServer(t), ToolsPort: toolsPort, Rejected: a.refuseTools,
 	})
 }
 

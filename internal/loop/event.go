@@ -22,8 +22,11 @@ const (
 	EventTool    = "tool"    // a tool that an agent used, and with what
 	EventGate    = "gate"    // a gate's verdict
 	EventOutcome = "outcome" // how the run ended
-	EventRefused = "refused" // a call to a model that no budget pays for, and why
-	EventPrompt  = "prompt"  // the prompt of a turn, in full
+	// EventPawlTool is a call of one of pawl's own tools by the agent, and what became of it,
+	// without its arguments; or a connection to them that was refused.
+	EventPawlTool = "pawl_tool"
+	EventRefused  = "refused" // a call to a model that no budget pays for, and why
+	EventPrompt   = "prompt"  // the prompt of a turn, in full
 
 	// EventConsidered carries the reasons of a decision, as JSON of []Considered.
 	EventConsidered = "considered"

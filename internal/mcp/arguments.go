@@ -38,19 +38,24 @@ func refuse(name, value, expected, why, fix string) error {
 }
 
 // parse reads the arguments of a call.
-func parse(t api.Tool, dir string, raw json.RawMessage) (c call, err error) {
+func (s *Server) parse(t api.Tool, raw json.RawMessage) (c call, err error) {
 	given := map[string]json.RawMessage{}
 	if len(raw) > 0 && string(raw) != "null" {
 		if err := json.Unmarshal(raw, &given); err != nil {
 			return c, refuse("arguments", excerpt(string(raw)), "an object", "the arguments are not an object", "pass an object with the arguments of the tool")
 		}
 	}
+	if given[argWorkspace] != nil && s.inside() {
+		return c, &argumentError{argWorkspace, excerpt(string(given[argWorkspace])), "nothing", &loop.Fault{
+			Exit: loop.ExitRefused, What: "invalid argument 'workspace'", Why: "inside of a run its workspace is meant, and no other one is reached", Fix: "leave it out", Err: loop.ErrGrant,
+		}}
+	}
 	known := argumentsOf(t)
 	if err := refuseUnknown(t, known, given); err != nil {
 		return c, err
 	}
 	into := reflect.New(t.In).Elem()
-	c.page.Limit, c.dir = usualLimit, dir
+	c.page.Limit, c.dir = usualLimit, s.Dir
 	own := map[string]reflect.Value{
 		argLimit: reflect.ValueOf(&c.page.Limit).Elem(), argCursor: reflect.ValueOf(&c.page.Cursor).Elem(),
 		argWorkspace: reflect.ValueOf(&c.dir).Elem(), argKey: reflect.ValueOf(&c.key).Elem(),
@@ -75,10 +80,10 @@ func parse(t api.Tool, dir string, raw json.RawMessage) (c call, err error) {
 		return c, refuse(argLimit, fmt.Sprint(c.page.Limit), fmt.Sprintf("1 to %d", mostLimit), "it is out of range", "pass cursor for the rest of a longer list")
 	}
 	if !filepath.IsAbs(c.dir) && t.Verbs[0].InWorkspace {
-		if dir == "" {
+		if s.Dir == "" {
 			return c, refuse(argWorkspace, excerpt(c.dir), "an absolute path", "over HTTP nobody knows your folder", "pass the path of a folder in the repository, on the host of the daemon")
 		}
-		c.dir = filepath.Join(dir, c.dir)
+		c.dir = filepath.Join(s.Dir, c.dir)
 	}
 	c.in = into.Interface()
 	return c, nil

@@ -9,11 +9,11 @@ import (
 	"github.com/pawl-run/pawl/internal/api"
 )
 
-// call carries out a tool call.
-func (s *Server) call(ctx context.Context, t api.Tool, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	c, err := parse(t, s.Dir, r.Params.Arguments)
+// call carries out a tool call, and says what became of it in a word.
+func (s *Server) call(ctx context.Context, t api.Tool, r *sdk.CallToolRequest) (res *sdk.CallToolResult, outcome string, err error) {
+	c, err := s.parse(t, r.Params.Arguments)
 	if err != nil {
-		return s.failed(t, r.Params.Arguments, err), nil
+		return s.failed(t, r.Params.Arguments, err), s.explain(err).Code, nil
 	}
 	request := Request{Dir: c.dir, By: s.By, Key: c.key, Say: func(api.Progress) {}}
 	var out any
@@ -23,15 +23,17 @@ func (s *Server) call(ctx context.Context, t api.Tool, r *sdk.CallToolRequest) (
 	case t.Lists():
 		var l api.Listing
 		if l, err = t.List(ctx, s.Open(request), c.in, c.page); err == nil {
-			return listed(l)
+			res, err := listed(l)
+			return res, "ok", err
 		}
 	default:
 		out, err = t.Call(ctx, s.Open(request), c.in)
 	}
 	if err != nil {
-		return s.failed(t, r.Params.Arguments, err), nil
+		return s.failed(t, r.Params.Arguments, err), s.explain(err).Code, nil
 	}
-	return succeeded(out)
+	res, err = succeeded(out)
+	return res, "ok", err
 }
 
 // succeeded is the result of a call.

@@ -228,7 +228,7 @@ func TestAnErrorIsShortWhateverIsInIt(t *testing.T) {
 func TestNearArgumentsAreSuggested(t *testing.T) {
 	t.Parallel()
 	tool := offered(api.ToolsSeed, loop.Actor{})[2]
-	_, err := parse(tool, "/repo", json.RawMessage(`{"loopid":"x"}`))
+	_, err := (&Server{Options: Options{Dir: "/repo"}}).parse(tool, json.RawMessage(`{"loopid":"x"}`))
 	if f := api.Explain(err); !strings.HasPrefix(f.Fix, "did you mean loopId?") {
 		t.Errorf("fix %q", f.Fix)
 	}

@@ -182,6 +182,9 @@ func (s *Server) find(ctx context.Context, uri string) (any, error) {
 			break
 		}
 		if strings.HasPrefix(t.uri, scheme+"ws/") && vars[0] != here {
+			if s.inside() {
+				break // It reaches no other workspace.
+			}
 			r.Dir = vars[0]
 		}
 		return t.read(ctx, s.Open(r), vars)

@@ -27,9 +27,13 @@ const (
 )
 
 // describe is a tool as clients list it.
-func describe(t api.Tool) *sdk.Tool {
+func (s *Server) describe(t api.Tool) *sdk.Tool {
+	in := inputSchema(t)
+	if properties, ok := in["properties"].(map[string]any); ok && s.inside() {
+		delete(properties, argWorkspace)
+	}
 	return &sdk.Tool{
-		Name: t.Name, Description: t.Does, InputSchema: inputSchema(t), OutputSchema: outputSchema(t),
+		Name: t.Name, Description: t.Does, InputSchema: in, OutputSchema: outputSchema(t),
 		Annotations: &sdk.ToolAnnotations{
 			ReadOnlyHint: !t.Writes(), IdempotentHint: t.Idempotent || !t.Writes(), DestructiveHint: &t.Destructive, OpenWorldHint: &t.OpenWorld,
 		},

@@ -178,7 +178,11 @@ func (s *Service) Delete(ctx context.Context, by loop.Actor, id string) (Deleted
 
 // remove removes one spec and forgets its loop.
 func (s *Service) remove(ctx context.Context, tx *store.Tx, by loop.Actor, row store.Spec) error {
-	if _, err := tx.LockLoop(ctx, row.LoopID); err != nil {
+	l, err := tx.LockLoop(ctx, row.LoopID)
+	if err != nil {
+		return err
+	}
+	if err := returnLife(ctx, tx, l, row); err != nil {
 		return err
 	}
 	live, err := tx.Live(ctx, row.LoopID)

@@ -65,7 +65,11 @@ func (s *Service) Create(ctx context.Context, by loop.Actor, r CreateRequest) (V
 	if r.DryRun {
 		return View{Schema: "pawl.spec/v1", Run: loopspec.Run{Spec: spec, Status: loopspec.StatusDraft, Iterations: []loopspec.Iteration{}}, Notes: onlyNotes(findings)}, nil
 	}
-	id, err := s.insert(ctx, by, spec, r)
+	insert := s.insert
+	if by.Grant.Within() != nil {
+		insert = s.insertChild
+	}
+	id, err := insert(ctx, by, spec, r)
 	if err != nil {
 		return View{}, err
 	}
@@ -183,7 +187,7 @@ func (s *Service) insert(ctx context.Context, by loop.Actor, spec loopspec.Spec,
 			if now := tx.Now().UnixMilli(); !keep || spec.CreatedAt == 0 {
 				spec.CreatedAt, spec.UpdatedAt = now, now
 			}
-			added, err = s.add(ctx, tx, by, spec)
+			added, err = s.add(ctx, tx, by, spec, loop.Loop{})
 			return err
 		})
 		if err != nil || added {
@@ -199,15 +203,21 @@ func idOfKey(key string, try int) string {
 	return loopspec.NewID([loopspec.IDBytes]byte(sum[:]))
 }
 
-// add stores a new spec with its loop. It reports false, and changes nothing, if its id is
-// taken.
-func (s *Service) add(ctx context.Context, tx *store.Tx, by loop.Actor, spec loopspec.Spec) (added bool, err error) {
+// add stores a new spec with its loop, of which l says where an agent made it. It reports false,
+// and changes nothing, if its id is taken.
+func (s *Service) add(ctx context.Context, tx *store.Tx, by loop.Actor, spec loopspec.Spec, l loop.Loop) (added bool, err error) {
 	id := catalog.LoopID(s.ws.ID, loop.ProtocolSpec, spec.ID)
 	if taken, err := tx.HasSpec(ctx, spec.ID); taken || err != nil {
 		return false, err
 	}
-	if err := tx.AddLoop(ctx, s.ws.Workspace, loop.Loop{ID: id, WorkspaceID: s.ws.ID, Name: spec.ID, Protocol: loop.ProtocolSpec}); err != nil {
+	l.ID, l.WorkspaceID, l.Name, l.Protocol = id, s.ws.ID, spec.ID, loop.ProtocolSpec
+	if err := tx.AddLoop(ctx, s.ws.Workspace, l); err != nil {
 		return false, err
+	}
+	if l.Parent != "" {
+		if err := tx.AdoptLoop(ctx, l); err != nil {
+			return false, err
+		}
 	}
 	row := store.Spec{
 		ID: spec.ID, WorkspaceID: s.ws.ID, LoopID: id, Goal: spec.Goal, Agent: spec.AgentID, Parent: spec.ParentID, Entry: spec.BoardEntry, Body: string(loopspec.Encode(spec)),
@@ -226,6 +236,7 @@ func register(ctx context.Context, tx *store.Tx, by loop.Actor, row store.Spec, 
 	if err != nil {
 		return err
 	}
+	d.PawlTools = l.PawlTools
 	if err := tx.SaveDefinition(ctx, row.LoopID, d); err != nil {
 		return err
 	}

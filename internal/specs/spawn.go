@@ -72,7 +72,7 @@ func (s *Service) spawn(ctx context.Context, tx *store.Tx, by loop.Actor, r Spaw
 	if err := revise(ctx, tx, by, row, changed); err != nil {
 		return false, err
 	}
-	return s.add(ctx, tx, by, child)
+	return s.add(ctx, tx, by, child, loop.Loop{})
 }
 
 // boardMates are the specs that share the board entry of a spec.

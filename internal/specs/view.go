@@ -19,6 +19,7 @@ import (
 type View struct {
 	Schema string `json:"schema"`
 	loopspec.Run
+	Family
 
 	Revision    int64              `json:"revision"`       // of the document, from 1
 	Used        int                `json:"iterationsUsed"` // of its budget: those of Iterations since its last accepted result, as TokensUsed
@@ -54,8 +55,12 @@ func (s *Service) Get(ctx context.Context, id string) (View, error) {
 		return View{}, err
 	}
 	var its []loop.Iteration
+	var family Family
 	err = s.ws.View(ctx, func(r *store.Reader) (err error) {
-		its, err = r.NewestIterations(ctx, row.LoopID, MostIterations)
+		if its, err = r.NewestIterations(ctx, row.LoopID, MostIterations); err != nil {
+			return err
+		}
+		family, err = s.family(ctx, r, row)
 		return err
 	})
 	if err != nil {
@@ -63,7 +68,7 @@ func (s *Service) Get(ctx context.Context, id string) (View, error) {
 	}
 	_, terms := spec.Definition(row.ID)
 	v := View{
-		Schema: "pawl.spec/v1", Revision: row.Revision, Used: row.Step.Attempts, Approval: approvalOf(row), Feedback: row.Step.Feedback, NotEnforced: terms.Notes,
+		Schema: "pawl.spec/v1", Family: family, Revision: row.Revision, Used: row.Step.Attempts, Approval: approvalOf(row), Feedback: row.Step.Feedback, NotEnforced: terms.Notes,
 		Run: loopspec.Run{
 			Spec: spec, Status: statusOf(row), TokensUsed: row.Step.Tokens, Iterations: []loopspec.Iteration{}, UpdatedAt: later(row.Updated, row.Step.Updated).UnixMilli(),
 		},

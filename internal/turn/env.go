@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"github.com/pawl-run/pawl/internal/redact"
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/spend"
+	"github.com/pawl-run/pawl/internal/toolsocket"
 )
 
 // placeholderKey is what a program in a sandbox gets in place of a key. It is not
@@ -52,6 +52,10 @@ type Need struct {
 	Upstream func(*url.URL) (*url.URL, error) // the proxy through which this machine reaches an address; nil means no proxy
 	Say      func(string)                     // records a note for people
 	Denied   func(meter.Denial)               // called for each call that is refused
+
+	PawlTools ToolServer       // serves pawl's own tools to the program; nil: it has none
+	ToolsPort int              // of PawlTools, in tiers with a network of their own
+	Rejected  func(why string) // called for each connection to PawlTools that is closed without being served
 }
 
 // Env is the environment of an agent's program for one turn: its home, its
@@ -65,14 +69,16 @@ type Env struct {
 	Binds    []sandbox.Bind // that the sandbox shows
 	Command  string         // command line of the actor's program; empty means the driver's default
 	Hosts    []string       // that the program must reach, in addition to the definition's
+	Servers  []loop.Server  // MCP servers of pawl's own
 
-	need        Need
-	models      *model.Endpoint
-	loan        *credential.Loan
-	pending     *credential.Loan // the loan after Close, if the program has renewed the login
-	renews      atomic.Bool      // a host that renews the login's tokens has answered
-	stopServing func()           // stops an endpoint that is served outside of a sandbox; may be called twice
-	before      totals           // what the account had counted when the turn began
+	need    Need
+	models  *model.Endpoint
+	loan    *credential.Loan
+	pending *credential.Loan   // the loan after Close, if the program has renewed the login
+	renews  atomic.Bool        // a host that renews the login's tokens has answered
+	unboxed []func()           // each stops a server outside of a sandbox, and may be called twice
+	tools   *toolsocket.Socket // pawl's own tools; nil if the program has none
+	before  totals             // what the account had counted when the turn began
 }
 
 // FindCredential finds what an actor identifies itself with. Environ is the
@@ -101,6 +107,9 @@ func (s *Env) openFor(ctx context.Context, cred credential.Credential) error {
 	if err := s.openHome(); err != nil {
 		return err
 	}
+	if err := s.openTools(ctx); err != nil {
+		return err
+	}
 	switch cred.Auth {
 	case loop.AuthInject:
 		return s.injectKey(ctx, cred)
@@ -115,18 +124,27 @@ const seenOwnProgram = "/run/pawl/bin/pawl"
 
 // addOwnProgram shows pawl's own binary to the sandbox if it is the driver's
 // program.
-func (s *Env) addOwnProgram() error {
+func (s *Env) addOwnProgram() (err error) {
 	s.Command = s.need.Actor.Command
 	if s.Command != "" || !s.need.Actor.Profile.Own {
 		return nil
 	}
+	s.Command, err = s.showOwnProgram()
+	return err
+}
+
+// showOwnProgram shows pawl's own binary to the sandbox, and returns its path as a word for
+// the shell.
+func (s *Env) showOwnProgram() (word string, err error) {
 	own, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("find pawl's own program: %w", err)
+		return "", fmt.Errorf("find pawl's own program: %w", err)
 	}
 	bind := sandbox.Bind{From: own, To: seenOwnProgram}
-	s.Binds, s.Command = []sandbox.Bind{bind}, "'"+strings.ReplaceAll(bind.At(s.need.Tier), "'", `'\''`)+"'"
-	return nil
+	if !slices.Contains(s.Binds, bind) {
+		s.Binds = append(s.Binds, bind)
+	}
+	return shellWord(bind.At(s.need.Tier)), nil
 }
 
 func (s *Env) openHome() (err error) {
@@ -159,35 +177,50 @@ func (s *Env) injectKey(ctx context.Context, cred credential.Credential) error {
 			s.need.Say("model: the endpoint ended: " + err.Error())
 		}
 	}
-	addr := fmt.Sprintf("127.0.0.1:%d", s.need.Port)
-	port := sandbox.Port{Number: s.need.Port, Serve: serve, Env: func(string) []string { return nil }}
-	if s.need.Tier != sandbox.Full {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0")
-		if err != nil {
-			return fmt.Errorf("open the endpoint of the model: %w", err)
-		}
-		addr, port.Listener = l.Addr().String(), l
-		if s.need.Tier == sandbox.None || s.need.Tier == sandbox.External {
-			s.serveWithoutBox(ctx, l, serve)
-		}
-	}
-	if s.stopServing == nil {
-		s.Ports = []sandbox.Port{port}
+	addr, err := s.openPort(ctx, s.need.Port, serve)
+	if err != nil {
+		return fmt.Errorf("open the endpoint of the model: %w", err)
 	}
 	s.Endpoint = agent.Endpoint{URL: "http://" + addr, Key: placeholderKey, Provider: cred.Provider}
 	return nil
 }
 
-// serveWithoutBox serves the endpoint in tiers where no sandbox does.
+// openPort serves the program at a port of its loopback, which has the number in tiers
+// with a network of their own, and returns its address.
+func (s *Env) openPort(ctx context.Context, number int, serve func(context.Context, net.Listener)) (addr string, err error) {
+	port := sandbox.Port{Number: number, Serve: serve, Env: func(string) []string { return nil }}
+	if s.need.Tier == sandbox.Full {
+		s.Ports = append(s.Ports, port)
+		return fmt.Sprintf("127.0.0.1:%d", number), nil
+	}
+	if port.Listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0"); err != nil {
+		return "", err
+	}
+	if s.need.Tier == sandbox.None || s.need.Tier == sandbox.External {
+		s.serveWithoutBox(ctx, port.Listener, serve)
+	} else {
+		s.Ports = append(s.Ports, port)
+	}
+	return port.Listener.Addr().String(), nil
+}
+
+// serveWithoutBox serves a port in tiers where no sandbox does.
 func (s *Env) serveWithoutBox(ctx context.Context, l net.Listener, serve func(context.Context, net.Listener)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var serving sync.WaitGroup
 	serving.Go(func() { serve(ctx, l) })
-	s.stopServing = sync.OnceFunc(func() {
+	s.unboxed = append(s.unboxed, func() {
 		cancel()
 		_ = l.Close() // It may be closed already.
 		serving.Wait()
 	})
+}
+
+// stopUnboxed ends what is served outside of a sandbox. It may be called twice.
+func (s *Env) stopUnboxed() {
+	for _, stop := range s.unboxed {
+		stop()
+	}
 }
 
 // lendLogin puts the program's own login into its home.
@@ -223,10 +256,11 @@ func (s *Env) Loan() *credential.Loan { return s.pending }
 // contains and what the program has made of it so far. Call it again after the
 // program has run.
 func (s *Env) Secrets() []redact.Secret {
-	if s.loan == nil {
-		return s.need.With.Secrets()
+	secrets := s.need.With.Secrets()
+	if s.loan != nil {
+		secrets = s.loan.Secrets()
 	}
-	return s.loan.Secrets()
+	return append(secrets[:len(secrets):len(secrets)], s.toolSecrets()...)
 }
 
 // reportLogin says what happened to a login that a program had.
@@ -302,18 +336,16 @@ func providerVariables(e agent.Endpoint) []string {
 // Close ends what was opened for the turn, and takes the login out of the home.
 // The home itself stays until its owner removes the directory.
 func (s *Env) Close() error {
-	if s.stopServing != nil {
-		s.stopServing()
-	}
-	var err error
+	s.stopUnboxed()
+	err := s.closeTools()
 	if s.loan != nil {
-		var back credential.Returned
-		back, err = s.loan.EndTurn(s.renews.Load())
+		back, endErr := s.loan.EndTurn(s.renews.Load())
+		err = errors.Join(err, endErr)
 		s.reportLogin(back)
 		if s.loan.HasRenewed() {
 			s.pending = s.loan
 		}
-		if err == nil && s.need.Kept {
+		if endErr == nil && s.need.Kept {
 			err = s.Home.Remove(s.need.With.Name) // Only conversations stay.
 		}
 	}

@@ -62,13 +62,11 @@ func (s *Env) MergeResult(r agent.Result) agent.Result {
 	if s.models == nil {
 		return r
 	}
-	if s.stopServing != nil {
-		s.stopServing()
-	}
+	s.stopUnboxed()
 	switch usage, models := s.MeteredUsage(); {
 	case !usage.Zero():
 		r.Usage, r.Models = usage, models
-	case s.models.Asked(), s.stopServing == nil && r.Usage.Source == loop.UsageEstimated:
+	case s.models.Asked(), len(s.unboxed) == 0 && r.Usage.Source == loop.UsageEstimated:
 		// Every call was refused or failed, which costs nothing, whatever the program
 		// reports. Or no call was made: in a sandbox there is no other way to the
 		// model, so that an estimate would charge a prompt that no model read.
