@@ -50,6 +50,9 @@ func TestMain(m *testing.M) {
 	if status, ran := compose.RunBuiltInAgent(context.Background(), os.Args[1:], os.Stdin, os.Stdout); ran {
 		os.Exit(status)
 	}
+	if status, ran := playPart(context.Background(), os.Args[1:]); ran {
+		os.Exit(status)
+	}
 	if os.Getenv(childEnv) != "" {
 		os.Exit(child())
 	}

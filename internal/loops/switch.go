@@ -63,7 +63,8 @@ func (sw *Switched) add(h runs.Halted) error {
 
 // Pause sets the kill switch of one loop, or of all. It makes the file first, which
 // works without a store, and which every engine of this node watches; then it sets that
-// of the store, which those of all nodes watch. For all loops it waits like Kill.
+// of the store, which those of all nodes watch, and pauses the loops that its runs have made.
+// For all loops it waits like Kill.
 func (s *Service) Pause(ctx context.Context, by loop.Actor, name, why string) (Switched, error) {
 	if name == All {
 		return s.Kill(ctx, by, name, why)
@@ -82,7 +83,14 @@ func (s *Service) pause(ctx context.Context, by loop.Actor, name, why string) (S
 	}
 	set, err := s.recordPause(ctx, by, sw)
 	sw.Was = sw.Was && !set
-	return sw, err
+	if err != nil {
+		return sw, err
+	}
+	below, err := s.below(ctx, sw.Loop)
+	if err != nil {
+		return sw, err
+	}
+	return sw, s.pauseBelow(ctx, by, sw, below)
 }
 
 // setSwitch makes the file of a switch, and reports whether it existed before. It
@@ -120,8 +128,8 @@ func switchFault(verb, rel string, err error) error {
 	}
 }
 
-// Resume clears the kill switch of one loop, or of all: the one in .loops and those of
-// each loop. It also clears the holds after failures: those of the loop, and of the
+// Resume clears the kill switch of one loop with that of those that were paused with it, or of all:
+// the one in .loops and those of each loop. It also clears the holds after failures: those of the loop, and of the
 // account that it would use now.
 func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switched, error) {
 	sw, err := s.switchFor(ctx, name)
@@ -156,6 +164,9 @@ func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switc
 		}
 	}
 	if err := s.recordResume(ctx, by, sw); err != nil {
+		return sw, err
+	}
+	if err := s.resumeBelow(ctx, by, sw); err != nil {
 		return sw, err
 	}
 	if sw.Holds, err = s.clearHolds(ctx, list); err != nil {
@@ -220,6 +231,7 @@ func (s *Service) checkAgentResumes(ctx context.Context, by loop.Actor, sw Switc
 // pausing is how a switch was set or cleared, as the audit chain has it.
 type pausing struct {
 	Verb  string     `json:"verb"`
+	With  string     `json:"with"` // name of the loop above, whose switch was set or cleared; empty: it was this loop's
 	Actor loop.Actor `json:"actor"`
 }
 
@@ -486,6 +498,13 @@ func (s *Service) Kill(ctx context.Context, by loop.Actor, name, why string) (Sw
 		if l.Last != nil && l.Last.State == loop.RunEnded && l.Last.Outcome == loop.OutcomePaused && !l.Last.Ended.Before(since) {
 			sw.Stopped = append(sw.Stopped, fmt.Sprintf("%s#%d", l.Name, l.Row.LastN))
 		}
+	}
+	below, err := s.below(ctx, sw.Loop)
+	if err != nil {
+		return sw, err
+	}
+	for _, l := range below {
+		ids = append(ids, l.ID)
 	}
 	if sw.Loop != All && len(ids) == 0 {
 		return sw, nil

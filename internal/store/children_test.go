@@ -57,7 +57,9 @@ func TestALoopKnowsThoseAboveAndBelowIt(t *testing.T) {
 			}
 			return tx.SetLent(ctx, chain[1].ID, loop.Amount{Tokens: 4})
 		})
-		lent := look(t, s, func(ctx context.Context, r *store.Reader) (loop.Amount, error) { return r.LentToChildren(ctx, chain[0].ID) })
+		lent := look(t, s, func(ctx context.Context, r *store.Reader) (loop.Amount, error) {
+			return r.LentToChildren(ctx, chain[0].ID)
+		})
 		if lent != (loop.Amount{Tokens: 4}) {
 			t.Errorf("it has lent %+v, want what it was set to", lent)
 		}
