@@ -58,7 +58,8 @@ type Ledger struct {
 	shortOf    atomic.Pointer[shortError] // why less was granted than was asked for; nil if all was granted
 
 	mu    sync.Mutex
-	given loop.Amount // what others have of single: children, and runs inside of this one
+	lent  loop.Amount // what runs inside of this one have of single
+	given int64       // what children have of Owner.MostTokens
 }
 
 // New makes the ledger of a run.
@@ -135,28 +136,36 @@ func (l *Ledger) WhyExhausted() string {
 }
 
 // MostUsedUp reports whether a run that can spend no more has used up Owner.MostTokens, and
-// no budget of the store is short.
-func (l *Ledger) MostUsedUp() bool { return l.owner.MostTokens > 0 && l.shortOf.Load() == nil }
+// neither a budget of the store nor what it has borrowed is short.
+func (l *Ledger) MostUsedUp() bool {
+	b := l.owner.Borrowed
+	if l.owner.MostTokens == 0 || l.shortOf.Load() != nil || b.Output > 0 || b.MicroUSD > 0 {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return b.Tokens == 0 || l.owner.MostTokens-l.given <= l.single.Tokens-l.lent.Tokens
+}
 
 // granted returns the part of the reservation that calls of models may spend.
 func (l *Ledger) granted() loop.Amount {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.grantedBeside(l.given)
+	return l.grantedBeside()
 }
 
-// grantedBeside is granted if others have been given so much; l.mu is held.
-func (l *Ledger) grantedBeside(given loop.Amount) loop.Amount {
-	left := func(most, given int64) int64 {
+// grantedBeside is granted beside what others have; l.mu is held.
+func (l *Ledger) grantedBeside() loop.Amount {
+	left := func(most, gone int64) int64 {
 		if most == 0 {
 			return 0
 		}
-		return max(1, most-given) // Zero would be no cap.
+		return max(1, most-gone) // Zero would be no cap.
 	}
 	return loop.Amount{
-		Tokens:   lowerCap(l.reserved.Tokens, left(l.single.Tokens, given.Tokens)),
-		MicroUSD: lowerCap(l.reserved.MicroUSD, left(l.single.MicroUSD, given.MicroUSD)),
-		Output:   lowerCap(l.reserved.Output, left(l.single.Output, given.Output)),
+		Tokens:   lowerCap(lowerCap(l.reserved.Tokens, left(l.owner.MostTokens, l.given)), left(l.single.Tokens, l.lent.Tokens)),
+		MicroUSD: lowerCap(l.reserved.MicroUSD, left(l.single.MicroUSD, l.lent.MicroUSD)),
+		Output:   lowerCap(l.reserved.Output, left(l.single.Output, l.lent.Output)),
 	}
 }
 

@@ -1,11 +1,19 @@
 package compose_test
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/api"
+	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loopspec"
+	"github.com/pawl-run/pawl/internal/roster"
+	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/specs"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -108,4 +116,162 @@ func (v *victim) links(spec, kind string) (bodies string) {
 	return bodies
 }
 
-var _ = api.Verbs
+// chaining is an agent that makes a loop for an agent like itself and steps it, which does the same.
+func chaining(t *testing.T, keys ...string) *victim {
+	t.Helper()
+	v := hosting(t, full, []step{
+		{"loop_create", map[string]any{"goal": "heard.json tells of it.", "agentId": "deep"}},
+		{"loop_run_step", map[string]any{"loopId": "$ID"}},
+	}, keys...)
+	driver, command, model := "claude", "sh agent.sh", "claude-haiku-4-5"
+	_, err := v.d.Roster().Create(t.Context(), "deep", roster.Change{Driver: &driver, Command: &command, Model: &model})
+	must(t, err)
+	return v
+}
+
+// family lists the loops that agents have made, by depth.
+func (v *victim) family() (all []specs.View) {
+	v.t.Helper()
+	rows, err := v.svc.Specs.List(v.t.Context(), specs.Query{})
+	must(v.t, err)
+	for _, r := range rows {
+		s, err := v.svc.Specs.Get(v.t.Context(), r.ID)
+		must(v.t, err)
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b specs.View) int { return a.Depth - b.Depth })
+	return all
+}
+
+// TestAttack100AgentsMakeLoopsForAgentsThatMakeLoops has each loop make one below it: none is too
+// deep, none has more than what is left above it, and all of it is charged to the first.
+func TestAttack100AgentsMakeLoopsForAgentsThatMakeLoops(t *testing.T) {
+	t.Parallel()
+	const day = 200_000
+	v := chaining(t, "budget_tokens_day", fmt.Sprint(day))
+	v.heardIn(v.runs())
+	chain := v.family()
+	if len(chain) != loop.MaxDepth {
+		t.Fatalf("there are %d loops below the first, want %d", len(chain), loop.MaxDepth)
+	}
+	most := int64(day)
+	parent := "fix"
+	for i, c := range chain {
+		if c.Depth != i+1 || c.Parent != parent || len(c.Iterations) != 1 {
+			t.Errorf("loop %d is %+v with %d iterations, want it below %s with one", i, c.Family, len(c.Iterations), parent)
+		}
+		if got := c.Spec.Budget.MaxTokens; got < 1 || got >= most {
+			t.Errorf("the loop of depth %d may use %d tokens, and the one above it %d", c.Depth, got, most)
+		}
+		most, parent = c.Spec.Budget.MaxTokens, c.Spec.ID
+	}
+	last, err := v.svc.Runs.List(t.Context(), chain[len(chain)-1].Spec.ID, 1)
+	must(t, err)
+	v.toldOfCalls(last[0].ID, "loop_create: depth", "loop_run_step: not_found")
+	for _, row := range v.standing("fix") {
+		if row.Window == loop.WindowDay && row.What == "tokens" && row.Used+row.Reserved > day {
+			t.Errorf("of %d tokens a day, %d are used and %d reserved", day, row.Used, row.Reserved)
+		}
+	}
+}
+
+// standing is how the budgets of a loop stand.
+func (v *victim) standing(name string) []budgets.Row {
+	v.t.Helper()
+	rows, err := v.svc.Budgets.Show(v.t.Context(), budgets.Target{Loop: name})
+	must(v.t, err)
+	return rows
+}
+
+func TestAttack100AnAgentMakesElevenLoopsInADay(t *testing.T) {
+	t.Parallel()
+	var plan []step
+	for i := range loop.MaxChildrenDay + 1 {
+		plan = append(plan, step{"loop_create", map[string]any{"goal": fmt.Sprintf("a.txt says %d.", i), "agentId": "fixer"}})
+	}
+	v := hosting(t, bare, plan)
+	var outcomes []string
+	for _, h := range v.heardIn(v.runs()) {
+		outcomes = append(outcomes, h.Outcome)
+	}
+	want := append(slices.Repeat([]string{"ok"}, loop.MaxChildrenDay), "children")
+	if !slices.Equal(outcomes, want) {
+		t.Errorf("the calls came to %q, want %q", outcomes, want)
+	}
+}
+
+// sleeping is a loop whose agent has made another one, which sleeps, and waits for it. It returns when
+// both are at work, and what ends when the first run has.
+func sleeping(t *testing.T) (v *victim, word string, ended chan runs.View) {
+	t.Helper()
+	v = hosting(t, full, []step{
+		{"loop_create", map[string]any{"goal": "a.txt says two.", "agentId": "sleeper"}},
+		{"loop_run_step", map[string]any{"loopId": "$ID"}},
+	})
+	word = nap(t)
+	driver, command := "command", "sleep "+word
+	_, err := v.d.Roster().Create(t.Context(), "sleeper", roster.Change{Driver: &driver, Command: &command})
+	must(t, err)
+	ended = make(chan runs.View, 1)
+	go func() {
+		run, err := v.start()
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- run
+	}()
+	for alive(t, word) == 0 {
+		select {
+		case run := <-ended:
+			t.Fatalf("the run has ended: %s %s %q", run.Outcome, run.Reason, run.Detail)
+		case <-t.Context().Done():
+			t.Fatal("the loop that was made never began")
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return v, word, ended
+}
+
+// TestWhoStopsALoopStopsWhatItsAgentHasBegun kills, pauses and stops a loop whose agent waits for a loop
+// that it has made.
+func TestWhoStopsALoopStopsWhatItsAgentHasBegun(t *testing.T) {
+	t.Parallel()
+	for name, stop := range map[string]func(v *victim) error{
+		"kill":  func(v *victim) error { _, err := v.svc.Loops.Kill(v.t.Context(), ann, "fix", ""); return err },
+		"pause": func(v *victim) error { _, err := v.svc.Loops.Pause(v.t.Context(), ann, "fix", ""); return err },
+		"stop":  func(v *victim) error { _, err := v.svc.Runs.Stop(v.t.Context(), ann, "fix", ""); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v, word, ended := sleeping(t)
+			must(t, stop(v))
+			if run := <-ended; run.Outcome != loop.OutcomePaused && run.Outcome != loop.OutcomeInterrupted {
+				t.Errorf("the run ended %s", run.Outcome)
+			}
+			if n := alive(t, word); n != 0 {
+				t.Errorf("%d processes of the loop that it made are alive", n)
+			}
+			child := v.family()[0]
+			list, err := v.svc.Runs.List(t.Context(), child.Spec.ID, 1)
+			must(t, err)
+			if len(list) != 1 || !api.HasEnded(list[0]) {
+				t.Errorf("the run of the loop that it made is %+v, want it ended", list)
+			}
+			if name == "stop" {
+				return
+			}
+			if child.Status != loopspec.StatusPaused {
+				t.Errorf("the loop that it made is %s, want it paused too", child.Status)
+			}
+			agent := loop.Actor{Who: "agent", Role: loop.RoleAgent, From: "mcp"}
+			if _, err := v.svc.Loops.Resume(t.Context(), agent, child.Spec.ID); !errors.Is(err, loop.ErrRole) {
+				t.Errorf("an agent resumes what a person stopped: %v", err)
+			}
+			_, err = v.svc.Loops.Resume(t.Context(), ann, "fix")
+			must(t, err)
+			if now := v.family()[0].Status; now == loopspec.StatusPaused {
+				t.Errorf("after the one above was resumed it is still %s", now)
+			}
+		})
+	}
+}

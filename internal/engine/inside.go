@@ -112,14 +112,26 @@ func (e *Engine) GiveToChild(in *loop.Inside, lent loop.Amount) (undo func(), er
 	if err != nil {
 		return nil, err
 	}
-	if err := host.ledger.Give(lent.Tokens); err != nil {
+	back, err := host.ledger.Give(lent.Tokens)
+	if err != nil {
 		return nil, err
 	}
 	host.addLent(func(sum loop.Amount) loop.Amount { return sum.Add(lent) })
 	return func() {
-		host.ledger.TakeBack(lent.Tokens)
+		back()
 		host.addLent(func(sum loop.Amount) loop.Amount { return sum.Sub(lent) })
 	}, nil
+}
+
+// LifeLeft is how many tokens the run in which an agent acts can give to a child out of the life of
+// its loop; false if that has no life of its own.
+func (e *Engine) LifeLeft(in *loop.Inside) (tokens int64, capped bool, err error) {
+	host, err := e.findHosted(in)
+	if err != nil {
+		return 0, false, err
+	}
+	tokens, capped = host.ledger.LifeLeft()
+	return tokens, capped, nil
 }
 
 func (h *hostedTurn) addLent(change func(loop.Amount) loop.Amount) {

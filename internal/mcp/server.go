@@ -125,12 +125,13 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 }
 
 func (s *Server) serve(ctx context.Context, client *frame.Transport) error {
+	patience := drainTime
+	if s.inside() { // Its run is waiting.
+		patience = 0
+		defer context.AfterFunc(ctx, s.jobs.cancel)()
+	}
 	err := s.server.Run(ctx, client)
 	s.watch.end()
-	patience := drainTime
-	if s.inside() {
-		patience = 0 // Its run is waiting.
-	}
 	s.jobs.drain(patience)
 	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
 		return nil

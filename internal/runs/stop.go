@@ -17,8 +17,9 @@ import (
 const stopWait = 10 * time.Second
 
 // Stop asks the holder of a run to end it, and waits until it has. A run that
-// has ended already is returned as it is.
+// has ended already is returned as it is. Without a why it is recorded who asked.
 func (s *Service) Stop(ctx context.Context, by loop.Actor, ref, why string) (View, error) {
+	why = cmp.Or(why, "stopped by "+by.Who) // The holder sees that it was asked by a text that is not empty.
 	run, err := s.ws.Run(ctx, ref)
 	if err != nil {
 		return View{}, err

@@ -125,7 +125,14 @@ func (s *Service) below(ctx context.Context, tx *store.Tx, by loop.Actor, child 
 	if err != nil {
 		return l, err
 	}
-	// The iteration that is under way is not counted yet.
+	// What the run that is under way has used, and what it needs, is not in its row yet.
+	alive, capped, err := s.Lives.LifeLeft(by.Grant.Inside)
+	if err != nil {
+		return l, err
+	}
+	if capped {
+		child.Budget.MaxTokens = min(child.Budget.MaxTokens, alive)
+	}
 	has := spec.Budget
 	has.MaxIterations, has.MaxTokens = has.MaxIterations-given.Iterations, has.MaxTokens-given.Tokens
 	used := loopspec.Used(row.Step.Attempts+1, row.Step.Tokens)
@@ -190,7 +197,7 @@ func (s *Service) takeLife(in *loop.Inside, lent loop.Amount) (undo func(), err 
 	if lent.Zero() {
 		return func() {}, nil
 	}
-	return s.Engine.GiveToChild(in, lent)
+	return s.Lives.GiveToChild(in, lent)
 }
 
 // returnLife gives back to its parent what a spec that is removed has not used of what was taken

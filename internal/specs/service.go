@@ -38,6 +38,15 @@ type Deps struct {
 	Environ []string
 	Critic  loop.Reviewer  // who reviews where a gate names nobody; zero: nobody does
 	Engine  *engine.Engine // nil: nothing is generated
+	Lives   Lives          // of the specs in whose runs agents act; nil: none does
+}
+
+// Lives divides the life of the loop in whose run an agent acts. *engine.Engine implements it.
+type Lives interface {
+	// LifeLeft is how many tokens may be given to a child; false if the loop has no life of its own.
+	LifeLeft(in *loop.Inside) (tokens int64, capped bool, err error)
+	// GiveToChild takes an amount away from the run, for a child; undo takes it back.
+	GiveToChild(in *loop.Inside, lent loop.Amount) (undo func(), err error)
 }
 
 // New makes the service.
