@@ -63,6 +63,7 @@ func (s schemas) operation(v Info, problem map[string]any, query bool) map[strin
 	parameters := []any{
 		parameter("workspace", "query", "a folder in the repository, on the host of the daemon; only for verbs of one workspace", map[string]any{"type": "string"}, false),
 		parameter(HeaderWho, "header", "who asks", map[string]any{"type": "string"}, false),
+		parameter(HeaderLoops, "header", "the loops that the caller reaches, with commas between; left out: all", map[string]any{"type": "string"}, false),
 		parameter(HeaderRole, "header", "human, agent, trigger or viewer", map[string]any{"type": "string", "enum": []string{"human", "agent", "trigger", "viewer"}}, false),
 		parameter(HeaderFrom, "header", "the surface", map[string]any{"type": "string"}, false),
 		parameter(HeaderKey, "header", "of a verb that changes something: the same key and request have the same answer again", map[string]any{"type": "string"}, false),

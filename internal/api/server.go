@@ -28,6 +28,7 @@ const (
 	HeaderWho     = "Pawl-Who"     // who asks; missing: Server.User
 	HeaderRole    = "Pawl-Role"    // a loop.Role; missing: human
 	HeaderFrom    = "Pawl-From"    // the surface; missing: api
+	HeaderLoops   = "Pawl-Loops"   // names of the loops of a grant, with commas between; missing: no grant
 	HeaderKey     = "Pawl-Key"     // Call.Key
 	HeaderRequest = "Pawl-Request" // an id that the caller chose, for cancel
 )
@@ -233,6 +234,9 @@ func (s *Server) call(r *http.Request, v Info, say func(Progress)) (Call, error)
 	case loop.RoleHuman, loop.RoleAgent, loop.RoleTrigger, loop.RoleViewer:
 	default:
 		return c, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid %s %q", HeaderRole, c.By.Role), Fix: "write human, agent, trigger or viewer"}
+	}
+	if names := r.Header.Get(HeaderLoops); names != "" {
+		c.By.Grant = &loop.Grant{Loops: strings.Split(names, ",")}
 	}
 	given, err := parameters(r)
 	if err != nil {

@@ -3,11 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"errors"
-	"fmt"
 	"io"
-	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -25,6 +21,7 @@ import (
 
 func newMCPCommand(a *app) *cobra.Command {
 	as, tools := string(loop.RoleAgent), string(api.ToolsCore)
+	var loops []string
 	cmd := &cobra.Command{
 		Use: "mcp", Short: "Serve agents and editors over MCP, on standard input and output", Args: exactArgs(0),
 		Long: `Serve one client over the Model Context Protocol, on standard input and output: loops are created, run a step at a time,
@@ -34,6 +31,8 @@ It asks pawl up if that is at work, and else does everything in this process; wh
 has begun get 10 seconds to end, then they are interrupted and keep their work. The client is an agent: it cannot
 approve, land, raise a budget, resume what a person has stopped, or edit a definition. It is told the command with
 which a person does that. With --as viewer it only reads.
+
+With --loops it reaches the loops that are named, and no others: it sees, runs, pauses and stops those, and makes none.
 
 Tools come in groups: seed has the five of the loop lifecycle, core what is needed from day to day, all the rest.`,
 		Example: "  pawl mcp\n  pawl mcp --as viewer --tools all\n  claude mcp add pawl -- pawl mcp",
@@ -45,23 +44,47 @@ Tools come in groups: seed has the five of the loop lifecycle, core what is need
 			if !slices.Contains(api.ToolGroups(), group) {
 				return usageError(cmd, "--tools "+quoteArg(tools)+": write seed, core or all")
 			}
-			return serveMCP(cmd.Context(), a, loop.Role(as), group)
+			grant, err := parseGrant(cmd, loops)
+			if err != nil {
+				return err
+			}
+			return serveMCP(cmd.Context(), a, loop.Role(as), group, grant)
 		},
 	}
 	cmd.Flags().StringVar(&as, "as", as, "what the client is: agent or viewer")
 	cmd.Flags().StringVar(&tools, "tools", tools, "which tools it is offered: seed, core or all")
+	cmd.Flags().StringSliceVar(&loops, "loops", nil, "`LOOP`s that the client reaches; left out: all")
+	completeFlag(cmd, "loops", completeLoops(a))
 	completeFlag(cmd, "as", offerWords("agent", "viewer"))
 	completeFlag(cmd, "tools", offerWords("seed", "core", "all"))
 	cmd.AddCommand(newMCPInstallCommand(a))
 	return cmd
 }
 
+// parseGrant reads the loops that a client reaches; nil if none are named.
+func parseGrant(cmd *cobra.Command, names []string) (*loop.Grant, error) {
+	if !cmd.Flags().Changed("loops") {
+		return nil, nil
+	}
+	g := &loop.Grant{}
+	for _, name := range names {
+		if name = strings.TrimSpace(name); name == "" || strings.ContainsAny(name, " \t\r\n") {
+			return nil, usageError(cmd, "--loops: "+quoteArg(name)+" is not the name of a loop; write LOOP,LOOP")
+		}
+		g.Loops = append(g.Loops, name)
+	}
+	if len(g.Loops) == 0 {
+		return nil, usageError(cmd, "--loops names no loop; write LOOP,LOOP")
+	}
+	return g, nil
+}
+
 // serveMCP serves one client until its stream ends.
-func serveMCP(ctx context.Context, a *app, role loop.Role, group api.ToolGroup) error {
+func serveMCP(ctx context.Context, a *app, role loop.Role, group api.ToolGroup, grant *loop.Grant) error {
 	out := a.Out
 	a.Out = a.Err // Standard output is for frames only.
 	by := a.actor("")
-	by = loop.Actor{Who: string(role) + " of " + by.Who, Role: role, From: "mcp"}
+	by = loop.Actor{Who: string(role) + " of " + by.Who, Role: role, From: "mcp", Grant: grant}
 	parts := &openParts{}
 	s := mcp.New(mcp.Options{
 		Version: version, Group: group, By: by, Dir: a.workDir(), Log: compose.Log(a.Environ),
@@ -82,19 +105,21 @@ func serveAgents(ctx context.Context, a *app, of *api.Server, l net.Listener) (s
 		return nil, err
 	}
 	log, user := compose.Log(a.Environ), a.actor("").Who
-	tokens := map[string]*mcp.Server{}
-	for _, role := range []loop.Role{loop.RoleAgent, loop.RoleViewer} {
-		token, err := readToken(filepath.Join(dir, string(role)+".key"))
-		if err != nil {
-			return nil, err
-		}
-		if tokens[token] != nil {
+	tokens, files := map[string]*mcp.Server{}, map[string]string{}
+	keys, err := readKeys(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range keys {
+		if before := files[k.token]; before != "" {
 			return nil, &loop.Fault{
-				Exit: loop.ExitUnreadable, What: "agent.key and viewer.key in " + dir + " have the same token", Why: "nobody could tell who asks", Fix: "remove one of the files: a new token is made",
+				Exit: loop.ExitUnreadable, What: before + " and " + filepath.Base(k.file) + " in " + dir + " have the same token", Why: "nobody could tell who asks", Fix: "remove one of the files: a new token is made",
 			}
 		}
-		tokens[token] = mcp.New(mcp.Options{
-			Version: version, Group: api.ToolsAll, By: loop.Actor{Who: string(role) + " of " + user, Role: role, From: "mcp"}, Log: log,
+		files[k.token] = filepath.Base(k.file)
+
+		tokens[k.token] = mcp.New(mcp.Options{
+			Version: version, Group: api.ToolsAll, By: loop.Actor{Who: k.name + " of " + user, Role: k.role, From: "mcp", Grant: k.grant}, Log: log,
 			Open: func(r mcp.Request) api.Caller { return of.Local(r.Dir, r.By, r.Key, r.Say) },
 		})
 	}
@@ -105,53 +130,6 @@ func serveAgents(ctx context.Context, a *app, of *api.Server, l net.Listener) (s
 			s.Close()
 		}
 	}, nil
-}
-
-// readToken reads the token of a file, which is made if it is missing.
-func readToken(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		if err := os.WriteFile(file, []byte(rand.Text()+rand.Text()+"\n"), 0o600); err != nil {
-			return "", err
-		}
-		text, err = os.ReadFile(file)
-	}
-	if err != nil {
-		return "", err
-	}
-	token := strings.TrimSpace(string(text))
-	if why := weakness(token); why != "" {
-		return "", &loop.Fault{Exit: loop.ExitUnreadable, What: file + " has no token that can be used", Why: why, Fix: "remove the file: a new token is made"}
-	}
-	return token, nil
-}
-
-// weakness says why a token may be guessed; empty: it may not. What is estimated is how random it
-// looks, by its letters and by the triples of them that repeat: who chose it may know more.
-func weakness(token string) string {
-	const (
-		least = 32 // characters
-		bits  = 80 // 32 random hexadecimal digits have about 115 by this estimate
-	)
-	letters, triples := map[byte]int{}, map[string]bool{}
-	for i := range len(token) {
-		letters[token[i]]++
-		triples[token[i:min(i+3, len(token))]] = true
-	}
-	estimate := 0.0
-	for _, n := range letters {
-		estimate -= float64(n) * math.Log2(float64(n)/float64(len(token)))
-	}
-	estimate *= float64(len(triples)) / float64(len(token))
-	switch {
-	case strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
-		return "it has characters that are no header's"
-	case len(token) < least:
-		return fmt.Sprintf("it has %d characters, and a token at least %d", len(token), least)
-	case estimate < bits:
-		return "it repeats itself so much that it can be guessed"
-	}
-	return ""
 }
 
 // writeOnly leaves standard output open.

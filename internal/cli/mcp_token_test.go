@@ -29,7 +29,8 @@ func TestAttack115ATokenThatCanBeGuessedIsRefusedWithTheFix(t *testing.T) {
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		token, err := readToken(file)
+		k, err := readKey(file)
+		token := k.token
 		f, _ := errors.AsType[*loop.Fault](err)
 		good := err == nil && token == strings.TrimSpace(c.text)
 		if c.why != "" {

@@ -114,7 +114,7 @@ func (c *Client) request(ctx context.Context, address, id string, body io.Reader
 		return nil, err
 	}
 	for name, value := range map[string]string{
-		api.HeaderWho: c.By.Who, api.HeaderRole: string(c.By.Role), api.HeaderFrom: c.By.From, api.HeaderKey: c.Key, api.HeaderRequest: id, "Content-Type": "application/json",
+		api.HeaderWho: c.By.Who, api.HeaderRole: string(c.By.Role), api.HeaderFrom: c.By.From, api.HeaderLoops: c.By.Grant.List(), api.HeaderKey: c.Key, api.HeaderRequest: id, "Content-Type": "application/json",
 	} {
 		req.Header.Set(name, value)
 	}

@@ -1,6 +1,9 @@
 package loop
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // PawlTools says which of pawl's own tools the agent of a run has.
 type PawlTools string
@@ -29,6 +32,14 @@ type Grant struct {
 
 // Names returns a copy of the loops, sorted, for messages.
 func (g *Grant) Names() []string { return slices.Sorted(slices.Values(g.Loops)) }
+
+// List returns the loops with commas between; empty without a grant, and inside of a run.
+func (g *Grant) List() string {
+	if g == nil {
+		return ""
+	}
+	return strings.Join(g.Loops, ",")
+}
 
 // Within returns the run inside of which the actor is; nil if it is outside of runs.
 func (g *Grant) Within() *Inside {
