@@ -362,3 +362,16 @@ func (i Info) Reaches(g *loop.Grant) bool {
 	}
 	return isOneOf(readInside, i)
 }
+
+// limitsInside says of the verbs with which the agent of a run may change something what they are
+// limited to.
+var limitsInside = map[string]string{
+	CreateSpec.Name: "from a template, below the loop of its run", StepSpec.Name: "loops below its own", StartRun.Name: "loops below its own", FireRun.Name: "loops below its own",
+	QueueStep.Name: "loops below its own", FlagSpec.Name: "loops below its own", StopSpec.Name: "loops below its own", PauseLoops.Name: "loops below its own", StopRun.Name: "runs of loops below its own",
+	SendMessage.Name: "in its own name", CommentTask.Name: "in its own name", CreateTask.Name: "in its own name",
+	SetTask.Name: "tasks that it has or made", AssignTask.Name: "to itself, or a task that it has or made", MoveTask.Name: "tasks that it has",
+}
+
+// LimitInside says what the verb is limited to for the agent of a run that may post; empty: it only
+// reads, or cannot be asked for.
+func (i Info) LimitInside() string { return limitsInside[i.Name] }

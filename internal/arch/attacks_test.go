@@ -106,7 +106,7 @@ var attacks = []section{
 		{id: 95, words: "less usage is reported than is streamed"},
 		{id: 97, words: "token counts that are no counts"},
 		{id: 98, words: "the clock is set back", due: dueSurfaces},
-		{id: 100, words: "an agent makes a loop with a larger budget", due: dueSurfaces},
+		{id: 100, words: "an agent makes a loop with a larger budget"},
 		{id: 101, words: "an agent clears the kill switch"},
 	}},
 	{"Approvals, dashboard, MCP over HTTP", []attack{

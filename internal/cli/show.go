@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/api"
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
@@ -68,6 +69,7 @@ func printLoop(p *output.Printer, row loops.Row) error {
 		p.Field("  ", string(g.Kind), g.Check)
 	}
 	p.Field("  ", "agent", row.Agent)
+	printFamily(p, "  ", row.Family)
 	if row.LastN > 0 {
 		p.Field("  ", "last run", fmt.Sprintf("%s#%d %s, %s", row.Name, row.LastN, joinNonEmpty(": ", cmp.Or(string(row.Outcome), row.State), row.Reason.Sentence()),
 			p.Ago(row.LastRun)))
@@ -91,6 +93,14 @@ func printLoop(p *output.Printer, row loops.Row) error {
 		p.Line("    %-13s %s%s", step.State, output.CleanLine(step.Title), describeProgress(step))
 	}
 	return p.Err()
+}
+
+// printFamily says where a loop comes from that an agent made, and what its own runs have made.
+func printFamily(p *output.Printer, indent string, f lookup.Family) {
+	if f.Parent != "" {
+		p.Field(indent, "made by", fmt.Sprintf("an agent of %s, in %s; depth %d of %d", f.Parent, f.MadeBy, f.Depth, loop.MaxDepth))
+	}
+	p.Field(indent, "has made", strings.Join(f.Children, " "))
 }
 
 // printFiredBy says which events have fired a run.
@@ -198,6 +208,7 @@ func printRunHead(p *output.Printer, v runs.View) {
 	p.Field("  ", "request", v.Request)
 	printFiredBy(p, "  ", v.Event, v.Events)
 	p.Field("  ", "id", v.ID)
+	printFamily(p, "  ", v.Family)
 	p.Field("  ", "base", shortHash(v.Base))
 	if v.Branch != "" {
 		p.Field("  ", "branch", v.Branch+" ("+shortHash(v.Commit)+")")

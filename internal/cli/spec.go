@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-run/pawl/internal/api"
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loopspec"
 	"github.com/pawl-run/pawl/internal/output"
@@ -235,6 +236,7 @@ func printSpec(p *output.Printer, v specs.View) error {
 	if s.ParentID != "" {
 		p.Field("", "parent", s.ParentID)
 	}
+	printFamily(p, "", lookup.Family{Parent: v.Parent, Depth: v.Depth, MadeBy: v.MadeBy})
 	if len(s.ChildIDs) > 0 {
 		p.Field("", "children", strings.Join(s.ChildIDs, " "))
 	}

@@ -77,6 +77,13 @@ func traceText(to *output.Printer, v runs.View, most int) string {
 		}
 		p.Line("  %s", describeInstruction(f))
 	}
+	for i, call := range v.Calls {
+		if i == 0 {
+			p.Line("")
+			p.Line("%s", p.Style.Bold("calls of pawl's own tools by the agent"))
+		}
+		p.Line("  %s", output.CleanLine(call))
+	}
 	printed := map[string]int{}
 	for _, it := range v.Iterations {
 		printIteration(p, it, reviewsIn(v, it.N), most, printed)

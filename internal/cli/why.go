@@ -75,6 +75,7 @@ func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 		feedback := quoteFeedback(t.Verdict, t.Reason, clearIfEqual(t.Feedback, t.Reason.Sentence()))
 		p.Field("", fmt.Sprintf("iteration %d", t.N), joinNonEmpty(": ", string(t.Verdict)+code(t.Reason), cmp.Or(feedback, t.Reason.Sentence())))
 	}
+	printFamily(p, "", w.Family)
 	p.Field("", "waiting", describeWaiting(w.Waiting))
 	if w.Broken != "" {
 		p.Field("", "broken", output.CleanLine(w.Broken)+" ("+describeLastGood(w.LastGood)+")")

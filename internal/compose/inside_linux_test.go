@@ -71,6 +71,13 @@ func TestAnAgentInsideOfARunReachesWhatItWasGrantedAndNothingElse(t *testing.T) 
 			if child.Parent != "fix" || child.Depth != 1 || child.MadeBy != run.ID || len(child.Iterations) != 1 {
 				t.Errorf("the child is %+v with %d iterations", child.Family, len(child.Iterations))
 			}
+			shown, err := v.svc.Runs.Show(t.Context(), run.ID)
+			must(t, err)
+			why, err := v.svc.Runs.Why(t.Context(), child.Spec.ID)
+			must(t, err)
+			if len(shown.Calls) < len(plan)-2 || !slices.Equal(shown.Children, []string{child.Spec.ID}) || why.Parent != "fix" {
+				t.Errorf("the trace has the calls %q and the loops %q; the child's why has the parent %q", shown.Calls, shown.Children, why.Parent)
+			}
 			links := v.links(child.Spec.ID, loop.LinkDefinition)
 			if !strings.Contains(links, run.ID) {
 				t.Errorf("its chain does not say which run made it: %s", links)

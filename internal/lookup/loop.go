@@ -204,3 +204,36 @@ func (w *Workspace) LoopOf(ctx context.Context, r *store.Reader, id string) (nam
 	}
 	return l.Name, l.Protocol, err
 }
+
+// Family is where a loop comes from that an agent made inside of a run, and what its own runs have
+// made. The zero Family is of a loop of people's that has made none.
+type Family struct {
+	Parent   string   `json:"parent,omitempty"`      // name of the loop whose run made it
+	Depth    int      `json:"depth,omitempty"`       // 1 below a loop of people's
+	MadeBy   string   `json:"made_by_run,omitempty"` // id of that run
+	Children []string `json:"children,omitempty"`    // names of the loops that its runs have made, the oldest first
+}
+
+// FamilyOf returns the family of a loop.
+func FamilyOf(ctx context.Context, r *store.Reader, loopID string) (f Family, err error) {
+	l, err := r.Loop(ctx, loopID)
+	if Absent(err) {
+		return f, nil
+	}
+	if err != nil {
+		return f, err
+	}
+	f.Depth, f.MadeBy = l.Depth, l.MadeBy
+	if l.Parent != "" {
+		parent, err := r.Loop(ctx, l.Parent)
+		if err != nil {
+			return f, err
+		}
+		f.Parent = parent.Name
+	}
+	below, err := r.Children(ctx, loopID)
+	for _, c := range below {
+		f.Children = append(f.Children, c.Name)
+	}
+	return f, err
+}

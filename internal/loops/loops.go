@@ -53,6 +53,8 @@ type Row struct {
 	DeferredTo *loop.Deferral `json:"deferred_to,omitempty"` // the run that the newest one gave way to
 
 	Waiting []loop.FiringEvent `json:"waiting,omitempty"` // events that wait for it, and why; only in show
+
+	lookup.Family // only in show
 }
 
 // List returns the loops of the workspace: those that its files define, and those with
@@ -89,6 +91,9 @@ func (s *Service) Show(ctx context.Context, name string) (Row, error) {
 	row.Schema = "pawl.loop/v1"
 	err = s.ws.View(ctx, func(r *store.Reader) error {
 		if row.Steps, err = r.Steps(ctx, l.LoopID()); err != nil {
+			return err
+		}
+		if row.Family, err = lookup.FamilyOf(ctx, r, l.LoopID()); err != nil {
 			return err
 		}
 		if row.Waiting, err = r.WaitingOf(ctx, l.LoopID()); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/api"
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/mcp.md")
@@ -25,7 +26,7 @@ func TestTheTablesOfTheDocumentDrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(had)
-	for name, table := range map[string]string{"tools": toolTable(), "without": withoutTable(), "roles": roleTable(), "resources": resourceTable(), "prompts": promptTable()} {
+	for name, table := range map[string]string{"tools": toolTable(), "without": withoutTable(), "roles": roleTable(), "inside": insideTable(), "resources": resourceTable(), "prompts": promptTable()} {
 		begin, end := "<!-- "+name+": -->\n", "<!-- :"+name+" -->"
 		before, rest, found := strings.Cut(text, begin)
 		_, after, ended := strings.Cut(rest, end)
@@ -89,6 +90,27 @@ func roleTable() string {
 			command = "`" + c.String() + "`"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", v.Name, v.Does, agent, viewer, command)
+	}
+	return b.String()
+}
+
+// insideTable says which tools the agent of a run has.
+func insideTable() string {
+	of := func(tools loop.PawlTools) map[string]bool {
+		there := map[string]bool{}
+		for _, t := range offered(api.ToolsAll, loop.Actor{Role: loop.RoleAgent, Grant: &loop.Grant{Inside: &loop.Inside{Tools: tools}}}) {
+			there[t.Name] = true
+		}
+		return there
+	}
+	read, post := of(loop.PawlToolsRead), of(loop.PawlToolsPost)
+	var b strings.Builder
+	b.WriteString("| tool | `read` | `post` | limited to |\n|---|---|---|---|\n")
+	words := map[bool]string{true: "yes", false: "no"}
+	for _, t := range api.Tools() {
+		if post[t.Name] {
+			fmt.Fprintf(&b, "| `%s` | %s | yes | %s |\n", t.Name, words[read[t.Name]], t.Verbs[0].LimitInside())
+		}
 	}
 	return b.String()
 }

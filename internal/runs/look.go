@@ -81,7 +81,35 @@ func (s *Service) Show(ctx context.Context, ref string) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	return s.ViewOf(ctx, run)
+	v, err := s.ViewOf(ctx, run)
+	if err != nil {
+		return v, err
+	}
+	called := false
+	err = s.ws.View(ctx, func(r *store.Reader) error {
+		if v.Family, err = lookup.FamilyOf(ctx, r, run.LoopID); err != nil {
+			return err
+		}
+		_, err = r.LastOf(ctx, run.ID, loop.EventPawlTool)
+		if called = err == nil; errors.Is(err, loop.ErrNotFound) {
+			err = nil
+		}
+		return err
+	})
+	if err != nil || !called {
+		return v, err
+	}
+	for after := int64(0); ; {
+		events, more, err := s.Events(ctx, run.ID, after, 500)
+		for _, e := range events {
+			if after = e.Seq; e.Kind == loop.EventPawlTool {
+				v.Calls = append(v.Calls, e.Text)
+			}
+		}
+		if err != nil || !more {
+			return v, err
+		}
+	}
 }
 
 // Keyed finds the run of the workspace that was fired with a key, or loop.ErrNotFound.

@@ -61,6 +61,9 @@ type View struct {
 
 	Events []loop.FiringEvent `json:"events,omitempty"` // that fired it, and those that it took in before it began
 
+	lookup.Family          // of its loop; only of one run
+	Calls         []string `json:"pawl_tools,omitempty"` // of pawl's own tools by its agent, each with what became of it; only of one run
+
 	Run loop.Run `json:"-"`
 
 	Again *loop.Command `json:"again,omitempty"` // does what its approval allowed; nil if it is about no landing

@@ -17,26 +17,27 @@ import (
 
 // Why explains a run, schema pawl.why/v1.
 type Why struct {
-	Schema    string       `json:"schema"`
-	Run       string       `json:"run"`
-	ID        string       `json:"id"`
-	State     string       `json:"state"` // as in View
-	Outcome   loop.Outcome `json:"outcome"`
-	Reason    loop.Reason  `json:"reason"`
-	Detail    string       `json:"detail"`
-	Exit      int          `json:"exit"`
-	Paused    string       `json:"paused,omitempty"` // what stops all loops of the workspace now
-	Decisions []Decision   `json:"decisions"`
-	Attempts  []Attempt    `json:"attempts"`
-	Broken    string       `json:"broken,omitempty"`     // of a loop: why its definition cannot run now, so that the loop does not fire
-	LastGood  string       `json:"last_good,omitempty"`  // digest of the newest definition that could run; only with Broken
-	Late      *time.Time   `json:"late,omitempty"`       // of a loop: when it should have come, if it has stopped coming
-	Unserved  string       `json:"unserved,omitempty"`   // of a loop or a queued run: why no machine can execute its runs
-	Careful   []string     `json:"careful,omitempty"`    // what makes the verdict of a gate worth less
-	Denied    []string     `json:"denied,omitempty"`     // requests of its programs that did not pass, the first of them
-	Refused   []string     `json:"refused,omitempty"`    // calls to a model that no budget pays for, each reason once
-	GoesFirst *GoesFirst   `json:"goes_first,omitempty"` // the run that it gave way to, or for which it waits in the queue
-	Next      string       `json:"next"`                 // what a person can do about it, for somebody with a shell
+	Schema        string       `json:"schema"`
+	Run           string       `json:"run"`
+	ID            string       `json:"id"`
+	State         string       `json:"state"` // as in View
+	Outcome       loop.Outcome `json:"outcome"`
+	Reason        loop.Reason  `json:"reason"`
+	Detail        string       `json:"detail"`
+	Exit          int          `json:"exit"`
+	Paused        string       `json:"paused,omitempty"` // what stops all loops of the workspace now
+	Decisions     []Decision   `json:"decisions"`
+	Attempts      []Attempt    `json:"attempts"`
+	Broken        string       `json:"broken,omitempty"`     // of a loop: why its definition cannot run now, so that the loop does not fire
+	LastGood      string       `json:"last_good,omitempty"`  // digest of the newest definition that could run; only with Broken
+	Late          *time.Time   `json:"late,omitempty"`       // of a loop: when it should have come, if it has stopped coming
+	Unserved      string       `json:"unserved,omitempty"`   // of a loop or a queued run: why no machine can execute its runs
+	Careful       []string     `json:"careful,omitempty"`    // what makes the verdict of a gate worth less
+	Denied        []string     `json:"denied,omitempty"`     // requests of its programs that did not pass, the first of them
+	Refused       []string     `json:"refused,omitempty"`    // calls to a model that no budget pays for, each reason once
+	GoesFirst     *GoesFirst   `json:"goes_first,omitempty"` // the run that it gave way to, or for which it waits in the queue
+	lookup.Family              // of its loop
+	Next          string       `json:"next"` // what a person can do about it, for somebody with a shell
 
 	Event   string             `json:"event,omitempty"`   // as in View
 	Events  []loop.FiringEvent `json:"events,omitempty"`  // as in View
@@ -71,7 +72,7 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 		return Why{}, err
 	}
 	w := Why{
-		Schema: "pawl.why/v1", Run: fmt.Sprintf("%s#%d", v.Loop, v.N), ID: v.ID, State: v.State, Outcome: v.Outcome, Reason: v.Reason, Detail: v.Detail, Event: v.Event, Events: v.Events,
+		Schema: "pawl.why/v1", Family: v.Family, Run: fmt.Sprintf("%s#%d", v.Loop, v.N), ID: v.ID, State: v.State, Outcome: v.Outcome, Reason: v.Reason, Detail: v.Detail, Event: v.Event, Events: v.Events,
 		Exit: loop.ExitStatus(v.Outcome, v.Reason), Decisions: []Decision{}, Attempts: []Attempt{},
 	}
 	if w.Paused, err = s.ws.Paused(ctx); err != nil {
