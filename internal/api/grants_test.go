@@ -12,7 +12,7 @@ import (
 // says so here.
 var mayInside = []string{
 	"specs.create", "specs.flag", "specs.step", "specs.queue", "specs.stop", "runs.start", "runs.fire", "runs.stop", "runs.recover", "loops.pause",
-	"messages.send", "tasks.create", "tasks.comment", "tasks.set", "tasks.move", "tasks.assign",
+	"messages.send", "tasks.create", "tasks.comment", "tasks.set", "tasks.move", "tasks.assign", "tasks.claim",
 }
 
 // TestAttack101InsideOfARunNoVerbDoesWhatOnlyAPersonMay holds each verb against what is granted.

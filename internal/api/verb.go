@@ -130,11 +130,12 @@ func (i Info) Do(ctx context.Context, c Call, in any) (any, error) {
 	if c.Key != "" && i.Writes {
 		return i.doOnce(ctx, c, in)
 	}
-	out, err := i.do(ctx, c, in)
+	wide, most := c.widen(in)
+	out, err := i.do(ctx, c, wide)
 	if err != nil {
 		return out, err
 	}
-	return c.cutToGrant(ctx, i, in, out)
+	return c.cutToGrant(ctx, i, in, out, most)
 }
 
 // verbIn makes a verb of one workspace.

@@ -104,13 +104,14 @@ func (s *Service) below(ctx context.Context, tx *store.Tx, by loop.Actor, child 
 		return loop.Loop{}, refuse(loop.ErrChildren, loop.ExitRefused, fmt.Sprintf("runs of %s have made %d loops since midnight UTC, and may make %d a day", in.Loop, made, loop.MaxChildrenDay), "use one of them, or go on tomorrow")
 	}
 	l := loop.Loop{Parent: parent.ID, Depth: parent.Depth + 1, MadeBy: in.RunID}
-	if left, what, err := s.leftAbove(ctx, tx, parent); err != nil {
+	left, what, err := s.leftAbove(ctx, tx, parent)
+	if err != nil {
 		return l, err
-	} else if left < 1 {
-		return l, refuse(nil, loop.ExitBudget, "nothing is left of "+what, "wait until the budget opens again")
-	} else {
-		child.Budget.MaxTokens = min(child.Budget.MaxTokens, left)
 	}
+	if left < 1 {
+		return l, refuse(nil, loop.ExitBudget, "nothing is left of "+what, "wait until the budget opens again")
+	}
+	child.Budget.MaxTokens = min(child.Budget.MaxTokens, left)
 	if parent.Protocol != loop.ProtocolSpec {
 		return l, nil
 	}

@@ -194,4 +194,3 @@ func TestTheRelayJoinsStandardStreamsToTheSocket(t *testing.T) {
 		t.Errorf("after the turn: status %d, %q", status, errOut)
 	}
 }
-
