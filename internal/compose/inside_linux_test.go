@@ -1,6 +1,7 @@
 package compose_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -280,5 +281,84 @@ func TestWhoStopsALoopStopsWhatItsAgentHasBegun(t *testing.T) {
 				t.Errorf("after the one above was resumed it is still %s", now)
 			}
 		})
+	}
+}
+
+// TestALoopThatIsMadeWhilePawlIsKilledIsThereOnceAndItsBudgetIsCounted kills pawl before and after a loop is
+// stored, and while a run of it is under way inside of another one.
+func TestALoopThatIsMadeWhilePawlIsKilledIsThereOnceAndItsBudgetIsCounted(t *testing.T) {
+	t.Parallel()
+	const day = 400_000
+	for at, made := range map[string]int{
+		"specs.child.commit.before:1": 0, "specs.child.commit.after:1": 1, "specs.child.commit.before:2": 1, "engine.claim.commit.after:2": 2, "engine.act.after:1": 2,
+	} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			v := hosting(t, bare, []step{
+				{"loop_create", map[string]any{"goal": "a.txt says one.", "agentId": "fixer"}},
+				{"loop_create", map[string]any{"goal": "a.txt says two.", "agentId": "fixer"}},
+				{"loop_run_step", map[string]any{"loopId": "$ID"}},
+			}, "budget_tokens_day", fmt.Sprint(day))
+			if told := v.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT="+at); told != nil {
+				t.Fatalf("pawl was not killed at %s: %+v", at, told)
+			}
+			_, err := v.svc.Runs.Recover(t.Context())
+			must(t, err)
+			if n := len(v.family()); n != made {
+				t.Errorf("%d loops are there, want %d", n, made)
+			}
+			sum := func() (held int64) {
+				for _, row := range v.standing("fix") {
+					if row.Window != loop.WindowDay || row.What != "tokens" {
+						continue
+					}
+					if held = row.Reserved; row.Used+held > day {
+						t.Errorf("of %d tokens a day, %d are used and %d held", day, row.Used, held)
+					}
+				}
+				return held
+			}
+			if held := sum(); held != 0 {
+				t.Errorf("after recovery %d tokens are held", held)
+			}
+			list, err := v.svc.Runs.List(t.Context(), "", 10)
+			must(t, err)
+			for _, run := range list {
+				if !api.HasEnded(run) {
+					t.Errorf("%s#%d is %s", run.Loop, run.N, run.State)
+				}
+			}
+			if all := v.heardIn(v.runs()); all[0].Outcome != "ok" || all[1].Outcome != "ok" || all[2].Outcome != "ok" {
+				t.Errorf("the next run heard %+v", all)
+			}
+			sum()
+		})
+	}
+}
+
+// TestAttack101AnAgentAsksForARunOfAnotherWorkspace names a run of a repository that is not its own, which
+// the same store has.
+func TestAttack101AnAgentAsksForARunOfAnotherWorkspace(t *testing.T) {
+	t.Parallel()
+	v := hosting(t, bare, nil)
+	other := v.besides("echo two >src/a.txt", nil).runs()
+	plan, err := json.Marshal([]step{
+		{"loop_trace", map[string]any{"run": other.ID}},
+		{"loop_diff", map[string]any{"run": other.ID}},
+		{"run_events", map[string]any{"run": other.ID}},
+		{"loop_stop_run", map[string]any{"run": other.ID}},
+		{"approval_show", map[string]any{"approval": other.Approval}},
+		{"loop_trace", map[string]any{"run": "fix"}},
+	})
+	must(t, err)
+	v.write(planFile, string(plan))
+	v.git("commit", "-q", "-a", "-m", "another plan")
+	v.main = v.git("rev-parse", "main")
+	var got []string
+	for _, h := range v.heardIn(v.runs()) {
+		got = append(got, h.Outcome)
+	}
+	if want := []string{"grant", "grant", "grant", "grant", "not_found", "ok"}; !slices.Equal(got, want) {
+		t.Errorf("it heard %q, want %q", got, want)
 	}
 }

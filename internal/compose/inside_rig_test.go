@@ -149,6 +149,7 @@ func hosting(t *testing.T, tier string, plan []step, keys ...string) *victim {
 	script := "'" + program + "' " + scriptedAgent + ` "$@"`
 	v := attackedIn(t, environ, "true", map[string]string{planFile: string(body), "agent.sh": obedient(script)},
 		append([]string{"sandbox", tier, "agent", "claude", "agent_command", "sh agent.sh", "model", "claude-haiku-4-5", "pawl_tools", "post"}, keys...)...)
+	v.environ = environ
 	driver, command := "command", "echo two >src/a.txt"
 	_, err = v.d.Roster().Create(t.Context(), "fixer", roster.Change{Driver: &driver, Command: &command})
 	must(t, err)
