@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -66,6 +67,42 @@ func (s *Service) insertChild(ctx context.Context, by loop.Actor, spec loopspec.
 		if err != nil || added {
 			return spec.ID, errors.Join(err, afterChild.Hit(ctx))
 		}
+	}
+}
+
+// pathsAbove are what the loop of a run may change, as a template takes paths: what its agent makes
+// changes nothing else. Everything is true if all may be changed that is not protected.
+func (s *Service) pathsAbove(ctx context.Context, in *loop.Inside) (paths []string, everything bool, err error) {
+	var d loop.Definition
+	err = s.ws.View(ctx, func(r *store.Reader) error {
+		l, err := r.Loop(ctx, in.LoopID)
+		if err == nil && l.Definition != "" {
+			d, err = r.Definition(ctx, l.Definition)
+		}
+		return err
+	})
+	if err != nil || d.Tier == loop.TierReport {
+		return nil, false, err
+	}
+	for _, glob := range d.Scope {
+		if glob == "**" || glob == "**/*" {
+			return nil, true, nil
+		}
+		if p := "/" + strings.TrimSuffix(glob, "/**"); !strings.ContainsAny(p, "*?[]{}!") {
+			paths = append(paths, p)
+		}
+	}
+	return paths, false, nil
+}
+
+// checkChangesNothing refuses a spec that may change files, below a loop that changes none.
+func checkChangesNothing(in *loop.Inside, spec loopspec.Spec) error {
+	if d, _ := spec.Definition(spec.ID); d.Tier == loop.TierReport {
+		return nil
+	}
+	return &loop.Fault{
+		Exit: loop.ExitRefused, What: "make a loop below " + in.Loop, Why: "the template changes files, and " + in.Loop + " may change none that a template can name", Err: loop.ErrGrant,
+		Fix: "use a template that only reports, or leave it out",
 	}
 }
 

@@ -83,7 +83,10 @@ type live struct {
 }
 
 // loopRow is the row of a loop.
-func (t *tree) loopRow(name, protocol string) loop.Loop { t.T.Helper(); return t.LoopRow(protocol, name) }
+func (t *tree) loopRow(name, protocol string) loop.Loop {
+	t.T.Helper()
+	return t.LoopRow(protocol, name)
+}
 
 // begin fires a run of a loop, and reserves what it needs. It is nil if no budget pays for it.
 func (t *tree) begin(name, protocol string) *live {
@@ -231,7 +234,6 @@ func TestNoTreeOfLoopsSpendsMoreThanItsRootMay(t *testing.T) {
 		everything := loop.BudgetScope{Kind: loop.BudgetWorkspace, ID: tr.Workspace.ID}
 		before, _ := tr.spentOf(everything)
 		at := map[string]*live{}
-		var charged int64
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			n := rapid.SampledFrom(nodes).Draw(rt, "loop")
 			l := at[n.name]
@@ -262,7 +264,6 @@ func TestNoTreeOfLoopsSpendsMoreThanItsRootMay(t *testing.T) {
 					rt.Fatalf("of a life of %d tokens, the tree has used %d", most, sum)
 				}
 			}
-			charged = used
 		}
 		for name, l := range at {
 			tr.end(l, false)
@@ -365,5 +366,40 @@ func TestALoopAboveWithNothingLeftMakesNoneAndSaysHowMuchThereIs(t *testing.T) {
 	_, err = tr.makes(tr.begin("day", loop.ProtocolSpine), "more")
 	if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Exit != loop.ExitBudget || !strings.Contains(f.Why, "of 38000 tokens are used, and 38000 are reserved") {
 		t.Errorf("a loop whose run has reserved the day: %v", err)
+	}
+}
+
+// TestALoopThatAnAgentMakesChangesNoMoreThanTheOneAboveIt fills a template that changes files below loops
+// with several scopes.
+func TestALoopThatAnAgentMakesChangesNoMoreThanTheOneAboveIt(t *testing.T) {
+	tr := newTree(verbtest.New(t))
+	for name, c := range map[string]struct {
+		d    loop.Definition
+		want string // guardrail; empty: it is refused
+	}{
+		"a folder":       {loop.Definition{Tier: loop.TierAssisted, Scope: []string{"src/api/**"}}, "edits limited to /src/api"},
+		"a file":         {loop.Definition{Tier: loop.TierUnattended, Scope: []string{"src/a.txt", "docs/**"}}, "edits limited to /src/a.txt and /docs"},
+		"everything":     {loop.Definition{Tier: loop.TierAssisted, Scope: []string{"**/*"}}, "edits limited to /src"},
+		"only reports":   {loop.Definition{Tier: loop.TierReport, Scope: []string{"src/**"}}, ""},
+		"a pattern":      {loop.Definition{Tier: loop.TierAssisted, Scope: []string{"src/*.go"}}, ""},
+		"nothing at all": {loop.Definition{Tier: loop.TierAssisted}, ""},
+	} {
+		id := "lp_" + strings.ReplaceAll(name, " ", "")
+		c.d.Name, c.d.Protocol = id, loop.ProtocolSpine
+		c.d = c.d.WithDefaults()
+		tr.ok(tr.Store.Update(t.Context(), func(tx *store.Tx) error {
+			if err := tx.AddLoop(t.Context(), tr.Workspace.Workspace, loop.Loop{ID: id, WorkspaceID: tr.Workspace.ID, Name: id, Protocol: loop.ProtocolSpine}); err != nil {
+				return err
+			}
+			return errors.Join(tx.SaveDefinition(t.Context(), id, c.d), tx.AddDefinition(t.Context(), id, c.d))
+		}))
+		l := tr.begin(id, loop.ProtocolSpine)
+		v, err := tr.Create(t.Context(), l.by, specs.CreateRequest{Template: "keep-tests-green", Fill: specs.Fill{Goal: "more", Agent: "doer", Test: "true"}})
+		switch {
+		case c.want == "" && !errors.Is(err, loop.ErrGrant):
+			t.Errorf("%s: %v, %q, want it refused", name, err, v.Spec.Guardrails)
+		case c.want != "" && (err != nil || !slices.Contains(v.Spec.Guardrails, c.want)):
+			t.Errorf("%s: %v, %q, want %q", name, err, v.Spec.Guardrails, c.want)
+		}
 	}
 }

@@ -46,8 +46,17 @@ type Fill struct {
 
 // Create creates a spec and the loop that runs it. If anything of it is refused, nothing
 // is created, and the error is a *loop.Fault that exits with loop.ExitUnreadable.
-func (s *Service) Create(ctx context.Context, by loop.Actor, r CreateRequest) (View, error) {
+func (s *Service) Create(ctx context.Context, by loop.Actor, r CreateRequest) (v View, err error) {
+	in, everything := by.Grant.Within(), true
+	if in != nil {
+		if r.Paths, everything, err = s.pathsAbove(ctx, in); err != nil {
+			return View{}, err
+		}
+	}
 	spec, doc, notes, err := s.draft(ctx, r)
+	if err == nil && !everything && len(r.Paths) == 0 {
+		err = checkChangesNothing(in, spec)
+	}
 	if err != nil {
 		return View{}, err
 	}
@@ -66,14 +75,14 @@ func (s *Service) Create(ctx context.Context, by loop.Actor, r CreateRequest) (V
 		return View{Schema: "pawl.spec/v1", Run: loopspec.Run{Spec: spec, Status: loopspec.StatusDraft, Iterations: []loopspec.Iteration{}}, Notes: onlyNotes(findings)}, nil
 	}
 	insert := s.insert
-	if by.Grant.Within() != nil {
+	if in != nil {
 		insert = s.insertChild
 	}
 	id, err := insert(ctx, by, spec, r)
 	if err != nil {
 		return View{}, err
 	}
-	v, err := s.Get(ctx, id)
+	v, err = s.Get(ctx, id)
 	v.Notes = onlyNotes(findings)
 	return v, err
 }
