@@ -13,13 +13,21 @@ import (
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 
-// TestAnAgentMakesALoopInsideOfItsRunStepsItAndSendsAMessage has Claude Code use pawl's own
-// tools from inside of its sandbox.
+// TestAnAgentMakesALoopInsideOfItsRunStepsItAndSendsAMessage has each program that takes servers use pawl's
+// own tools from inside of its sandbox.
 func TestAnAgentMakesALoopInsideOfItsRunStepsItAndSendsAMessage(t *testing.T) {
-	t.Parallel()
-	s := subjects[slices.IndexFunc(subjects, func(s subject) bool { return s.name == "claude" })]
+	for _, name := range []string{"claude", "codex", "opencode", "goose"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			makesALoopInside(t, subjects[slices.IndexFunc(subjects, func(s subject) bool { return s.name == name })])
+		})
+	}
+}
+
+func makesALoopInside(t *testing.T, s subject) {
+	t.Helper()
 	driver := s.agent
-	s.agent, s.base = `"@maker"`, "/s/inside"
+	s.agent, s.base = `"@maker"`, "/s/inside"+s.base
 	v := newFixture(t, s, func(*fixture) fakemodel.Script { return fakemodel.Script{} }, "pawl_tools: post")
 	must := func(args ...string) string {
 		t.Helper()
