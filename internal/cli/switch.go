@@ -138,6 +138,9 @@ func printSwitch(p *output.Printer, sw loops.Switched) error {
 		already = " already"
 	}
 	p.Line("‖ %s is paused%s by %s", switchedName(sw), already, output.CleanLine(sw.Switch))
+	if len(sw.Below) > 0 {
+		p.Line("  with it: %s, which its runs have made", output.CleanLine(strings.Join(sw.Below, ", ")))
+	}
 	if len(sw.Stopped) > 0 {
 		p.Line("  stopped: %s", output.CleanLine(strings.Join(sw.Stopped, ", ")))
 	}
@@ -176,6 +179,9 @@ func printResumed(p *output.Printer, sw loops.Switched) error {
 			p.Line("✓ %s may run: no switch was set", switchedName(sw))
 		default:
 			p.Line("✓ %s may run: %s is cleared", switchedName(sw), output.CleanLine(sw.Switch))
+		}
+		if len(sw.Below) > 0 {
+			p.Line("  with it: %s, which were paused with it", output.CleanLine(strings.Join(sw.Below, ", ")))
 		}
 		for _, h := range sw.Holds {
 			p.Line("  it no longer rests: %s", output.CleanLine(h))

@@ -35,18 +35,19 @@ func (s *Service) below(ctx context.Context, name string) (list []loop.Loop, err
 
 func switchFile(name string) string { return filepath.Join(".loops", name, engine.PausedFile) }
 
-// pauseBelow sets the switches of the loops below one, of those that are not paused yet. Each has a
-// link that names the one that they were paused with.
-func (s *Service) pauseBelow(ctx context.Context, by loop.Actor, sw Switched, below []loop.Loop) error {
+// pauseBelow sets the switches of the loops below one, of those that are not paused yet, and returns
+// their names. Each has a link that names the one that they were paused with.
+func (s *Service) pauseBelow(ctx context.Context, by loop.Actor, sw Switched, below []loop.Loop) (names []string, err error) {
 	for _, l := range below {
 		if _, err := s.setSwitch(switchFile(l.Name)); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if len(below) == 0 {
-		return nil
+		return nil, nil
 	}
-	return s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+	err = s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+		names = nil
 		for _, l := range below {
 			now, err := tx.LockLoop(ctx, l.ID)
 			if err != nil {
@@ -72,17 +73,19 @@ func (s *Service) pauseBelow(ctx context.Context, by loop.Actor, sw Switched, be
 			if err := tx.LinkBy(ctx, by, l.ID, loop.LinkKill, "", body); err != nil {
 				return err
 			}
+			names = append(names, l.Name)
 		}
 		return nil
 	})
+	return names, err
 }
 
 // resumeBelow clears the switches of the loops that were paused with one, and not those that were
-// paused by themselves before or after.
-func (s *Service) resumeBelow(ctx context.Context, by loop.Actor, sw Switched) error {
+// paused by themselves before or after. It returns their names.
+func (s *Service) resumeBelow(ctx context.Context, by loop.Actor, sw Switched) (names []string, err error) {
 	below, err := s.below(ctx, sw.Loop)
 	if err != nil || len(below) == 0 {
-		return err
+		return nil, err
 	}
 	var with []loop.Loop
 	err = s.ws.View(ctx, func(r *store.Reader) error {
@@ -99,17 +102,18 @@ func (s *Service) resumeBelow(ctx context.Context, by loop.Actor, sw Switched) e
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, l := range with {
 		if err := s.clearSwitch(switchFile(l.Name)); err != nil {
-			return err
+			return nil, err
 		}
+		names = append(names, l.Name)
 	}
 	if len(with) == 0 {
-		return nil
+		return nil, nil
 	}
-	return s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+	return names, s.ws.Store.Update(ctx, func(tx *store.Tx) error {
 		for _, l := range with {
 			if err := tx.Pause(ctx, l.ID, false); err != nil {
 				return err

@@ -32,7 +32,8 @@ type Switched struct {
 	Switch  string           `json:"switch"`
 	Scope   loop.SwitchScope `json:"scope"`
 	Why     string           `json:"why,omitempty"`
-	Was     bool             `json:"was"` // it had this state before
+	Was     bool             `json:"was"`             // it had this state before
+	Below   []string         `json:"below,omitempty"` // names of the loops below it that were paused or resumed with it
 	Stopped []string         `json:"stopped,omitempty"`
 	Silent  []Silent         `json:"silent,omitempty"` // runs whose holders did not answer
 	Holds   []string         `json:"holds,omitempty"`  // holds that were cleared, in words
@@ -90,7 +91,8 @@ func (s *Service) pause(ctx context.Context, by loop.Actor, name, why string) (S
 	if err != nil {
 		return sw, err
 	}
-	return sw, s.pauseBelow(ctx, by, sw, below)
+	sw.Below, err = s.pauseBelow(ctx, by, sw, below)
+	return sw, err
 }
 
 // setSwitch makes the file of a switch, and reports whether it existed before. It
@@ -166,7 +168,7 @@ func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switc
 	if err := s.recordResume(ctx, by, sw); err != nil {
 		return sw, err
 	}
-	if err := s.resumeBelow(ctx, by, sw); err != nil {
+	if sw.Below, err = s.resumeBelow(ctx, by, sw); err != nil {
 		return sw, err
 	}
 	if sw.Holds, err = s.clearHolds(ctx, list); err != nil {
