@@ -299,7 +299,7 @@ func encode(value any) string {
 
 // valueAt is what a value of JSON has at a place: names and indexes with points between them.
 func valueAt(value any, place string) any {
-	for _, part := range strings.Split(place, ".") {
+	for part := range strings.SplitSeq(place, ".") {
 		switch is := value.(type) {
 		case map[string]any:
 			value = is[part]
