@@ -215,7 +215,7 @@ func TestAStoppedPawlLosesItsTreesBeforeTheirTimeIsOver(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for len(sleepsWith(t, mark)) > 0 {
+			for ; len(sleepsWith(t, mark)) > 0; time.Sleep(20 * time.Millisecond) {
 				if guard.BootTime() > end+int64(long) {
 					t.Fatalf("left: %q", livingWith(t, mark))
 				}

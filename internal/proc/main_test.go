@@ -145,6 +145,9 @@ func livingWith(t *testing.T, mark string) []string {
 			continue
 		}
 		command, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if len(command) == 0 { // It is a thread of the kernel or has ended, and has no environment either.
+			continue
+		}
 		environ, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
 		if strings.Contains(string(command)+"\x00"+string(environ), mark) {
 			found = append(found, e.Name()+" "+strings.ReplaceAll(string(command), "\x00", " "))
@@ -161,7 +164,8 @@ func killAndWait(cmd *exec.Cmd) {
 
 // waitUntil calls ok until it returns true, and reports whether it did in time.
 func waitUntil(limit time.Duration, ok func() bool) bool {
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	// What is waited for is often a look at every process of the host, which takes milliseconds.
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if ok() {
 			return true
 		}
