@@ -95,7 +95,7 @@ func atOnce(n int, fn func(i int) error) []error {
 
 func TestOfManyApprovalsAtOnceExactlyOneLands(t *testing.T) {
 	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
-		n := sample.Size(100, 1000)
+		n := sample.Size(40, 1000)
 		v, a := proposed(r, "fix")
 		won := make([]bool, n)
 		begun := time.Now()

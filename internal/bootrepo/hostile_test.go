@@ -252,10 +252,10 @@ func TestAFileOfManyMegabytesIsNotReadIntoMemory(t *testing.T) {
 	r := newRig(t)
 	dir := gittest.Repo(t, standard(nil))
 	large := filepath.Join(dir, "contract", "AGENT_RULES.md")
-	if err := os.Truncate(large, 200<<20); err != nil {
+	if err := os.Truncate(large, 40<<20); err != nil {
 		t.Fatal(err)
 	}
 	gittest.Run(t, dir, "commit", "-qam", "large")
 	_, err := r.cache.Load(t.Context(), linkTo(dir, "main"), r.root)
-	wantError(t, err, loop.ReasonBootMalformed, loop.ExitUnreadable, "has 209715200 bytes, and at most 1048576 are read")
+	wantError(t, err, loop.ReasonBootMalformed, loop.ExitUnreadable, "has 41943040 bytes, and at most 1048576 are read")
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // checkSimple compares what is read from the lines of a key with what the YAML
@@ -167,10 +169,13 @@ func TestEachSimpleValueIsReadAsTheParserReadsIt(t *testing.T) {
 	taken := 0
 	for _, value := range slices.Concat(simpleValues, simpleLists, notSimpleValues) {
 		for _, tail := range slices.Concat(simpleTails, notSimpleTails) {
-			for _, around := range [][2]string{
+			for i, around := range [][2]string{
 				{"", ""}, {"", "\n"}, {"# c\n", "\n# c\n"}, {"\n", "\n\nname: y\n"}, {"a: b\n", "\n  # c\nname: y\n"}, {"a: 'b'\n", "\n- x\n"}, {"s:\n  - x\n", "\n    \nname: y"},
 			} {
-				for _, before := range []string{"goal: ", "goal:   ", "tier: ", "s:\n- ", "s: # c\n  - ", "s:\n  -   ", "s:\n\n# c\n  - q\n  # c\n  - ", "s:\n # c\n    - 1 \n\n    - "} {
+				for j, before := range []string{"goal: ", "goal:   ", "tier: ", "s:\n- ", "s: # c\n  - ", "s:\n  -   ", "s:\n\n# c\n  - q\n  # c\n  - ", "s:\n # c\n    - 1 \n\n    - "} {
+					if !sample.All() && i > 0 && j > 0 { // A sample: each place for the value, and what may be around it, but not both at once.
+						continue
+					}
 					if checkSimple(t, around[0]+before+value+tail+around[1]) {
 						taken++
 					}
@@ -178,7 +183,7 @@ func TestEachSimpleValueIsReadAsTheParserReadsIt(t *testing.T) {
 			}
 		}
 	}
-	if taken < 5000 {
+	if taken < sample.Size(1400, 5000) {
 		t.Errorf("only %d texts are simple", taken)
 	}
 	t.Logf("%d texts are simple", taken)

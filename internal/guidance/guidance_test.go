@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/guidance"
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
 // read commits the files and reads the instructions of that commit.
@@ -191,6 +192,7 @@ func TestAttack051HugeInstructionsAreCutAndSayIt(t *testing.T) {
 func TestWhateverTheFilesSayNothingIsOverItsBoundsOrTwice(t *testing.T) {
 	names := []string{"AGENTS.md", "CLAUDE.md", "src/AGENTS.md", "src/a b.md", "docs/x.md", ".claude/rules/r.md"}
 	dir := gittest.Repo(t, map[string]string{"keep": ""})
+	sample.Checks(t, 25) // Each is two processes of git.
 	rapid.Check(t, func(rt *rapid.T) {
 		files := map[string]string{}
 		for _, name := range names {

@@ -84,7 +84,7 @@ func claims(mayChange bool) porcupine.Model {
 func TestNoTaskIsClaimedTwiceByProcessesOfManyAgents(t *testing.T) {
 	for name, database := range databases {
 		t.Run(name, func(t *testing.T) {
-			size := boardload.Size{Agents: sample.Size(40, 1000), Boards: sample.Size(4, 50), Tasks: sample.Size(200, 10_000)}
+			size := boardload.Size{Agents: sample.Size(20, 1000), Boards: sample.Size(4, 50), Tasks: sample.Size(100, 10_000)}
 			const processes = 10
 			url := database(t)
 			s, err := store.Open(t.Context(), store.Options{Database: url, Now: clock.System{}.Now})

@@ -59,7 +59,7 @@ func (r *rig) beatApart(handle, crashAt string) (points []string, died bool) {
 
 func TestEachMentionAndMessageIsAnsweredOnceWhateverDies(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
-		crashes := sample.Size(12, 500) // On each of two databases.
+		crashes := sample.Size(8, 500) // On each of two databases.
 		r.team("lead", "dev")
 		r.add(task("tk_1", func(t *board.Task) { t.AssigneeID = "lead"; t.Status = board.Backlog }))
 		asked := 0
