@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // flow is commands that meet every verb, in an order in which each has something to do.
@@ -262,24 +263,24 @@ var asideFromDaemon = map[string]string{
 
 // differs is what is different in each run of the flow.
 var differs = []struct {
-	find *regexp.Regexp
+	find *lazyregexp.Regexp
 	put  string
 }{
-	{regexp.MustCompile(`(?m)^pawl: waiting for .* \(since .*\)\n`), ""}, // How long things take is not said.
-	{regexp.MustCompile(`\b(run|ap|ws|lp|rb|node|ag|st|it|bd|tk|cm|ac|sb|ms|rs|er)_[0-9a-z]{7,}`), "${1}_ID"},
-	{regexp.MustCompile(`\b[0-9a-f]{12,64}\b`), "HASH"},
-	{regexp.MustCompile(`\([0-9a-f]{7}\)`), "(HASH)"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?( UTC|Z|[+-]\d\d:\d\d)?`), "WHEN"},
-	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "TIME"},
-	{regexp.MustCompile(`\b\d+(\.\d+)? (ms|s)\b`), "SPAN"},
-	{regexp.MustCompile(`\b\d+(\.\d+)?(ms|s)\b`), "SPAN"},
-	{regexp.MustCompile(`\b\d+[dhm]\b`), "SPAN"},
-	{regexp.MustCompile(`("(ms|total|agent|gates|overhead)":)[0-9.e-]+`), "${1}N"},
-	{regexp.MustCompile(`("(pid|start|skew_ms|seq|cursor|notices|feed)":)"?[0-9.]+"?`), "${1}N"},
-	{regexp.MustCompile(`process \d+`), "process N"},
-	{regexp.MustCompile(`\b\d+ B in `), "N B in "},
-	{regexp.MustCompile(` {2,}`), "  "},
-	{regexp.MustCompile(`(?m)^pawl up is not at work on this machine: .*\n`), ""},
+	{lazyregexp.New(`(?m)^pawl: waiting for .* \(since .*\)\n`), ""}, // How long things take is not said.
+	{lazyregexp.New(`\b(run|ap|ws|lp|rb|node|ag|st|it|bd|tk|cm|ac|sb|ms|rs|er)_[0-9a-z]{7,}`), "${1}_ID"},
+	{lazyregexp.New(`\b[0-9a-f]{12,64}\b`), "HASH"},
+	{lazyregexp.New(`\([0-9a-f]{7}\)`), "(HASH)"},
+	{lazyregexp.New(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?( UTC|Z|[+-]\d\d:\d\d)?`), "WHEN"},
+	{lazyregexp.New(`\b\d\d:\d\d:\d\d\b`), "TIME"},
+	{lazyregexp.New(`\b\d+(\.\d+)? (ms|s)\b`), "SPAN"},
+	{lazyregexp.New(`\b\d+(\.\d+)?(ms|s)\b`), "SPAN"},
+	{lazyregexp.New(`\b\d+[dhm]\b`), "SPAN"},
+	{lazyregexp.New(`("(ms|total|agent|gates|overhead)":)[0-9.e-]+`), "${1}N"},
+	{lazyregexp.New(`("(pid|start|skew_ms|seq|cursor|notices|feed)":)"?[0-9.]+"?`), "${1}N"},
+	{lazyregexp.New(`process \d+`), "process N"},
+	{lazyregexp.New(`\b\d+ B in `), "N B in "},
+	{lazyregexp.New(` {2,}`), "  "},
+	{lazyregexp.New(`(?m)^pawl up is not at work on this machine: .*\n`), ""},
 }
 
 func newWayPlace(t *testing.T, dir string) *place {

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 )
 
 // spelledOut are the files outside of this package that write a command of pawl as
@@ -213,7 +215,7 @@ func (s *handedOut) checkFault(fault *ast.CompositeLit) {
 	}
 }
 
-var placeOf = regexp.MustCompile(`\{(\d+)\}`)
+var placeOf = lazyregexp.New(`\{(\d+)\}`)
 
 // checkPlaces compares the places in a text, as far as it is written there, with
 // the number of commands.

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/cli"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
@@ -225,18 +225,18 @@ func (p *place) background(args ...string) {
 
 // volatile is the text that differs from one run of the test to the next.
 var volatile = []struct {
-	find *regexp.Regexp
+	find *lazyregexp.Regexp
 	put  string
 }{
-	{regexp.MustCompile(`(?m)^pawl: waiting for .*\n`), ""},
-	{regexp.MustCompile(`\b(ap|run|lp|st)_[0-9a-v]{26}`), "${1}_ID"},
-	{regexp.MustCompile(`\b[0-9a-f]{40}\b|\b[0-9a-f]{12}\b`), "HASH"},
-	{regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `), ""},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z| UTC)?`), "TIME"},
-	{regexp.MustCompile(`process \d+ on \S+`), "process N on HOST"},
-	{regexp.MustCompile(`\S+@\S+`), "somebody@HOST"},
-	{regexp.MustCompile(`\b\d+ tokens\b`), "N tokens"},
-	{regexp.MustCompile(`\b[\d.]+( ms|ms| s|s)\b`), "TIME"},
+	{lazyregexp.New(`(?m)^pawl: waiting for .*\n`), ""},
+	{lazyregexp.New(`\b(ap|run|lp|st)_[0-9a-v]{26}`), "${1}_ID"},
+	{lazyregexp.New(`\b[0-9a-f]{40}\b|\b[0-9a-f]{12}\b`), "HASH"},
+	{lazyregexp.New(`(?m)^\d\d:\d\d:\d\d `), ""},
+	{lazyregexp.New(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z| UTC)?`), "TIME"},
+	{lazyregexp.New(`process \d+ on \S+`), "process N on HOST"},
+	{lazyregexp.New(`\S+@\S+`), "somebody@HOST"},
+	{lazyregexp.New(`\b\d+ tokens\b`), "N tokens"},
+	{lazyregexp.New(`\b[\d.]+( ms|ms| s|s)\b`), "TIME"},
 }
 
 // newPlace makes a repository with a commit below dir, and a home of its own.
@@ -352,7 +352,7 @@ func TestFaultsDrawn(t *testing.T) {
 }
 
 // riddles are phrases that a stranger does not understand.
-var riddles = regexp.MustCompile(`(?i)that (is|are) none\b|numbers? that (is|are) no\b|\b95 of 100\b|what a yes (meets|does not)|\bst(and|ands|ood) in\b|of this machine is none|\bjudging it\b|" is no (run|number|flag|agent)\b|cannot be had`)
+var riddles = lazyregexp.New(`(?i)that (is|are) none\b|numbers? that (is|are) no\b|\b95 of 100\b|what a yes (meets|does not)|\bst(and|ands|ood) in\b|of this machine is none|\bjudging it\b|" is no (run|number|flag|agent)\b|cannot be had`)
 
 // TestNoRiddles looks for them in everything that people read: the documents, the
 // help of every command and the faults above.
@@ -394,7 +394,7 @@ func TestNoRiddles(t *testing.T) {
 }
 
 // subcommand is a line of a help that names a command.
-var subcommand = regexp.MustCompile(`(?m)^  ([a-z][a-z-]+) {2,}\S`)
+var subcommand = lazyregexp.New(`(?m)^  ([a-z][a-z-]+) {2,}\S`)
 
 // helpOf is what a command says of itself. It is asked in this process: there are more
 // than a hundred of them.

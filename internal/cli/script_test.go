@@ -391,9 +391,6 @@ func cmdOlder(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(db.Close())
 }
 
-// timestamps are the forms in which pawl writes a time, in text and in file names.
-var timestamps = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?[A-Z]+|[+-]\d\d:?\d\d)?|\d{8}T\d{6}(\.\d+)?Z?`)
-
 // cmdUTC fails unless a file, or the last stdout, has times, all of them say that they
 // are in UTC, and none is more than ten minutes old: a local time that is wrongly
 // marked as UTC would be hours off.
@@ -402,6 +399,8 @@ func cmdUTC(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) > 0 {
 		file = args[0]
 	}
+	// The forms in which pawl writes a time, in text and in file names.
+	timestamps := regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?[A-Z]+|[+-]\d\d:?\d\d)?|\d{8}T\d{6}(\.\d+)?Z?`)
 	found := timestamps.FindAllString(ts.ReadFile(file), -1)
 	if neg || len(found) == 0 {
 		ts.Fatalf("%s holds %d times", file, len(found))
