@@ -82,7 +82,7 @@ func serveOnce(ctx context.Context, open func() (*compose.Parts, error), up bool
 func TestWorkersLoseNoFiringAndExecuteNoneTwice(t *testing.T) {
 	t.Parallel()
 	const interval, loops = time.Minute, 24
-	long, seed := soak(t, 20, 180)
+	long, seed := soak(t, 12, 180)
 	var keys []string
 	for i := range loops {
 		more := "cadence: 1m\n"
