@@ -84,7 +84,7 @@ func TestNamesAndSchemasFitTheAPIsOfModels(t *testing.T) {
 		if name := "mcp__pawl__" + tool.Name; len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" {
 			t.Errorf("not every API takes the name %s", name)
 		}
-		d := describe(tool)
+		d := (&Server{}).describe(tool)
 		for where, schema := range map[string]any{"arguments": d.InputSchema, "result": d.OutputSchema} {
 			for name, p := range schema.(map[string]any)["properties"].(map[string]any) {
 				kind, ok := p.(map[string]any)["type"].(string)
