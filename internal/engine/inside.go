@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/pawl-run/pawl/internal/budget"
@@ -16,7 +17,8 @@ import (
 // toolsPort is where programs with a network of their own find pawl's own tools.
 const toolsPort = 3130
 
-// mostToolEvents bounds how many calls of pawl's tools the events of one turn tell of.
+// mostToolEvents bounds how many calls of pawl's tools, and connections to them that were refused,
+// the events of one turn tell of.
 const mostToolEvents = 500
 
 // hostedTurn is a turn whose agent has pawl's own tools, for the verbs that it calls.
@@ -26,9 +28,9 @@ type hostedTurn struct {
 	lent   atomic.Pointer[loop.Amount] // to children, out of the life of a spec, in this turn
 }
 
-// toolServer returns what serves pawl's own tools to the agent in a turn; nil if it has
-// none. Only those who work on a step have them.
-func (a *agentSide) toolServer(t assignment) turn.ToolServer {
+// toolServer returns what serves pawl's own tools to the agent in a turn, and tells of its
+// calls; nil if it has none. Only those who work on a step have them.
+func (a *agentSide) toolServer(t assignment, tell func(text string)) turn.ToolServer {
 	if a.PawlTools == nil || !a.hasTools(t) {
 		return nil
 	}
@@ -40,15 +42,20 @@ func (a *agentSide) toolServer(t assignment) turn.ToolServer {
 		Who: fmt.Sprintf("@%s of %s#%d", in.Handle, in.Loop, a.run.N), Role: loop.RoleAgent, From: "run", Run: in.RunID, Depth: in.Depth,
 		Grant: &loop.Grant{Inside: in},
 	}
-	var calls atomic.Int64
-	return a.PawlTools(by, a.target.Workspace.Root, func(tool, outcome string) {
-		switch n := calls.Add(1); {
+	return a.PawlTools(by, a.target.Workspace.Root, func(tool, outcome string) { tell(tool + ": " + outcome) })
+}
+
+// tellOfTools returns what makes events of calls of pawl's tools in a turn, of so many.
+func (a *agentSide) tellOfTools() func(text string) {
+	var told atomic.Int64
+	return func(text string) {
+		switch n := told.Add(1); {
 		case n < mostToolEvents:
-			a.said.Emit(loop.EventPawlTool, tool+": "+outcome)
+			a.said.Emit(loop.EventPawlTool, text)
 		case n == mostToolEvents:
-			a.said.Emit(loop.EventPawlTool, fmt.Sprintf("further calls in this turn are not listed: it has made %d", n))
+			a.said.Emit(loop.EventPawlTool, fmt.Sprintf("the turn has made %d calls; further ones are not listed", n))
 		}
-	})
+	}
 }
 
 func (a *agentSide) hasTools(t assignment) bool {
@@ -58,21 +65,9 @@ func (a *agentSide) hasTools(t assignment) bool {
 // ownHandle is in whose name the agent writes: the agent of a board, or who acts.
 func (a *agentSide) ownHandle() string {
 	if a.target.Loop.Protocol == loop.ProtocolBoard {
-		return trimAt(a.target.Loop.Name)
+		return strings.TrimPrefix(a.target.Loop.Name, "@")
 	}
-	return trimAt(cmp.Or(a.login.actor.Handle, a.run.Agent))
-}
-
-func trimAt(handle string) string {
-	if handle != "" && handle[0] == '@' {
-		return handle[1:]
-	}
-	return handle
-}
-
-// refuseTools tells of a connection to pawl's tools that was closed.
-func (a *agentSide) refuseTools(why string) {
-	a.said.Emit(loop.EventPawlTool, "pawl closed a connection to its tools: "+why)
+	return strings.TrimPrefix(cmp.Or(a.login.actor.Handle, a.run.Agent), "@")
 }
 
 // hostTurn lets verbs that the agent calls take what they give away from the run's own

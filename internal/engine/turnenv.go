@@ -26,11 +26,12 @@ func (a *agentSide) openTurnEnv(ctx context.Context, t assignment) (*turn.Env, e
 		a.said.Note("model: requests go to %s, as %s says", a.login.signed.Base.Host, a.login.signed.BaseFrom)
 	}
 	uid, gid := s.Owner()
+	tell := a.tellOfTools()
 	return turn.OpenEnv(ctx, turn.Need{
 		Actor: a.login.actor, With: a.login.signed, Run: a.run.ID, Chain: a.run.LoopID, Loan: a.login.loan, Tier: s.Tier(), Port: modelPort, Dir: a.turnEnvDir(t), Kept: t.def.Resume,
 		SeenHome: s.SeenHome(), UID: uid, GID: gid, PawlHome: a.Home, Holder: a.Self, Account: a.money.ledger().Account(), Tools: t.def.ModelTools,
 		Upstream: s.Upstream(), Say: s.Say, Denied: turn.ReportDenials(s.Say, func(text string) { a.said.Emit(loop.EventRefused, text) }), Reopen: a.login.reopen,
-		PawlTools: a.toolServer(t), ToolsPort: toolsPort, Rejected: a.refuseTools,
+		PawlTools: a.toolServer(t, tell), ToolsPort: toolsPort, Rejected: func(why string) { tell("pawl closed a connection to its tools: " + why) },
 	})
 }
 
