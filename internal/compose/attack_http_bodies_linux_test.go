@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -131,7 +132,9 @@ func (s *surfaces) sendLong(r *http.Request) (status int) {
 // It is attack 110 as well: of another workspace there is no such approval.
 func TestAttack112OfYesAndNoAtOnceOverTheSocketOneWins(t *testing.T) {
 	t.Parallel()
-	d := startServing(t, proposedFixture(t, ""), "")
+	d := startServing(t, newFixture(t, ""), "")
+	writeFile(t, filepath.Join(d.root, ".loops/fix/loop.config.yaml"), fixConfig) // The daemon's own would void the proposal.
+	proposed(t, d.fixture)
 	c := client.New(d.socket)
 	defer c.Close()
 	c.Dir, c.By = d.root, loop.Actor{Who: "ann", Role: loop.RoleHuman, From: "api"}
