@@ -276,25 +276,8 @@ type guardProcess struct {
 // terminal do not reach. It outlives this process for a moment, in which it kills what is
 // left; should somebody have stopped it, it is continued for that.
 func startGuardProcess() (*guardProcess, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	w, link, err := startSibling(awaitZombieAndRevive, guard.Arg, &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT})
 	if err != nil {
-		return nil, err
-	}
-	link, far := os.NewFile(uintptr(fds[0]), "pawl-guard"), os.NewFile(uintptr(fds[1]), "pawl-guard-far")
-	defer far.Close()
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		link.Close()
-		return nil, err
-	}
-	defer null.Close()
-	attr := &syscall.ProcAttr{
-		Env: []string{"GOMAXPROCS=1"}, // One thread does everything.
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT},
-	}
-	w, err := spawnAndAwait(awaitZombieAndRevive, "/proc/self/exe", []string{"pawl", guard.Arg}, []*os.File{null, null, null, far}, attr)
-	if err != nil {
-		link.Close()
 		return nil, err
 	}
 	return &guardProcess{waitedProcess: w, link: link, full: make(chan struct{}, 1)}, nil

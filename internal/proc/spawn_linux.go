@@ -59,6 +59,30 @@ func spawnAndAwait(wait func(pid int), path string, argv []string, files []*os.F
 	return w, nil
 }
 
+// startSibling starts this binary once more as a small process beside this one, which arg
+// names and which serves the other end of the link, a socket of packets with deadlines.
+// The caller closes the link.
+func startSibling(wait func(pid int), arg string, sys *syscall.SysProcAttr) (w *waitedProcess, link *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	_ = unix.SetNonblock(fds[0], true) // The file then has deadlines.
+	link, far := os.NewFile(uintptr(fds[0]), arg), os.NewFile(uintptr(fds[1]), arg)
+	defer far.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err == nil {
+		defer null.Close()
+		// One thread does everything.
+		w, err = spawnAndAwait(wait, "/proc/self/exe", []string{"pawl", arg}, []*os.File{null, null, null, far}, &syscall.ProcAttr{Env: []string{"GOMAXPROCS=1"}, Sys: sys})
+	}
+	if err != nil {
+		link.Close()
+		return nil, nil, err
+	}
+	return w, link, nil
+}
+
 // awaitZombie waits for the end of the process without reaping it, so that no other
 // process gets its pid and process group before reapStatus is called.
 func awaitZombie(pid int) {

@@ -126,23 +126,6 @@ func (p *spawnerProcess) request(r spawner.Request, files []*os.File) (spawner.R
 // startSpawner starts a spawner, in a session of its own, which the signals of a terminal
 // do not reach.
 func startSpawner() (*spawnerProcess, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	_ = unix.SetNonblock(fds[0], true) // The file then has deadlines.
-	link, far := os.NewFile(uintptr(fds[0]), "pawl-spawner"), os.NewFile(uintptr(fds[1]), "pawl-spawner-far")
-	defer far.Close()
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		link.Close()
-		return nil, err
-	}
-	defer null.Close()
-	attr := &syscall.ProcAttr{
-		Env: []string{"GOMAXPROCS=1"}, // One thread does everything.
-		Sys: sessionLeader(),
-	}
 	// The thread that forks the spawner is the parent of what the spawner starts, which is
 	// told of the end of that thread as of pawl's. So it never ends.
 	ended := make(chan struct{})
@@ -151,9 +134,8 @@ func startSpawner() (*spawnerProcess, error) {
 		_, _ = syscall.Wait4(pid, nil, 0, nil)
 		select {}
 	}
-	w, err := spawnAndAwait(keepThread, "/proc/self/exe", []string{"pawl", spawner.Arg}, []*os.File{null, null, null, far}, attr)
+	w, link, err := startSibling(keepThread, spawner.Arg, sessionLeader())
 	if err != nil {
-		link.Close()
 		return nil, err
 	}
 	return &spawnerProcess{pid: w.pid, link: link, ended: ended}, nil
