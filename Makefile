@@ -73,7 +73,10 @@ cross: ## compile for every platform that pawl is promised for
 		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build -o /dev/null ./...; \
 	done
 
-bench: postgres ## measure the runtime against its targets, beside bare baselines
+# RECORD=1 keeps the table in bench/, and each table is printed beside the newest one that was kept.
+bench bench-million bench-always: export PAWL_BENCH_RECORD := $(if $(RECORD),$(VERSION))
+
+bench: postgres ## measure the runtime against its targets, beside bare baselines (RECORD=1 keeps the table in bench/)
 	@$(GO) test -run '^$$' -bench '^BenchmarkTable$$' -benchtime 1x -timeout 20m ./internal/bench
 
 bench-million: postgres ## a store with a million runs: copied, backed up, read (half an hour; PAWL_BENCH_RUNS for fewer, 25 GB of disk)

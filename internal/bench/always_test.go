@@ -35,7 +35,7 @@ func setting(name string, usual int) int {
 // stores, and then be due never: how late they fire, and what that costs.
 func BenchmarkAlways(b *testing.B) {
 	var rows []row
-	defer func() { print(rows) }() // Also of one that fails on its way.
+	defer func() { report(b, "always", rows) }() // Also of one that fails on its way.
 	long, loops := time.Duration(setting(minutesEnv, 10))*time.Minute, setting(loopsEnv, 10_000)
 	rows = append(rows, alwaysRows(b, "SQLite", "", loops, long)...)
 	rows = append(rows, alwaysRows(b, "PostgreSQL", pgtest.URL(b), loops, long)...)

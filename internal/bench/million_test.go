@@ -42,7 +42,7 @@ func BenchmarkMillion(b *testing.B) {
 	s.must(err)
 	s.proposes("l0000")
 	var rows []row
-	defer func() { print(rows) }() // Also of one that fails on its way.
+	defer func() { report(b, "million", rows) }() // Also of one that fails on its way.
 	file := filepath.Join(s.home, "pawl.db")
 	one := fileSize(b, file)
 	rows = append(rows, row{fmt.Sprintf("make %d runs of %d loops", count, loops), seconds(timed(func() { s.multiply(count, loops) })), "", "", ""})

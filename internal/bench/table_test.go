@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,9 +18,6 @@ func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m))
 }
 
-// row is one line of the table.
-type row struct{ measure, value, target, baseline, ratio string }
-
 // BenchmarkTable prints the table once, whatever b.N is.
 func BenchmarkTable(b *testing.B) {
 	if b.N > 1 {
@@ -33,35 +29,8 @@ func BenchmarkTable(b *testing.B) {
 	} {
 		rows = append(rows, measure(b)...)
 	}
-	print(rows)
+	report(b, "table", rows)
 }
-
-func print(rows []row) {
-	head := row{"measure", "measured", "target", "baseline", "ratio"}
-	w := [5]int{}
-	for _, r := range append([]row{head}, rows...) {
-		for i, c := range r.cells() {
-			w[i] = max(w[i], len([]rune(c)))
-		}
-	}
-	line := func(r row) {
-		for i, c := range r.cells() {
-			fmt.Printf("| %s%s ", c, strings.Repeat(" ", w[i]-len([]rune(c))))
-		}
-		fmt.Println("|")
-	}
-	fmt.Println()
-	line(head)
-	fmt.Printf("|%s|%s|%s|%s|%s|\n", dashes(w[0]), dashes(w[1]), dashes(w[2]), dashes(w[3]), dashes(w[4]))
-	for _, r := range rows {
-		line(r)
-	}
-	fmt.Println()
-}
-
-func (r row) cells() [5]string { return [5]string{r.measure, r.value, r.target, r.baseline, r.ratio} }
-
-func dashes(n int) string { return strings.Repeat("-", n+2) }
 
 // median of durations; the slice is sorted in place.
 func median(d []time.Duration) time.Duration {
