@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,48 +11,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/loop"
-)
-
-var update = flag.Bool("update", false, "rewrite what is drawn in docs/")
-
-const (
-	tableBegins = "<!-- packages: drawn from internal/arch/table_test.go by: go test ./internal/arch -update -->\n"
-	tableEnds   = "<!-- end of packages -->\n"
-	mapBegins   = "<!-- map: drawn from internal/arch/map_test.go by: go test ./internal/arch -update -->\n"
-	mapEnds     = "<!-- end of map -->\n"
+	"github.com/pawl-run/pawl/internal/test/drawn"
 )
 
 func TestTheArchitectureDocumentHasThisTable(t *testing.T) {
-	compareSection(t, "architecture.md", tableBegins, tableEnds, drawn(checkout(t)))
+	drawn.Sections(t, filepath.Join(root, "docs", "architecture.md"), map[string]string{"packages": drawPackages(checkout(t))})
 }
 
-// compareSection compares what is between two marks of a document with what the
-// source says, or writes it there with -update.
-func compareSection(t *testing.T, document, begins, ends, want string) {
-	t.Helper()
-	name := filepath.Join(root, "docs", document)
-	body, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, begun := strings.Cut(string(body), begins)
-	got, after, ended := strings.Cut(rest, ends)
-	if !begun || !ended {
-		t.Fatalf("docs/%s has lost these marks:\n%s%s", document, begins, ends)
-	}
-	if *update {
-		if err := os.WriteFile(name, []byte(before+begins+want+ends+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/%s is stale; run: go test ./internal/arch -update\n(-source +document)\n%s", document, diff)
-	}
-}
-
-// drawn is the table in Markdown, with the packages that exist marked.
-func drawn(packages []*source) string {
+// drawPackages is the table in Markdown, with the packages that exist marked.
+func drawPackages(packages []*source) string {
 	leaves := map[string][]string{} // of each row
 	for _, p := range packages {
 		if r, ok := find(table, p.name); ok {

@@ -2,9 +2,12 @@ package arch
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/test/drawn"
 )
 
 // groups is the map of the code: where a new line belongs. Each row of the table
@@ -41,7 +44,7 @@ var groups = []struct {
 		"clock", "fault", "lazyregexp", "dirglob", "durable", "waiting", "flock", "safeopen", "redact", "jsontree",
 	}},
 	{"Proof", "How do we know? Nothing of the program imports these.", []string{
-		"arch", "bench", "test/agente2e", "test/mutants", "test/mutants/mutant", "test/fakemodel", "test/modelcalls", "test/pgtest", "test/sample", "test/sampled", "test/storetest", "test/gittest", "test/orgtree", "test/boardload", "test/verbtest", "test/agenttest", "test/hostile",
+		"arch", "bench", "test/agente2e", "test/mutants", "test/mutants/mutant", "test/fakemodel", "test/modelcalls", "test/pgtest", "test/sample", "test/drawn", "test/sampled", "test/storetest", "test/gittest", "test/orgtree", "test/boardload", "test/verbtest", "test/agenttest", "test/hostile",
 	}},
 }
 
@@ -80,5 +83,5 @@ func TestTheArchitectureDocumentHasThisMap(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", g.name, g.question, strings.Join(names, " "))
 	}
-	compareSection(t, "architecture.md", mapBegins, mapEnds, b.String())
+	drawn.Sections(t, filepath.Join(root, "docs", "architecture.md"), map[string]string{"map": b.String()})
 }

@@ -9,17 +9,15 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
-)
 
-const (
-	attacksBegin = "<!-- attacks: drawn from internal/arch/attacks_test.go by: go test ./internal/arch -update -->\n"
-	attacksEnd   = "<!-- end of attacks -->\n"
+	"github.com/pawl-run/pawl/internal/test/drawn"
 )
 
 var attackName = regexp.MustCompile(`^TestAttack(\d{3})[A-Z]`)
@@ -104,8 +102,8 @@ func unproven(sections []section, tests []string) []string {
 	return wrong
 }
 
-// drawnAttacks is the table in Markdown.
-func drawnAttacks(sections []section, tests []string) string {
+// drawAttacks is the table in Markdown.
+func drawAttacks(sections []section, tests []string) string {
 	byID, _ := shown(tests)
 	var b strings.Builder
 	b.WriteString("| id | attack | tests | state |\n|--:|---|---|---|\n")
@@ -142,7 +140,7 @@ func TestEveryAttackIsTestedOrDue(t *testing.T) {
 }
 
 func TestThePageOfAttackTestsHasTheirTable(t *testing.T) {
-	compareSection(t, "attack-tests.md", attacksBegin, attacksEnd, drawnAttacks(attacks, testsOfCheckout(t)))
+	drawn.Sections(t, filepath.Join(root, "docs", "attack-tests.md"), map[string]string{"attacks": drawAttacks(attacks, testsOfCheckout(t))})
 }
 
 // TestTheListOfAttacksIsHeldAgainstTheTests feeds the checker trees that are

@@ -71,6 +71,7 @@ var table = []row{
 
 	{level: 0, name: "mcp/frame", what: "MCP over two streams, where no line of a client ends the session"},
 
+	{level: 0, name: "test/drawn", what: "keeps files, and sections of documents, as the code draws them", tests: true},
 	{level: 0, name: "test/sample", what: "how much of what a test can try it does try", tests: true},
 	{level: 0, name: "test/orgtree", what: "eleven agents with task files, in the shapes of real trees", tests: true},
 	{level: 0, name: "test/fakemodel", what: "a scripted model in the shapes of four APIs", tests: true},

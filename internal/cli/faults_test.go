@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,10 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pawl-run/pawl/internal/cli"
 	"github.com/pawl-run/pawl/internal/lazyregexp"
+	"github.com/pawl-run/pawl/internal/test/drawn"
 	"github.com/pawl-run/pawl/internal/test/sample"
 )
 
@@ -316,12 +314,11 @@ func TestFaultsDrawn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	updates := flag.Lookup("update").Value.String() == "true"
 	texts := make([]string, len(newcomerFaults))
 	var mu sync.Mutex
 	t.Run("each", func(t *testing.T) {
 		for i, f := range newcomerFaults {
-			if i%2 == 1 && !updates && !sample.All() {
+			if i%2 == 1 && !drawn.Updates() && !sample.All() {
 				_, text, _ := strings.Cut(string(want), "## "+f.title+"\n")
 				text, _, _ = strings.Cut(text, "\n## ")
 				texts[i] = "## " + f.title + "\n" + text
@@ -339,16 +336,7 @@ func TestFaultsDrawn(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	drawn := strings.Join(texts, "\n")
-	if updates {
-		if err := os.WriteFile(faultsFile, []byte(drawn), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(string(want), drawn); diff != "" {
-		t.Errorf("%s is stale; if the change is meant, read it aloud and run: go test ./internal/cli -run Drawn -update\n(-file +now)\n%s", faultsFile, diff)
-	}
+	drawn.File(t, faultsFile, strings.Join(texts, "\n"))
 }
 
 // riddles are phrases that a stranger does not understand.

@@ -3,7 +3,6 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -15,9 +14,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/cli"
 	"github.com/pawl-run/pawl/internal/pattern"
+	"github.com/pawl-run/pawl/internal/test/drawn"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/matrix.golden and the tables of docs/patterns.md")
 
 const (
 	matrixFile = "testdata/matrix.golden"
@@ -87,20 +85,7 @@ func TestEveryPatternStartsReadyToReport(t *testing.T) {
 
 func TestTheReadinessOfEveryScaffoldIsAsDrawn(t *testing.T) {
 	t.Parallel()
-	all := scaffoldAll(t)
-	matrix := drawMatrix(all)
-	if *update {
-		if err := os.WriteFile(matrixFile, []byte(matrix), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	drawn, err := os.ReadFile(matrixFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(drawn), matrix); diff != "" {
-		t.Errorf("%s is stale; if the change is meant, run: go test ./internal/cli -run Drawn -update\n(-drawn +now)\n%s", matrixFile, diff)
-	}
+	drawn.File(t, matrixFile, drawMatrix(scaffoldAll(t)))
 }
 
 func drawMatrix(all []scaffolded) string {
@@ -114,31 +99,10 @@ func drawMatrix(all []scaffolded) string {
 
 func TestThePageOfPatternsIsAsDrawn(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(patternDoc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(page)
-	for name, want := range map[string]string{
+	drawn.Sections(t, patternDoc, map[string]string{
 		"patterns":                drawPatterns(),
 		"readiness of a scaffold": drawReadiness(scaffoldAll(t)),
-	} {
-		begin := "<!-- " + name + ": drawn by: go test ./internal/cli -run Drawn -update -->\n"
-		before, rest, begins := strings.Cut(text, begin)
-		got, after, ends := strings.Cut(rest, "<!-- end of "+name+" -->\n")
-		if !begins || !ends {
-			t.Fatalf("%s has lost the marks of %q", patternDoc, name)
-		}
-		if diff := cmp.Diff(want, got); diff != "" && !*update {
-			t.Errorf("%s: %s is stale; run: go test ./internal/cli -run Drawn -update\n(-now +document)\n%s", patternDoc, name, diff)
-		}
-		text = before + begin + want + "<!-- end of " + name + " -->\n" + after
-	}
-	if *update {
-		if err := os.WriteFile(patternDoc, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 }
 
 func drawPatterns() string {

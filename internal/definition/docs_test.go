@@ -1,16 +1,13 @@
 package definition
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/pawl-run/pawl/internal/test/drawn"
 )
-
-var update = flag.Bool("update", false, "rewrite the tables of docs/config.md from the table of keys")
 
 const pageOfKeys = "../../docs/config.md"
 
@@ -27,33 +24,12 @@ func TestThePageOfKeysNamesEveryKnownKey(t *testing.T) {
 }
 
 func TestThePageOfKeysHasTheseTables(t *testing.T) {
-	page, err := os.ReadFile(pageOfKeys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(page)
-	for name, want := range map[string]string{
+	drawn.Sections(t, pageOfKeys, map[string]string{
 		"keys of the format":  drawFormat(),
 		"pawl's own keys":     drawOwn(),
 		"keys refused":        drawLater(),
 		"more about each key": drawMore(),
-	} {
-		begin := "<!-- " + name + ": drawn from internal/definition/fields.go by: go test ./internal/definition -update -->\n"
-		before, rest, begins := strings.Cut(text, begin)
-		got, after, ends := strings.Cut(rest, "<!-- end of "+name+" -->\n")
-		if !begins || !ends {
-			t.Fatalf("docs/config.md has lost the marks of %q", name)
-		}
-		if diff := cmp.Diff(want, got); diff != "" && !*update {
-			t.Errorf("%s are stale in docs/config.md; run: go test ./internal/definition -update\n(-table +document)\n%s", name, diff)
-		}
-		text = before + begin + want + "<!-- end of " + name + " -->\n" + after
-	}
-	if *update {
-		if err := os.WriteFile(pageOfKeys, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 }
 
 func drawFormat() string {

@@ -1,14 +1,11 @@
 package loop_test
 
 import (
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,9 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/drawn"
 )
-
-var update = flag.Bool("update", false, "rewrite docs/states.md from the state table")
 
 // things lists what the table speaks about, in its order.
 func things() []string {
@@ -166,20 +162,7 @@ func TestMayAndSourcesSayWhatTheTableSays(t *testing.T) {
 }
 
 func TestTheStatesDocumentIsDrawnFromTheTable(t *testing.T) {
-	name := filepath.Join("..", "..", "docs", "states.md")
-	want := statesDocument()
-	if *update {
-		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("docs/states.md is stale; run: go test ./internal/loop -update\n(-table +file)\n%s", diff)
-	}
+	drawn.File(t, "../../docs/states.md", statesDocument())
 }
 
 func statesDocument() string {

@@ -1,49 +1,25 @@
 package mcp
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/drawn"
 )
-
-var update = flag.Bool("update", false, "write the tables of docs/mcp.md")
 
 // TestTheTablesOfTheDocumentDrawn keeps docs/mcp.md what the code says.
 func TestTheTablesOfTheDocumentDrawn(t *testing.T) {
 	t.Parallel()
-	const file = "../../docs/mcp.md"
-	had, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+	tables := map[string]string{"tools": toolTable(), "without": withoutTable(), "roles": roleTable(), "inside": insideTable(), "resources": resourceTable(), "prompts": promptTable()}
+	for name, table := range tables {
+		tables[name] = "\n" + table + "\n"
 	}
-	text := string(had)
-	for name, table := range map[string]string{"tools": toolTable(), "without": withoutTable(), "roles": roleTable(), "inside": insideTable(), "resources": resourceTable(), "prompts": promptTable()} {
-		begin, end := "<!-- "+name+": -->\n", "<!-- :"+name+" -->"
-		before, rest, found := strings.Cut(text, begin)
-		_, after, ended := strings.Cut(rest, end)
-		if !found || !ended {
-			t.Fatalf("%s has no place for the table %s", file, name)
-		}
-		text = before + begin + "\n" + table + "\n" + end + after
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(string(had), text); diff != "" {
-		t.Errorf("%s is stale: go test ./internal/mcp -run Drawn -update (-file +now)\n%s", file, diff)
-	}
+	drawn.Sections(t, "../../docs/mcp.md", tables)
 }
 
 func toolTable() string {

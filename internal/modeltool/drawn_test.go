@@ -1,20 +1,15 @@
 package modeltool
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/drawn"
 )
-
-var update = flag.Bool("update", false, "rewrite the table of model_tools in docs/agents.md")
 
 // byHand are ways to ask for something that stand in no table: parts of content.
 var byHand = map[loop.ModelTool][3]string{
@@ -27,27 +22,7 @@ var byHand = map[loop.ModelTool][3]string{
 }
 
 func TestTheTableOfModelToolsIsDrawn(t *testing.T) {
-	const page, begin = "../../docs/agents.md", "<!-- model tools: drawn by: go test ./internal/modeltool -run Drawn -update -->\n"
-	const end = "<!-- end of model tools -->\n"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, begins := strings.Cut(string(text), begin)
-	got, after, ends := strings.Cut(rest, end)
-	if !begins || !ends {
-		t.Fatalf("%s has lost the marks of its table of model tools", page)
-	}
-	want := drawModelTools()
-	if *update {
-		if err := os.WriteFile(page, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the table of model tools is stale; run: go test ./internal/modeltool -run Drawn -update\n(-table +document)\n%s", diff)
-	}
+	drawn.Sections(t, "../../docs/agents.md", map[string]string{"model tools": drawModelTools()})
 }
 
 func drawModelTools() string {

@@ -1,39 +1,15 @@
 package policy
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/pawl-run/pawl/internal/test/drawn"
 )
 
-var update = flag.Bool("update", false, "rewrite the table of commands in docs/report.md")
-
 func TestTheTableOfCommandsIsDrawn(t *testing.T) {
-	const page, begin = "../../docs/report.md", "<!-- commands: drawn by: go test ./internal/policy -run Drawn -update -->\n"
-	const end = "<!-- end of commands -->\n"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, begins := strings.Cut(string(text), begin)
-	got, after, ends := strings.Cut(rest, end)
-	if !begins || !ends {
-		t.Fatalf("%s has lost the marks of its table of commands", page)
-	}
-	want := drawCommands()
-	if *update {
-		if err := os.WriteFile(page, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the table of commands is stale; run: go test ./internal/policy -run Drawn -update\n(-table +document)\n%s", diff)
-	}
+	drawn.Sections(t, "../../docs/report.md", map[string]string{"commands": drawCommands()})
 }
 
 func drawCommands() string {

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"database/sql"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,13 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/pressly/goose/v3"
-)
 
-var rewrite = flag.Bool("update", false, "rewrite sqlite.sql from the migrations")
+	"github.com/pawl-run/pawl/internal/test/drawn"
+)
 
 // A new store gets its tables at once. It has to be the store that the migrations make.
 func TestANewStoreIsTheOneThatTheMigrationsMake(t *testing.T) {
-	const file = "sqlite.sql"
 	path := filepath.Join(t.TempDir(), "migrated.db")
 	db := openSQLite(t, path)
 	p, err := goose.NewProvider(goose.DialectSQLite3, db, os.DirFS(filepath.Join("migrations", "sqlite")))
@@ -29,15 +27,8 @@ func TestANewStoreIsTheOneThatTheMigrationsMake(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := statementsOf(t, db)
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if drawn.File(t, "sqlite.sql", want); drawn.Updates() {
 		return // The package has the old one in it.
-	}
-	got, err := os.ReadFile(file)
-	if d := cmp.Diff(want, string(got)); d != "" || err != nil {
-		t.Errorf("%s is not what the migrations make; go test ./internal/store -run NewStore -update (-want +got), %v:\n%s", file, err, d)
 	}
 	path = filepath.Join(t.TempDir(), "new.db")
 	open(t, path)

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/test/agenttest"
+	"github.com/pawl-run/pawl/internal/test/drawn"
 )
 
 // wire is what went between pawl and a real program, in both directions: lines
@@ -155,7 +156,7 @@ func TestTheTalkWithARealProgramIsHeldAgainWordForWord(t *testing.T) {
 			if _, pieces := play(t, file, 7); pieces != whole {
 				t.Errorf("in pieces of seven bytes it is\n%s\nand whole\n%s", pieces, whole)
 			}
-			agenttest.CompareGolden(t, filepath.Join("testdata", name+".golden"), whole)
+			drawn.File(t, filepath.Join("testdata", name+".golden"), whole)
 		})
 	}
 }

@@ -1,25 +1,19 @@
 package spine_test
 
 import (
-	"flag"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/pattern"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/test/drawn"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/newloops.txt")
 
 // The definitions of new loops are drawn into one file, of each pattern at each tier,
 // which the tests of package definition read as well.
 func TestNewLoopsDrawn(t *testing.T) {
-	const file = "testdata/newloops.txt"
 	var all []string
 	for _, p := range pattern.All() {
 		for _, tier := range []loop.Tier{loop.TierReport, loop.TierAssisted, loop.TierUnattended} {
@@ -33,17 +27,5 @@ func TestNewLoopsDrawn(t *testing.T) {
 			all = append(all, string(files[len(files)-1].Body))
 		}
 	}
-	drawn := strings.Join(all, "\f\n")
-	if *update {
-		if err := os.WriteFile(file, []byte(drawn), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), drawn); diff != "" {
-		t.Errorf("%s is stale; if the change is meant, run: go test ./internal/protocol/spine -run Drawn -update\n(-file +now)\n%s", file, diff)
-	}
+	drawn.File(t, "testdata/newloops.txt", strings.Join(all, "\f\n"))
 }

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -23,9 +22,8 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/drawn"
 )
-
-var update = flag.Bool("update", false, "write what drivers make of recorded streams")
 
 // Driver is what the suite tests.
 type Driver interface {
@@ -230,7 +228,7 @@ func Replay(t *testing.T, d Driver) {
 			if pieces := replayTurn(t, d, stdout, h, 7); pieces != whole {
 				t.Errorf("in pieces of seven bytes it is\n%s\nand whole\n%s", pieces, whole)
 			}
-			CompareGolden(t, strings.TrimSuffix(file, ".jsonl")+".golden", whole)
+			drawn.File(t, strings.TrimSuffix(file, ".jsonl")+".golden", whole)
 			badNumbers(t, d, stdout, h)
 		})
 	}
@@ -261,24 +259,6 @@ func badNumbers(t *testing.T, d Driver, stdout []byte, h how) {
 				t.Errorf("with %s for %s the usage is %+v, and was %+v", bad, stdout[m[0]:m[1]], got.Usage, good.Usage)
 			}
 		}
-	}
-}
-
-// CompareGolden compares the turn of a recording with a file, or writes the file with
-// -update.
-func CompareGolden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("the driver makes\n%s\nof it, want\n%s", got, want)
 	}
 }
 

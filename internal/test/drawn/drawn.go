@@ -1,0 +1,68 @@
+// Package drawn keeps files, and sections of documents, as the code draws them. It
+// registers the flag -update of the tests that import it: with it, what is stale is
+// written and not reported.
+package drawn
+
+import (
+	"flag"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write what the tests draw, instead of comparing with it")
+
+// Updates reports whether the tests were run with -update.
+func Updates() bool { return *update }
+
+// File compares a file with what it should be.
+func File(tb testing.TB, name, want string) {
+	tb.Helper()
+	if *update {
+		write(tb, name, want)
+		return
+	}
+	if diff := cmp.Diff(read(tb, name), want); diff != "" {
+		tb.Errorf("%s is stale; if the change is meant, add -update to: go test -run '^%s$' (-file +now)\n%s", name, tb.Name(), diff)
+	}
+}
+
+// Sections compares sections of a document with what they should be, by their names. The
+// section NAME is between a line that begins with <!-- NAME: and one that is
+// <!-- end of NAME -->.
+func Sections(tb testing.TB, page string, want map[string]string) {
+	tb.Helper()
+	text := read(tb, page)
+	for name, section := range want {
+		marks := regexp.MustCompile(`(?ms)^(<!-- ` + regexp.QuoteMeta(name) + `:[^\n]*-->\n)(.*?)^(<!-- end of ` + regexp.QuoteMeta(name) + ` -->$)`)
+		at := marks.FindStringSubmatchIndex(text)
+		if at == nil {
+			tb.Fatalf("%s has lost the marks of its section: <!-- %s: … --> and <!-- end of %s -->", page, name, name)
+		}
+		if diff := cmp.Diff(text[at[4]:at[5]], section); diff != "" && !*update {
+			tb.Errorf("%s: %s is stale; if the change is meant, add -update to: go test -run '^%s$' (-document +now)\n%s", page, name, tb.Name(), diff)
+		}
+		text = text[:at[4]] + section + text[at[5]:]
+	}
+	if *update {
+		write(tb, page, text)
+	}
+}
+
+func read(tb testing.TB, name string) string {
+	tb.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(text)
+}
+
+func write(tb testing.TB, name, text string) {
+	tb.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		tb.Fatal(err)
+	}
+}
