@@ -183,7 +183,22 @@ func (j *journal) commitBy(ctx context.Context, phase loop.Phase, by guard, part
 	j.turns.mu.Lock()
 	j.turns.unsaved = nil
 	j.turns.mu.Unlock()
-	return afterCommit[phase].Hit(ctx)
+	if err := afterCommit[phase].Hit(ctx); err != nil {
+		return &writtenError{err}
+	}
+	return nil
+}
+
+// writtenError is an error after a transaction that was made.
+type writtenError struct{ error }
+
+func (e *writtenError) Unwrap() error { return e.error }
+
+// notWritten reports whether an error of commitBy means that the transaction was not made.
+// A run that cannot find that out has lost its lease.
+func notWritten(err error) bool {
+	_, written := errors.AsType[*writtenError](err)
+	return err != nil && !written
 }
 
 // stage puts parts of a transaction aside for the next commit.

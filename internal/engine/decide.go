@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/pawl-run/pawl/internal/budget"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
@@ -168,11 +166,10 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 			}
 			return c.money.ledger().Reserve(ctx, rt)
 		})
-	_, taken := errors.AsType[*loop.SeatError](err)
-	if taken || budget.IsShort(err) || errors.Is(err, loop.ErrRowChanged) { // The iteration cannot begin, and nothing of it was written.
+	if notWritten(err) { // The iteration has not begun.
 		had := d.Choice.Step
 		c.its, c.steps[had.Key] = c.its[:len(c.its)-1], had
-		if had.Kind != loop.StepReply {
+		if step.Kind == loop.StepWork {
 			c.worked--
 		}
 	}

@@ -345,8 +345,11 @@ func (m *memory) applyRepairs(ctx context.Context) (end *ending, err error) {
 	if err := loop.CheckChanges(changes); err != nil {
 		return nil, fmt.Errorf("repair the loop's memory: %w", err)
 	}
-	m.repaired = true
-	if err := m.commit(ctx, loop.PhaseRehydrate, m.recordChanges(changes)); err != nil {
+	err = m.commit(ctx, loop.PhaseRehydrate, m.recordChanges(changes))
+	if m.repaired = !notWritten(err); !m.repaired {
+		m.session = nil // It takes for repaired what is not.
+	}
+	if err != nil {
 		return nil, err
 	}
 	return end, m.applyPending(ctx)
