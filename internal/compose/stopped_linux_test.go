@@ -109,7 +109,7 @@ func TestStoppedPastItsLeaseAtAnyPointNothingMovesUnrecorded(t *testing.T) {
 	sweep(t,
 		stopped("recover", 0, "run", "engine.effect.confirm.after:1", "git.advance.ref.before:1"),
 		stopped("run", 0, "landing", "engine.effect.confirm.after:1"),
-		stopped("kill", 0, "boot", "engine.effect.confirm.after:1"),
+		stopped("kill", 0, "boot", "engine.effect.confirm.after:1", "git.advance.ref.after:2"),
 	)
 }
 

@@ -156,7 +156,7 @@ var (
 		},
 	}
 	fullDisk = kind{
-		name: "full disk", action: "ENOSPC", sample: 1, always: []string{"git.advance.ref.after:1"},
+		name: "full disk", action: "ENOSPC", sample: 1, always: []string{"git.advance.ref.after:1", "git.advance.ref.after:2"},
 		check: func(s *fixture, v *told, stderr string) {
 			const full = "no space left on device"
 			if v == nil && !strings.Contains(stderr, full) {

@@ -84,6 +84,11 @@ func NewMemoryCommit(repo *git.Repo, merge MemoryMerge, sleep func(context.Conte
 // runTrailer is the line of a commit's message that names its run.
 func runTrailer(runID string) string { return "Pawl-Run: " + runID }
 
+// isOf reports whether a commit is that of the run, by its message.
+func isOf(runID, message string) bool {
+	return slices.Contains(strings.Split(message, "\n"), runTrailer(runID))
+}
+
 // IsOfRun reports whether a commit is that of a run, by its message.
 func IsOfRun(message string) bool {
 	return slices.ContainsFunc(strings.Split(message, "\n"), func(line string) bool { return strings.HasPrefix(line, runTrailer("")) })
@@ -195,7 +200,7 @@ func (m *MemoryCommit) Look(ctx context.Context, e loop.Effect) (Found, error) {
 		return Found{}, err
 	}
 	for _, c := range list {
-		if !slices.Contains(strings.Split(c.Message, "\n"), runTrailer(e.RunID)) {
+		if !isOf(e.RunID, c.Message) {
 			continue
 		}
 		open, unfinished, err := m.repo.Unfinished(ctx)

@@ -79,7 +79,10 @@ func (p *MemoryPush) Apply(ctx context.Context, e loop.Effect, confirm func(cont
 		if err != nil || !there {
 			return nil, errors.Join(err, fmt.Errorf("push %s: %w", ref, loop.ErrNotFound))
 		}
-		err = p.repo.Push(ctx, git.Push{To: to, Commit: tip, Ref: ref, Under: ref, Confirm: confirm})
+		// A try before this one may have moved the branch and not the checkout.
+		if err = p.repo.FinishAdvance(ctx); err == nil {
+			err = p.repo.Push(ctx, git.Push{To: to, Commit: tip, Ref: ref, Under: ref, Confirm: confirm})
+		}
 		if err == nil {
 			return map[string]string{ResultCommit: tip}, p.track(ctx, e, tip)
 		}
@@ -113,7 +116,8 @@ func mayPass(err error) bool {
 	return !errors.Is(err, loop.ErrPaused) && !errors.Is(err, loop.ErrLeaseLost) && !errors.Is(err, errSides)
 }
 
-// Look asks the remote whether it has what the branch has here.
+// Look asks the remote whether it has what the branch has here. The result of a push that
+// it does not have is what the run's commit has become here.
 func (p *MemoryPush) Look(ctx context.Context, e loop.Effect) (Found, error) {
 	from, err := p.remoteOf(e)
 	if errors.Is(err, loop.ErrNotFound) {
@@ -129,9 +133,22 @@ func (p *MemoryPush) Look(ctx context.Context, e loop.Effect) (Found, error) {
 	}
 	at, there, err := p.repo.RemoteRef(ctx, from, ref)
 	if err != nil || !there || at != tip {
-		return Found{}, err
+		own, ownErr := p.endsWithRun(ctx, tip, e.RunID)
+		if ownErr != nil || !own {
+			return Found{}, errors.Join(err, ownErr)
+		}
+		return Found{Result: map[string]string{ResultCommit: tip}}, err
 	}
 	return Found{Applied: true, Result: map[string]string{ResultCommit: at}}, p.track(ctx, e, at)
+}
+
+// endsWithRun reports whether a commit is the run's own, or unites that one with others.
+func (p *MemoryPush) endsWithRun(ctx context.Context, commit, runID string) (bool, error) {
+	list, err := p.repo.History(ctx, commit, "", "", 1)
+	if err == nil && len(list) == 1 && len(list[0].Parents) == 2 {
+		list, err = p.repo.History(ctx, list[0].Parents[0], "", "", 1)
+	}
+	return len(list) == 1 && isOf(runID, list[0].Message), err
 }
 
 func (p *MemoryPush) remoteOf(e loop.Effect) (git.Remote, error) {

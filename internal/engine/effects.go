@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,6 +68,7 @@ func (o *outbox) drain(ctx context.Context) ([]loop.Effect, error) {
 			o.noteDone(*e)
 		case e.Kind == effect.KindMemoryPush: // All is here, and the next run pushes it first.
 			o.noteUndone("not pushed", e.Error)
+			o.run.Commit = cmp.Or(e.Result[effect.ResultCommit], o.run.Commit)
 			o.run.Subject = loop.UnpushedSubject + e.Args[effect.ArgBase]
 		case e.Kind == effect.KindMemoryPull:
 			o.noteUndone("not brought up to date", e.Error)
@@ -157,7 +159,7 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 		end = o.labelEnding(ctx)
 	}
 	if end != nil && !found.Begun && !isAccount(*e) { // A branch that has moved does not stay without its checkout.
-		o.recordOutcome(e, e.State, loop.EffectRefused, nil, errors.New(setWords+end.detail))
+		o.recordOutcome(e, e.State, loop.EffectRefused, found.Result, errors.New(setWords+end.detail))
 		return nil
 	}
 	if from := e.State; from != loop.EffectApplying {
@@ -211,19 +213,19 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 		return err // Nobody could look: what became of it is unknown, and not a failure.
 	}
 	if errors.Is(err, loop.ErrPaused) {
-		o.recordOutcome(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf(setWords+"%w", err))
+		o.recordOutcome(e, loop.EffectApplying, loop.EffectRefused, found.Result, fmt.Errorf(setWords+"%w", err))
 		return nil
 	}
 	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitRefused {
 		o.refusal = f
-		o.recordOutcome(e, loop.EffectApplying, loop.EffectRefused, nil, err)
+		o.recordOutcome(e, loop.EffectApplying, loop.EffectRefused, found.Result, err)
 		return nil
 	}
 	if end != nil {
-		o.recordOutcome(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf("the kill switch was set: %s: %w", end.detail, err))
+		o.recordOutcome(e, loop.EffectApplying, loop.EffectRefused, found.Result, fmt.Errorf("the kill switch was set: %s: %w", end.detail, err))
 		return nil
 	}
-	o.recordOutcome(e, loop.EffectApplying, loop.EffectFailed, nil, err)
+	o.recordOutcome(e, loop.EffectApplying, loop.EffectFailed, found.Result, err)
 	return nil
 }
 
