@@ -70,8 +70,9 @@ type Server struct {
 	User   string // who asks if a request does not say it
 	Status func() Status
 	// Do carries work out that a caller waits for. It ends the work's context when the
-	// daemon has no more time; if it takes no new work, its error is a *loop.Fault.
-	Do func(ctx context.Context, work func(context.Context) error) error
+	// daemon has no more time; if it takes no new work but what is brief, its error is a
+	// *loop.Fault.
+	Do func(ctx context.Context, brief bool, work func(context.Context) error) error
 	// Carried is called with a verb that was carried out.
 	Carried func(v Info)
 	// Metrics writes the metrics of the daemon as Prometheus reads them.
@@ -184,7 +185,7 @@ type served struct {
 // Call carries a verb out.
 func (c served) Call(ctx context.Context, v Info, in, out any) error {
 	c.request.Workspace = func(ctx context.Context) (*Workspace, error) { return c.s.Open(ctx, c.dir, v.Writes) }
-	err := c.s.Do(ctx, func(ctx context.Context) error { return Local{c.request}.Call(ctx, v, in, out) })
+	err := c.s.Do(ctx, v.brief(), func(ctx context.Context) error { return Local{c.request}.Call(ctx, v, in, out) })
 	if err == nil {
 		c.s.Carried(v)
 	}
@@ -201,7 +202,7 @@ func (s *Server) serveVerb(w http.ResponseWriter, r *http.Request, v Info, decod
 	}
 	answer := s.answerTo(w, r, v)
 	var result any
-	err := s.Do(r.Context(), func(ctx context.Context) (err error) {
+	err := s.Do(r.Context(), v.brief(), func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		if id := r.Header.Get(HeaderRequest); id != "" {

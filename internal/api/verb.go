@@ -103,6 +103,10 @@ type Info struct {
 	do      func(ctx context.Context, c Call, in any) (any, error)
 }
 
+// brief reports whether a daemon that waits for its runs to end carries the verb out: it
+// only reads, or ends what is waited for.
+func (i Info) brief() bool { return !i.Writes || i.Stops || i.Name == StopRun.Name }
+
 // Request is the empty request of the verb.
 func (i Info) Request() any { return reflect.Zero(i.in).Interface() }
 

@@ -140,7 +140,14 @@ func silentFault(r daemon.Running, err error) error {
 // the kill switch is set then, too.
 func (c *caller) Call(ctx context.Context, v api.Info, in, out any) error {
 	if c.daemon != nil {
-		return c.daemon.Call(ctx, v, in, out)
+		err := c.daemon.Call(ctx, v, in, out)
+		if err == nil || v.Writes || ctx.Err() != nil {
+			return err
+		}
+		if status, gone := c.daemon.Status(ctx); gone == nil && !status.Ending {
+			return err
+		}
+		// It has ended meanwhile, and what it was asked to read is there without it.
 	}
 	if c.silent != nil && v.Writes && !v.Stops {
 		return c.silent

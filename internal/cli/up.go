@@ -14,6 +14,7 @@ import (
 	sdnotify "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/client"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/listen"
@@ -303,7 +304,10 @@ interrupted and keep their work. Loops that are due meanwhile fire when it is st
 				a.printer().Line("pawl up is not at work on this machine")
 				return nil
 			}
-			if err := daemon.End(*running); err != nil {
+			if !isEnding(ctx, *running) {
+				err = daemon.End(*running)
+			}
+			if err != nil {
 				return err
 			}
 			for {
@@ -321,6 +325,15 @@ interrupted and keep their work. Loops that are due meanwhile fire when it is st
 			}
 		},
 	}
+}
+
+// isEnding reports whether a daemon waits for its runs to end: to ask it again would end
+// them at once.
+func isEnding(ctx context.Context, r daemon.Running) bool {
+	c := client.New(r.Socket)
+	defer c.Close()
+	status, err := c.Status(ctx)
+	return err == nil && status.Ending
 }
 
 func newReloadCommand(a *app) *cobra.Command {

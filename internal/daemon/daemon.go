@@ -224,12 +224,13 @@ func (d *Daemon) Stop(ctx context.Context) {
 }
 
 // Do carries out work for which a caller waits, until ctx ends or Stop has no more
-// patience. A daemon that has begun to end refuses it with a *loop.Fault.
-func (d *Daemon) Do(ctx context.Context, work func(context.Context) error) error {
-	return d.requests.do(ctx, work)
+// patience. A daemon that has begun to end refuses it with a *loop.Fault, unless it is brief.
+func (d *Daemon) Do(ctx context.Context, brief bool, work func(context.Context) error) error {
+	return d.requests.do(ctx, brief, work)
 }
 
-// Busy returns how many runs are executed, and how much other work callers wait for.
+// Busy returns how many runs are executed, and how much other work callers wait for that
+// is not brief.
 func (d *Daemon) Busy() int { return d.Working() + d.requests.count() }
 
 // Hangs reports whether the daemon has stopped looking for loops that are due.

@@ -10,16 +10,18 @@ import (
 // requests is work for which callers wait. The zero requests takes work.
 type requests struct {
 	mu     sync.Mutex
-	all    sync.WaitGroup
+	all    sync.WaitGroup             // but for what began after refuse
 	cancel map[int]context.CancelFunc // of the work under way, by its number
+	long   int                        // how much of that is not brief
 	last   int                        // number
 	ending bool                       // no more is taken
 }
 
-// do carries out work, until ctx ends or interrupt is called.
-func (r *requests) do(ctx context.Context, work func(context.Context) error) error {
+// do carries out work, until ctx ends or interrupt is called. After refuse it does so only
+// with work that is brief.
+func (r *requests) do(ctx context.Context, brief bool, work func(context.Context) error) error {
 	r.mu.Lock()
-	if r.ending {
+	if r.ending && !brief {
 		r.mu.Unlock()
 		return &loop.Fault{
 			Exit: loop.ExitHeld, What: "the daemon is ending", Why: "it takes no more work", Fix: "try again when it has ended: {1} tells", Actions: []loop.Command{loop.PawlCommand("down")},
@@ -30,21 +32,29 @@ func (r *requests) do(ctx context.Context, work func(context.Context) error) err
 	if r.cancel == nil {
 		r.cancel = map[int]context.CancelFunc{}
 	}
-	r.all.Add(1)
-	defer r.all.Done()
+	if !r.ending { // Who waits may be through already.
+		r.all.Add(1)
+		defer r.all.Done()
+	}
 	r.last++
 	n := r.last
 	r.cancel[n] = cancel
+	if !brief {
+		r.long++
+	}
 	r.mu.Unlock()
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.cancel, n)
+		if !brief {
+			r.long--
+		}
 	}()
 	return work(ctx)
 }
 
-// refuse takes no more work.
+// refuse takes no more work that is not brief.
 func (r *requests) refuse() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,11 +68,11 @@ func (r *requests) refused() bool {
 	return r.ending
 }
 
-// count returns how much work is under way.
+// count returns how much work is under way that is not brief.
 func (r *requests) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.cancel)
+	return r.long
 }
 
 // interrupt ends the work that is under way.
@@ -74,5 +84,5 @@ func (r *requests) interrupt() {
 	}
 }
 
-// wait waits until no work is under way. Call refuse before.
+// wait waits until all work has ended that began before refuse, which was called.
 func (r *requests) wait() { r.all.Wait() }
