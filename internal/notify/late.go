@@ -102,7 +102,11 @@ func findLate(ctx context.Context, r *store.Reader, now time.Time) (map[string]l
 			since = newest[i].Created
 		}
 		if planned, late := schedule.Late(defs[l.Registered.Good], l.Created, since, now); late {
-			found[l.ID] = lateLoop{l, "It should have come at " + planned.UTC().Format(time.RFC3339) + " and did not: no daemon of a node where it lies is at work."}
+			why := "no daemon of a node where it lies is at work."
+			if l.Registered.Broken != "" {
+				why = "its definition broke. " + l.Registered.Broken
+			}
+			found[l.ID] = lateLoop{l, "It should have come at " + planned.UTC().Format(time.RFC3339) + " and did not: " + why}
 		}
 	}
 	served, err := r.NodesFor(ctx, seenLately, waiting...)

@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,5 +57,36 @@ func TestALoopThatStopsComingIsToldOnceAndOnceThatItComesAgain(t *testing.T) {
 		r.late("ci is late", "ci is back")
 		r.clock.add(16 * time.Minute) // Nobody takes up the run.
 		r.late("ci is late", "ci is back", "ci is late")
+	})
+}
+
+func TestALoopWhoseDefinitionBrokeIsToldWhenItDoesNotCome(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(r *rig) {
+		d := loop.Definition{Name: "ci", Cadence: "1h"}.WithDefaults()
+		reg := loop.Registration{Source: "s", Good: d.Digest(), Planned: r.clock.now().Add(time.Hour), Due: r.clock.now().Add(time.Hour)}
+		register := func(broken string) {
+			reg.Broken = broken
+			r.update(func(ctx context.Context, tx *store.Tx) error {
+				return errors.Join(tx.AddDefinition(ctx, r.loop.ID, d), tx.SaveRegistration(ctx, r.loop.ID, reg))
+			})
+		}
+		register(".loops/ci/loop.config.yaml:3:1: cadence: soon")
+		r.clock.add(time.Hour + 3*time.Minute)
+		r.late() // Mended within the hour, it comes at the next time.
+		r.clock.add(time.Hour)
+		r.late("ci is late")
+		r.update(func(ctx context.Context, tx *store.Tx) error {
+			lasting, err := tx.LastingNotices(ctx)
+			if err == nil && !strings.HasSuffix(lasting[0].Body, "its definition broke. .loops/ci/loop.config.yaml:3:1: cadence: soon") {
+				r.t.Errorf("it says %q", lasting[0].Body)
+			}
+			return err
+		})
+		register("")
+		r.update(func(ctx context.Context, tx *store.Tx) error {
+			return tx.PlanNext(ctx, r.loop.ID, reg.Due.Add(2*time.Hour), reg.Due.Add(2*time.Hour), r.clock.now())
+		})
+		r.late("ci is late", "ci is back")
 	})
 }

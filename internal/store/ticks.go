@@ -143,10 +143,10 @@ func (r *Reader) LapsedWorkspaces(ctx context.Context, node string) ([]string, e
 	return collect(ctx, r, lapsedWorkspaces, scanID, node)
 }
 
-const overdueLoops = `SELECT ` + loopColumns + ` FROM loops WHERE due_ms > 0 AND due_ms <= $1 AND broken = '' AND paused = 0 ORDER BY due_ms LIMIT $2`
+const overdueLoops = `SELECT ` + loopColumns + ` FROM loops WHERE due_ms > 0 AND due_ms <= $1 AND paused = 0 ORDER BY due_ms LIMIT $2`
 
-// OverdueLoops lists loops of all nodes that should have fired by a time and are not
-// paused by their own switch, those first that have been due for longest.
+// OverdueLoops lists loops of all nodes that should have fired by a time, also those whose
+// definition broke, and are not paused by their own switch, those first that have been due for longest.
 func (r *Reader) OverdueLoops(ctx context.Context, by time.Time, limit int) ([]loop.Loop, error) {
 	return collect(ctx, r, overdueLoops, scanLoop, millis(by), limit)
 }
