@@ -113,7 +113,7 @@ func printFiredBy(p *output.Printer, indent, event string, list []loop.FiringEve
 	}
 }
 
-// describeFiringEvent says what happened, how often, and the first line of what is known of it.
+// describeFiringEvent says what happened, how often, and the beginning of what is known of it.
 func describeFiringEvent(e loop.FiringEvent) string {
 	text := e.Source
 	if e.Source == loop.OnRest {
@@ -128,11 +128,12 @@ func describeFiringEvent(e loop.FiringEvent) string {
 	if e.Times > 1 {
 		text += fmt.Sprintf(" (%d times)", e.Times)
 	}
-	first, rest, more := strings.Cut(e.Payload, "\n")
-	if more {
-		first += " … and " + pluralize(strings.Count(rest, "\n")+1, "more line")
+	first, rest, cut := strings.Cut(e.Payload, "\n")
+	more := ""
+	if cut {
+		more = " … and " + pluralize(strings.Count(rest, "\n")+1, "more line")
 	}
-	return joinNonEmpty(": ", text, first)
+	return joinNonEmpty(": ", text, excerpt(first, 100)+more)
 }
 
 // describeWaiting says how many events wait for a loop, and for what.
