@@ -101,6 +101,12 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err, nil)
 		return
 	}
+	for _, kind := range q["kind"] {
+		if !slices.Contains(loop.FeedKinds, loop.FeedKind(kind)) {
+			s.fail(w, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid kind %q of a change", kind), Fix: fmt.Sprintf("write one of %q", loop.FeedKinds)}, nil)
+			return
+		}
+	}
 	wanted := func(e loop.FeedEntry) bool { return len(q["kind"]) == 0 || slices.Contains(q["kind"], string(e.Kind)) }
 	out := newStream(w)
 	defer out.close()

@@ -120,6 +120,7 @@ func TestTheSocketAnswersAndRefusesWithAPlaceAndAFix(t *testing.T) {
 		"a parameter that is twice": {"GET", "/v1/loops/show?loop=a&loop=b&" + in, "", 400, "give it once"},
 		"a number that is not one":  {"GET", "/v1/runs/list?limit=x&" + in, "", 400, "limit"},
 		"an unknown field":          {"POST", "/v1/loops/show?" + in, `{"lop":"fix"}`, 400, `unknown field \"lop\"`},
+		"an unknown kind of change": {"GET", "/v1/events?kind=runs", "", 400, `invalid kind \"runs\"`},
 		"no JSON":                   {"POST", "/v1/loops/show?" + in, `{`, 400, "cannot be read"},
 		"two objects":               {"POST", "/v1/loops/show?" + in, `{}{}`, 400, "after top-level value"},
 		"too large a body":          {"POST", "/v1/loops/show?" + in, `{"loop":"` + strings.Repeat("x", 2<<20) + `"}`, 400, "larger than 1 MB"},

@@ -20,6 +20,9 @@ const (
 	FeedSwitch   FeedKind = "switch" // the kill switch of a workspace, or of the store
 )
 
+// FeedKinds lists all kinds.
+var FeedKinds = []FeedKind{FeedRun, FeedLoop, FeedApproval, FeedBudget, FeedHold, FeedAgent, FeedSwitch}
+
 // FeedEntry says that something changed. The feed has an entry for each change
 // that was committed, and only for those. It does not say what changed: a reader
 // reads the row again.
