@@ -57,6 +57,7 @@ func (w *Workspace) Run(ctx context.Context, ref string) (loop.Run, error) {
 		}
 		if e.Row.Registered.Broken != "" {
 			f.Why = "it does not fire: " + e.Row.Registered.Broken
+			f.Fix, f.Actions = "correct it: {1} says what is wrong", []loop.Command{loop.PawlCommand("check", name)}
 		}
 		return run, f
 	}

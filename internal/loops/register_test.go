@@ -90,7 +90,7 @@ func TestALoopWhoseDefinitionBrokeSaysSo(t *testing.T) {
 			}
 		}
 		_, err := r.Runs.Why(t.Context(), "new")
-		verbtest.WantFault(t, err, loop.ExitNotFound, "loop new has no runs yet", "it does not fire: new is not ready to run", "pawl run new")
+		verbtest.WantFault(t, err, loop.ExitNotFound, "loop new has no runs yet", "it does not fire: new is not ready to run", "pawl check new")
 		// Mended, and nobody has looked at it since: it does not fire yet.
 		r.DefineLoop("a", verbtest.FindsNone)
 		if row := r.ShowRow("a"); row.State != "idle" || row.Next != nil || row.LastGood != "" {
