@@ -243,7 +243,7 @@ func printUp(p *output.Printer, d *daemon.Daemon) {
 	workspaces, found := d.Loops()
 	broken := ""
 	if found.Broken > 0 {
-		broken = fmt.Sprintf(", of which %d cannot run (pawl check)", found.Broken)
+		broken = fmt.Sprintf(", %d cannot run (pawl check)", found.Broken)
 	}
 	p.Line("pawl is up: %s in %s%s; pawl next shows what comes", pluralize(found.Loops, "loop"), pluralize(workspaces, "workspace"), broken)
 }
