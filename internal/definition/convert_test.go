@@ -156,7 +156,7 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		"a placeholder for a cadence":       {configA, "cadence", " <fill: cadence>", []string{"warning cadence"}, "missing or placeholder"},
 		"an impossible cadence":             {configA, "cadence", " 0 0 31 2 *", []string{"error cadence"}, "never fires"},
 		"a cadence of words":                {configA, "cadence", " sometimes", []string{"error cadence"}, "interval sometimes"},
-		"a zone that nobody knows":          {configA, "timezone", " Mars/Olympus", []string{"error timezone"}, "unknown time zone Mars/Olympus"},
+		"a zone that nobody knows":          {configA, "timezone", " Mars/Olympus", []string{"error timezone"}, "unknown time zone Mars/Olympus; write one of the time zone database, like Europe/Berlin, or UTC"},
 		"the zone of one host":              {configA, "timezone", " Local", []string{"error timezone"}, "unknown time zone Local"},
 		"a zone that is a path":             {configA, "timezone", " ../../etc/passwd", []string{"error timezone"}, "timezone: '../../etc/passwd'"},
 		"another way to catch up":           {configA, "catch_up", " twice", []string{"error catch_up"}, "write one of skip, one, all"},

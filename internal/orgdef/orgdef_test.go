@@ -298,7 +298,7 @@ func TestWhatIsWrongWithTheOrganisationIsNamed(t *testing.T) {
 		"an unknown key inside":       {"org.yaml", "departments:\n  a:\n    member: [x]\n", "warning org.yaml:3:5: departments.a.member: this key is not used; did you mean members?"},
 		"a key twice":                 {"org.yaml", "owner: Ada\nowner: Bob\n", "error org.yaml:2:1: owner: line 1 has the key already; remove one of them"},
 		"hours of no day":             {"org.yaml", "hours: 9-25\n", "error org.yaml:1:8: hours: expected the first hour and the one before which work ends, like 9-17"},
-		"an unknown zone":             {"org.yaml", "timezone: Mars/North\n", "error org.yaml:1:11: timezone: unknown time zone Mars/North"},
+		"an unknown zone":             {"org.yaml", "timezone: Mars/North\n", "error org.yaml:1:11: timezone: unknown time zone Mars/North; write one of the time zone database, like Europe/Berlin, or UTC"},
 		"an interval":                 {"org.yaml", "intervals: {chief: soon}\n", "warning org.yaml:1:20: intervals.chief: 'soon' cannot be read; 5m is used"},
 		"an unknown rank":             {"org.yaml", "intervals: {boss: 5m}\n", "warning org.yaml:1:13: intervals.boss: this key is not used; write chief, lead or member"},
 		"somebody in two departments": {"org.yaml", "departments: {a: {members: [x]}, b: {lead: x}}\n", "warning org.yaml:1:44: x is in the department a already, which counts"},

@@ -17,10 +17,11 @@ type Firing struct {
 
 // Zone finds a time zone by its name in the time zone database; empty is UTC.
 func Zone(name string) (*time.Location, error) {
-	if name == "Local" { // It would mean another zone on each node.
-		return nil, fmt.Errorf("unknown time zone %s", name)
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" { // It would mean another zone on each node.
+		return nil, fmt.Errorf("unknown time zone %s; write one of the time zone database, like Europe/Berlin, or UTC", name)
 	}
-	return time.LoadLocation(name)
+	return zone, nil
 }
 
 // Next returns the first firing of a loop with the definition that is planned after
