@@ -50,8 +50,12 @@ func printRuns(p *output.Printer, views []runs.View) error {
 			if v.Outcome != "" {
 				outcome = styleOutcome(p.Style, v.Outcome)
 			}
+			took := "–" // It is known when the run has ended.
+			if v.Outcome != "" {
+				took = formatMillis(v.MS.Total)
+			}
 			return []string{
-				runName(v), outcome, p.Ago(v.Started), formatMillis(v.MS.Total),
+				runName(v), outcome, p.Ago(v.Started), took,
 				formatNumber(loop.Usage(v.Tokens).ChargedTokens()), excerpt(cmp.Or(v.Branch, v.Summary, v.Reason.Explain(v.Detail)), 60),
 			}
 		},
