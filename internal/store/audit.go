@@ -14,16 +14,14 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// extendChain gives the next entry its number and what it follows, and makes
-// other writers of the chain wait for the end of the transaction.
-const extendChain = `
-INSERT INTO chains (id, links, head) VALUES ($1, 1, '')
-ON CONFLICT (id) DO UPDATE SET links = chains.links + 1
-RETURNING links, head`
+// lockChain says what the next entry of a chain follows, and makes other writers of the chain
+// wait for the end of the transaction.
+const lockChain = `SELECT links, head FROM chains WHERE id = $1{for_update}`
 
 const (
+	beginChain = `INSERT INTO chains (id, links, head) VALUES ($1, 0, '') ON CONFLICT DO NOTHING`
 	insertLink = `INSERT INTO audit (chain, seq, at_ms, kind, run_id, body, prev, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
-	moveHead   = `UPDATE chains SET head = $1 WHERE id = $2`
+	moveHead   = `UPDATE chains SET links = $1, head = $2 WHERE id = $3`
 )
 
 // Link appends an entry to an audit chain: that of a loop by its id, or that of
@@ -35,13 +33,28 @@ func (t *Tx) Link(ctx context.Context, chain, kind, runID string, body any) erro
 			return err
 		}
 	}
-	if err := t.queryRow(ctx, extendChain, chain).Scan(&l.Seq, &l.Prev); err != nil {
+	head, err := t.lockHead(ctx, chain)
+	if err != nil {
 		return fmt.Errorf("extend audit chain %s: %w", chain, err)
 	}
+	l.Seq, l.Prev = head.Links+1, head.Hash
 	l.Hash = linkHash(l)
 	t.execLast("append to audit chain "+chain, insertLink, l.Chain, l.Seq, millis(l.At), l.Kind, l.RunID, l.Body, l.Prev, l.Hash)
-	t.execLast("move the head of audit chain "+chain, moveHead, l.Hash, chain)
+	t.execLast("move the head of audit chain "+chain, moveHead, l.Seq, l.Hash, chain)
 	return nil
+}
+
+// lockHead returns where a chain ends, and locks its row, which it inserts if it is missing.
+func (t *Tx) lockHead(ctx context.Context, chain string) (h Head, err error) {
+	for {
+		err = t.queryRow(ctx, lockChain, chain).Scan(&h.Links, &h.Hash)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return h, err
+		}
+		if _, err := t.exec(ctx, beginChain, chain); err != nil {
+			return h, err
+		}
+	}
 }
 
 // LinkBy is Link for a change by somebody, who becomes the "actor" of the body.
