@@ -264,7 +264,8 @@ func (l *Ledger) widen(ctx context.Context, need loop.Amount) (loop.Amount, erro
 // Spent says what a run used, and how far that is known.
 type Spent struct {
 	Used      loop.Amount
-	Died      bool // pawl's process died, so that its last usage is unknown
+	Taken     bool // from another process, which may have reserved for it
+	Died      bool // that process died, so that the last usage is unknown
 	Uncounted bool // the tokens of at least one turn were not counted
 	Priced    bool // every model that it used has a price
 }
@@ -274,6 +275,9 @@ type Spent struct {
 // for tokens that were not counted: the real usage is unknown. It must be the last
 // write of its transaction.
 func (l *Ledger) Settle(ctx context.Context, rt *store.RunTx, s Spent) error {
+	if l.account == nil && !s.Taken && !s.Died && s.Used.Zero() {
+		return nil // Nobody acted: nothing was reserved.
+	}
 	if l.account == nil { // A run that died, or in which nobody acted.
 		if err := l.readAbove(ctx, &rt.Reader); err != nil {
 			return err

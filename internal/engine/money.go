@@ -110,7 +110,7 @@ func (s *spending) used() loop.Amount {
 
 // settle is the part of a run's end that gives back what it did not use.
 func (s *spending) settle() write {
-	spent := budget.Spent{Used: s.used(), Died: s.taken && s.unseen, Uncounted: s.blind, Priced: len(s.run.Cost.Unpriced) == 0}
+	spent := budget.Spent{Used: s.used(), Taken: s.taken, Died: s.taken && s.unseen, Uncounted: s.blind, Priced: len(s.run.Cost.Unpriced) == 0}
 	return func(ctx context.Context, rt *store.RunTx) error { return s.ledger().Settle(ctx, rt, spent) }
 }
 
