@@ -70,8 +70,8 @@ func (t *Tx) Applied(ctx context.Context, changes []loop.PendingChange) error {
 }
 
 const insertEffect = `
-INSERT INTO effects (run_id, seq, kind, effect_key, args, state)
-SELECT $1, coalesce(max(seq), 0) + 1, $2, $3, $4, 'requested' FROM effects WHERE run_id = $1
+INSERT INTO effects (run_id, seq, kind, effect_key, args, state, loop_id)
+SELECT $1, coalesce(max(seq), 0) + 1, $2, $3, $4, 'requested', $5 FROM effects WHERE run_id = $1
 ON CONFLICT (effect_key) DO NOTHING`
 
 // RequestEffect puts an effect into the outbox. A key that is there already
@@ -80,7 +80,7 @@ func (t *RunTx) RequestEffect(ctx context.Context, e loop.EffectRequest) error {
 	if e.Args == nil {
 		e.Args = map[string]string{}
 	}
-	if _, err := t.exec(ctx, insertEffect, t.run.ID, e.Kind, e.Key, encode(e.Args)); err != nil {
+	if _, err := t.exec(ctx, insertEffect, t.run.ID, e.Kind, e.Key, encode(e.Args), t.run.LoopID); err != nil {
 		return fmt.Errorf("request %s: %w", e.Key, err)
 	}
 	return nil
@@ -130,7 +130,7 @@ func (t *RunTx) SaveEffect(ctx context.Context, from loop.EffectState, e loop.Ef
 // writes it.
 const amendEffect = `
 UPDATE effects SET result = $1
-WHERE  run_id = $2 AND seq = $3 AND state = 'done' AND run_id IN (SELECT id FROM runs WHERE loop_id = $4)`
+WHERE  run_id = $2 AND seq = $3 AND state = 'done' AND loop_id = $4`
 
 // AmendEffect replaces the result of an effect that is done, of any run of the loop:
 // what became of it was learned later.
@@ -159,7 +159,7 @@ func (r *Reader) Effects(ctx context.Context, runID string) ([]loop.Effect, erro
 const effectsDone = `
 SELECT ` + effectColumns + `
 FROM   effects e JOIN runs r ON r.id = e.run_id
-WHERE  r.loop_id = $1 AND e.kind = $2 AND e.state = 'done'
+WHERE  e.loop_id = $1 AND e.kind = $2 AND e.state = 'done'
 ORDER  BY r.n DESC, e.seq DESC`
 
 // EffectsDone lists the effects of one kind that runs of a loop have carried out,

@@ -56,6 +56,7 @@ func TestListingsUseIndexes(t *testing.T) {
 		"memories that count":  {activeBefore, "memories_active (workspace_id=? AND n<?)"},
 		"proposed memories":    {countProposed, "memories_proposed (workspace_id=? AND proposed_by=?)"},
 		"memories by text":     {inList(memoriesByDigest), "(workspace_id=? AND digest=?)"},
+		"effects of a loop":    {effectsDone, "effects_done (loop_id=? AND kind=?)"},
 		"open approvals":       {strings.ReplaceAll(approvalsIn, "{among}", " AND state IN ('open')"), "approvals_open"},
 	} {
 		var plan []string

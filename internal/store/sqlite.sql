@@ -108,7 +108,7 @@ CREATE TABLE effects (
   args       TEXT NOT NULL,
   state      TEXT NOT NULL CHECK (state IN ('requested', 'applying', 'done', 'failed', 'refused')),
   result     TEXT NOT NULL DEFAULT '{}',
-  error      TEXT NOT NULL DEFAULT '',
+  error      TEXT NOT NULL DEFAULT '', loop_id TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (run_id, seq)
 ) STRICT;
 CREATE TABLE changes (
@@ -445,6 +445,7 @@ CREATE TABLE keyed_calls (
 ) STRICT;
 CREATE INDEX keyed_calls_made ON keyed_calls (made_ms);
 CREATE INDEX loops_of_parent ON loops (parent_id, created_ms) WHERE parent_id <> '';
+CREATE INDEX effects_done ON effects (loop_id, kind) WHERE state = 'done';
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (1, 0, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (2, 1, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (3, 2, 1);
@@ -470,3 +471,4 @@ INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (22, 22, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (23, 23, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (24, 24, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (25, 25, 1);
+INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (26, 26, 1);
