@@ -43,12 +43,17 @@ const insertFeed = `INSERT INTO feed (at_ms, kind, id, loop_id, state) VALUES {r
 // writeFeed writes what the transaction announced, and what it left to the end. It is called
 // right before the commit.
 func (t *Tx) writeFeed(ctx context.Context) error {
+	t.leaveFeed()
+	return t.flush(ctx)
+}
+
+// leaveFeed leaves what the transaction announced to its end.
+func (t *Tx) leaveFeed() {
 	var rows [][]any
 	for _, e := range t.feed {
 		rows = append(rows, []any{millis(t.now), string(e.Kind), e.ID, e.LoopID, e.State})
 	}
 	t.insertLast("write the feed", insertFeed, rows)
-	return t.flush(ctx)
 }
 
 // On PostgreSQL an entry is read only when every transaction that began before its

@@ -409,7 +409,12 @@ func (s *Store) tryPostgres(ctx context.Context, t *attempts, fn func(*Tx) error
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	defer func() { _ = conn.Raw(func(any) error { return tx.Rollback(context.WithoutCancel(ctx)) }) }()
+	committed := false
+	defer func() {
+		if !committed {
+			_ = conn.Raw(func(any) error { return tx.Rollback(context.WithoutCancel(ctx)) })
+		}
+	}()
 	reader := Reader{conn, s.sql, s.clock}
 	if err := s.clock.refresh(ctx, &reader); err != nil {
 		return s.explain("", err)
@@ -421,15 +426,12 @@ func (s *Store) tryPostgres(ctx context.Context, t *attempts, fn func(*Tx) error
 	if err := fn(ours); err != nil {
 		return s.explain("", err)
 	}
-	if err := ours.writeFeed(ctx); err != nil {
-		return s.explain("", err)
-	}
 	if err := t.commit.recordLease(ctx, ours); err != nil {
 		return s.explain("", err)
 	}
 	t.extended = ours.extended
-	err = conn.Raw(func(any) error { return tx.Commit(ctx) })
-	t.commit.unknown = isAway(err)
+	err = ours.commitPostgres(ctx, conn)
+	t.commit.unknown, committed = isAway(err), err == nil
 	return s.explain("commit", err)
 }
 

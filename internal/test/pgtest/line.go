@@ -2,7 +2,6 @@ package pgtest
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"io"
 	"net"
@@ -100,8 +99,8 @@ func (l *Line) CutFor(d time.Duration) {
 	time.AfterFunc(d, l.Mend)
 }
 
-// Watch calls fn for each simple query (such as begin, commit and rollback). Fn returns
-// whether and where the line is cut. A cut lasts until Mend.
+// Watch calls fn for each query, right before the server executes it. Fn returns whether and
+// where the line is cut. A cut lasts until Mend.
 func (l *Line) Watch(fn func(query string) Cut) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,16 +152,27 @@ func (l *Line) closeConns(conns ...net.Conn) {
 // passQueries forwards the messages of a client.
 func (l *Line) passQueries(client io.Reader, server net.Conn, muted chan struct{}) {
 	in := bufio.NewReader(client)
-	first := true // It has no type.
-	for {
+	prepared := map[string]string{} // queries by the names of their statements
+	bound := ""                     // the query that is executed next
+	for first := true; ; first = false {
 		message, err := readMessage(in, first)
 		if err != nil {
 			return
 		}
-		first = false
 		cut := Nowhere
-		if query, ok := bytes.CutPrefix(message, []byte("Q")); ok {
-			cut = l.showQuery(strings.TrimRight(string(query[4:]), "\x00"))
+		kind, texts := message[0], strings.SplitN(string(message[5:]), "\x00", 3)
+		if first { // It has no kind.
+			kind = 0
+		}
+		switch kind {
+		case 'P': // parse: a name, a query
+			prepared[texts[0]] = texts[1]
+		case 'B': // bind: a portal, a name
+			bound = prepared[texts[1]]
+		case 'E': // execute: a portal
+			cut = l.showQuery(bound)
+		case 'Q': // a query
+			cut = l.showQuery(texts[0])
 		}
 		switch cut {
 		case Before:
