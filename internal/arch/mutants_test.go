@@ -252,8 +252,8 @@ var listedMutants = slices.Concat(cycleMutants, specMutants, httpMutants, []muta
 		"store.TestOfTwoChangesOfAnAgentAtOnceNoneIsLost",
 	},
 	{
-		"each query of a view sees what was committed before it", "internal/store/store.go",
-		[][2]string{{"o.Isolation = sql.LevelRepeatableRead", "o.Isolation = sql.LevelReadCommitted"}},
+		"each query of a view sees what was committed before it", "internal/store/together.go",
+		[][2]string{{"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "BEGIN READ ONLY"}},
 		"store.TestAViewSeesNothingThatIsCommittedAfterItBegan",
 	},
 	{

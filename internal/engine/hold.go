@@ -31,19 +31,29 @@ func AccountHold(account string) string { return holdAccount + account }
 // from acting; of a reviewer, only its account. Which account that is, is known from the
 // credential alone.
 func (a *agentSide) readHolds(ctx context.Context, r *store.Reader) error {
-	a.login.findCredential()
-	ofLoop := LoopHold(a.run.LoopID)
-	subjects := []string{AccountHold(a.login.signed.Account)}
-	if !a.reviews {
-		subjects = append(subjects, ofLoop)
-	}
-	holds, err := r.Holds(ctx, subjects...)
+	holds, err := r.Holds(ctx, a.holdSubjects()...)
 	if err != nil {
 		return err
 	}
+	return a.applyHolds(ctx, r, holds)
+}
+
+// holdSubjects are what may be kept from acting: the account, and the loop unless the agent
+// only reviews.
+func (a *agentSide) holdSubjects() []string {
+	a.login.findCredential()
+	subjects := []string{AccountHold(a.login.signed.Account)}
+	if !a.reviews {
+		subjects = append(subjects, LoopHold(a.run.LoopID))
+	}
+	return subjects
+}
+
+// applyHolds is readHolds with the holds of the subjects.
+func (a *agentSide) applyHolds(ctx context.Context, r *store.Reader, holds []loop.Hold) error {
 	for _, h := range holds {
 		switch {
-		case h.Subject == ofLoop:
+		case h.Subject == LoopHold(a.run.LoopID):
 			a.failures = h.Errors
 		case a.login.signed.Account == "":
 			continue

@@ -36,11 +36,13 @@ func (ps *proposals) read(ctx context.Context, nothing bool) error {
 	ps.open = nil
 	var unanswered []proposal
 	var pulls []loop.Effect
-	err := ps.Store.View(ctx, func(r *store.Reader) (err error) {
-		if unanswered, err = ps.readUnanswered(ctx, r); err != nil || nothing {
+	err := ps.Store.View(ctx, func(r *store.Reader) error {
+		list, done, err := r.Undecided(ctx, ps.run.LoopID, effect.KindPullRequest)
+		if err != nil {
 			return err
 		}
-		pulls, err = r.EffectsDone(ctx, ps.run.LoopID, effect.KindPullRequest)
+		pulls = done
+		unanswered, err = ps.readUnanswered(ctx, r, list)
 		return err
 	})
 	if err == nil {
@@ -61,12 +63,8 @@ func (ps *proposals) asksAnother(proposed loop.Run) bool {
 		(o.Agent != before.Agent || o.AgentCommand != before.AgentCommand || o.Model != before.Model)
 }
 
-// readUnanswered returns the proposals of the loop that have no answer yet.
-func (ps *proposals) readUnanswered(ctx context.Context, r *store.Reader) (open []proposal, err error) {
-	list, err := r.Approvals(ctx, ps.run.LoopID, loop.ApprovalOpen)
-	if err != nil {
-		return nil, err
-	}
+// readUnanswered returns the proposals among open approvals.
+func (ps *proposals) readUnanswered(ctx context.Context, r *store.Reader, list []loop.Approval) (open []proposal, err error) {
 	for _, a := range list {
 		if a.Action.Kind == loop.ActionCommand || !ps.Now().Before(a.Expires) {
 			continue

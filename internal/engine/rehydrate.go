@@ -253,17 +253,13 @@ func (m *memory) readLoop(ctx context.Context) (View, error) {
 		Loop: m.target.Loop, Root: m.target.Workspace.Root, Definition: m.def, Run: m.run, Files: m.loopFiles(m.target), History: history{m.heldRun}, Mail: mail{m.heldRun}, Rows: rows{m.heldRun}, Results: results{m.heldRun}, Now: m.Now(),
 		Answers: map[string]string{}, Ending: m.taken || m.run.State == loop.RunSettling,
 	}
-	err := m.Store.View(ctx, func(r *store.Reader) (err error) {
-		if m.pending, err = r.Pending(ctx, m.target.Loop.ID, m.Self.Node); err != nil {
+	err := m.Store.View(ctx, func(r *store.Reader) error {
+		s, err := r.LoopState(ctx, m.target.Loop.ID, m.Self.Node, recentRuns+1, m.agent.holdSubjects()...)
+		if err != nil {
 			return err
 		}
-		if v.Steps, err = r.Steps(ctx, m.target.Loop.ID); err != nil {
-			return err
-		}
-		if v.Recent, err = r.Runs(ctx, m.target.Loop.ID, recentRuns+1); err != nil {
-			return err
-		}
-		if err := m.agent.readHolds(ctx, r); err != nil {
+		m.pending, v.Steps, v.Recent = s.Pending, s.Steps, s.Runs
+		if err := m.agent.applyHolds(ctx, r, s.Holds); err != nil {
 			return err
 		}
 		if err := readQuestions(ctx, r, &v); err != nil {

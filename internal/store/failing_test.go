@@ -242,7 +242,6 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"Definitions":     func(rt *RunTx) error { _, err := rt.Definitions(ctx, have.d.Digest()); return err },
 		"DropSession":     func(rt *RunTx) error { return rt.DropSession(ctx, "claude") },
 		"Effects":         func(rt *RunTx) error { _, err := rt.Effects(ctx, "run"); return err },
-		"EffectsDone":     func(rt *RunTx) error { _, err := rt.EffectsDone(ctx, "lp", "land"); return err },
 		"End":             func(rt *RunTx) error { _, err := rt.End(ctx, run, loop.PhaseSleep); return err },
 		"Ended":           func(rt *RunTx) error { _, err := rt.Ended(ctx, "lp", 9); return err },
 		"Enter":           func(rt *RunTx) error { _, err := rt.Enter(ctx, run, loop.PhaseAct); return err },
@@ -276,6 +275,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"OtherSeats":       func(rt *RunTx) error { _, err := rt.OtherSeats(ctx, "lp", seat); return err },
 		"Loop":             func(rt *RunTx) error { _, err := rt.Loop(ctx, "lp"); return err },
 		"LoopNamed":        func(rt *RunTx) error { _, err := rt.LoopNamed(ctx, "ws", loop.ProtocolSpine, "ci"); return err },
+		"LoopState":        func(rt *RunTx) error { _, err := rt.LoopState(ctx, "lp", "node_run", 9, "claude"); return err },
 		"Loops":            func(rt *RunTx) error { _, err := rt.Loops(ctx, "ws"); return err },
 		"LoopsAfter":       func(rt *RunTx) error { _, err := rt.LoopsAfter(ctx, "ws", "", "", 9); return err },
 		"LoopsNamed":       func(rt *RunTx) error { _, err := rt.LoopsNamed(ctx, "ws", "ci"); return err },
@@ -438,6 +438,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"StepTurns":    func(rt *RunTx) error { _, err := rt.StepTurns(ctx, "loop", "step"); return err },
 		"Turns":        func(rt *RunTx) error { _, err := rt.Turns(ctx, "run"); return err },
 		"Use":          func(rt *RunTx) error { return rt.Use(ctx, loop.Amount{Tokens: 1}) },
+		"Undecided":    func(rt *RunTx) error { _, _, err := rt.Undecided(ctx, "lp", "land"); return err },
 		"VoidApproval": func(rt *RunTx) error { _, err := rt.VoidApproval(ctx, "ap", "old"); return err },
 		"VoidProposals": func(rt *RunTx) error {
 			_, err := rt.VoidProposals(ctx, "lp", []string{"st"}, "", "old")

@@ -49,15 +49,16 @@ const readHolds = `SELECT subject, until_ms, reason, detail, errors, updated_ms 
 // errors.
 func (r *Reader) Holds(ctx context.Context, subjects ...string) ([]loop.Hold, error) {
 	query, args := fillAmong(readHolds, "subject", nil, subjects)
-	list, err := collect(ctx, r, query, func(row interface{ Scan(...any) error }) (loop.Hold, error) {
-		var h loop.Hold
-		var until, updated int64
-		err := row.Scan(&h.Subject, &until, &h.Reason, &h.Detail, &h.Errors, &updated)
-		h.Until, h.Updated = fromMillis(until), fromMillis(updated)
-		return h, err
-	}, args...)
+	list, err := collect(ctx, r, query, scanHold, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the holds of %s: %w", strings.Join(subjects, ", "), err)
 	}
 	return list, nil
+}
+
+func scanHold(row interface{ Scan(...any) error }) (h loop.Hold, err error) {
+	var until, updated int64
+	err = row.Scan(&h.Subject, &until, &h.Reason, &h.Detail, &h.Errors, &updated)
+	h.Until, h.Updated = fromMillis(until), fromMillis(updated)
+	return h, err
 }

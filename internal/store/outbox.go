@@ -47,14 +47,15 @@ const pendingChanges = `SELECT c.run_id, c.seq, c.body FROM changes c JOIN runs 
 // Pending lists the file changes of a loop that are for a node and not known to be
 // applied there, in the order in which they must be.
 func (r *Reader) Pending(ctx context.Context, loopID, node string) ([]loop.PendingChange, error) {
-	return collect(ctx, r, pendingChanges, func(row interface{ Scan(...any) error }) (loop.PendingChange, error) {
-		var p loop.PendingChange
-		var body string
-		if err := row.Scan(&p.RunID, &p.Seq, &body); err != nil {
-			return p, err
-		}
-		return p, decode("change", body, &p.Change)
-	}, loopID, node)
+	return collect(ctx, r, pendingChanges, scanPending, loopID, node)
+}
+
+func scanPending(row interface{ Scan(...any) error }) (p loop.PendingChange, err error) {
+	var body string
+	if err := row.Scan(&p.RunID, &p.Seq, &body); err != nil {
+		return p, err
+	}
+	return p, decode("change", body, &p.Change)
 }
 
 const dropChange = `DELETE FROM changes WHERE run_id = $1 AND seq = $2`
@@ -161,9 +162,3 @@ SELECT ` + effectColumns + `
 FROM   effects e JOIN runs r ON r.id = e.run_id
 WHERE  e.loop_id = $1 AND e.kind = $2 AND e.state = 'done'
 ORDER  BY r.n DESC, e.seq DESC`
-
-// EffectsDone lists the effects of one kind that runs of a loop have carried out,
-// newest first.
-func (r *Reader) EffectsDone(ctx context.Context, loopID, kind string) ([]loop.Effect, error) {
-	return collect(ctx, r, effectsDone, scanEffect, loopID, kind)
-}

@@ -288,7 +288,8 @@ func TestWhatBecameOfAnEffectIsLearnedOfThatOneAlone(t *testing.T) {
 		got := map[string]string{}
 		for _, kind := range []string{"open_pr", "notify"} {
 			for _, e := range look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Effect, error) {
-				return r.EffectsDone(ctx, ci.ID, kind)
+				_, done, err := r.Undecided(ctx, ci.ID, kind)
+				return done, err
 			}) {
 				got[e.Key] = e.Result["state"]
 			}

@@ -448,18 +448,16 @@ func (s *Store) View(ctx context.Context, fn func(*Reader) error) error {
 
 func (s *Store) tryView(ctx context.Context, fn func(*Reader) error) error {
 	defer s.announceWait(ctx)()
-	// A read transaction of SQLite is one snapshot; PostgreSQL has to be asked.
-	o := &sql.TxOptions{ReadOnly: true}
-	if s.pool != nil {
-		o.Isolation = sql.LevelRepeatableRead
-	}
 	if err := s.checkFile(); err != nil {
 		return err
 	}
-	if s.memory != nil {
+	switch {
+	case s.memory != nil:
 		return s.explain("", s.memory.view(ctx, func(q querier) error { return fn(&Reader{q, s.sql, s.clock}) }))
+	case s.pool != nil:
+		return s.viewPostgres(ctx, fn)
 	}
-	tx, err := s.r.BeginTx(ctx, o)
+	tx, err := s.r.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // It is one snapshot.
 	if err != nil {
 		return s.explain("begin", err)
 	}
@@ -469,6 +467,24 @@ func (s *Store) tryView(ctx context.Context, fn func(*Reader) error) error {
 		return s.explain("", err)
 	}
 	return s.explain("", s.frozen.checkUnchanged(fn(r)))
+}
+
+func (s *Store) viewPostgres(ctx context.Context, fn func(*Reader) error) error {
+	conn, err := s.r.Conn(ctx)
+	if err != nil {
+		return s.explain("connect", err)
+	}
+	v := &postgresView{Conn: conn}
+	defer func() { _ = v.end(ctx) }() // It changed nothing.
+	r := &Reader{v, s.sql, s.clock}
+	err = s.clock.refresh(ctx, r)
+	if err == nil {
+		err = fn(r)
+	}
+	if v.err != nil {
+		return s.explain("begin", v.err)
+	}
+	return s.explain("", err)
 }
 
 // SQLiteWriter is the only writing connection; nil on PostgreSQL. Whoever uses it inside
