@@ -2,7 +2,6 @@ package object
 
 import (
 	"bytes"
-	"compress/zlib"
 	"errors"
 	"fmt"
 	"io"
@@ -158,10 +157,8 @@ func (a *added) addTree(was, now string) error {
 // WriteLoose writes objects into an object directory, one file each, as git
 // does with new ones. done is called with each folder and file that was made.
 func (b *Blobs) WriteLoose(ids []string, dir string, done func(path string) error) error {
-	deflate, err := zlib.NewWriterLevel(io.Discard, zlib.BestSpeed)
-	if err != nil {
-		return err
-	}
+	deflate := borrowDeflater()
+	defer deflaters.Put(deflate)
 	return b.eachObject(ids, func(i int, kind string, size int64, r io.Reader) error {
 		folder := filepath.Join(dir, ids[i][:2])
 		err := os.Mkdir(folder, 0o755)

@@ -36,9 +36,8 @@ type files struct {
 	format  Format
 	dirs    []string // object directories, the repository's own first
 	packs   []*packFile
-	listed  bool // packs has all that were there
-	inflate io.ReadCloser
-	deflate *zlib.Writer
+	listed  bool          // packs has all that were there
+	inflate io.ReadCloser // borrowed; nil before the first use
 }
 
 // packFile is a pack with its index, version 2.
@@ -59,8 +58,12 @@ func (f *files) read(id string) (kind string, body []byte, err error) {
 	return kind, body, err
 }
 
-// close closes the packs that were opened.
+// close closes the packs that were opened, and gives back what was borrowed.
 func (f *files) close() {
+	if f.inflate != nil {
+		inflaters.Put(f.inflate)
+		f.inflate = nil
+	}
 	for _, p := range f.packs {
 		p.index.Close()
 		p.data.Close()
@@ -115,8 +118,12 @@ func (f *files) parseLoose(text []byte) (kind string, body []byte, err error) {
 // startInflating makes f.inflate read what r has.
 func (f *files) startInflating(r io.Reader) (err error) {
 	if f.inflate == nil {
-		f.inflate, err = zlib.NewReader(r)
-		return err
+		borrowed, ok := inflaters.Get().(io.ReadCloser)
+		if !ok {
+			f.inflate, err = zlib.NewReader(r)
+			return err
+		}
+		f.inflate = borrowed
 	}
 	return f.inflate.(zlib.Resetter).Reset(r, nil)
 }
@@ -464,15 +471,14 @@ func (f *files) writeLoose(dir string, o packed, body []byte) (err error) {
 			err = errors.Join(err, os.Remove(file.Name()))
 		}
 	}()
-	if f.deflate == nil {
-		f.deflate, _ = zlib.NewWriterLevel(nil, zlib.BestSpeed) // The level is valid.
-	}
-	f.deflate.Reset(file)
-	_, err = fmt.Fprintf(f.deflate, "%s %d\x00", o.kind, len(body))
+	deflate := borrowDeflater()
+	defer deflaters.Put(deflate)
+	deflate.Reset(file)
+	_, err = fmt.Fprintf(deflate, "%s %d\x00", o.kind, len(body))
 	if err == nil {
-		_, err = f.deflate.Write(body)
+		_, err = deflate.Write(body)
 	}
-	err = errors.Join(err, f.deflate.Close())
+	err = errors.Join(err, deflate.Close())
 	if err == nil {
 		err = file.Chmod(0o444)
 	}

@@ -159,10 +159,8 @@ func (p *pack) writeAll(to io.Writer) error {
 	if _, err := w.Write(head); err != nil {
 		return err
 	}
-	deflate, err := zlib.NewWriterLevel(w, zlib.BestSpeed)
-	if err != nil {
-		return err
-	}
+	deflate := borrowDeflater()
+	defer deflaters.Put(deflate)
 	for _, o := range p.list {
 		if err := p.writeObject(w, deflate, o); err != nil {
 			return err
