@@ -53,14 +53,14 @@ var cycleMutants = []mutant{
 	},
 	{
 		"the gates run on the agent's own tree", "internal/engine/verify.go",
-		[][2]string{{"res, flag, err := j.runGate(ctx, w, g, at)\n", "at.Dir = j.tree.copy.Dir\n\t\tres, flag, err := j.runGate(ctx, w, g, at)\n"}},
+		[][2]string{{"env.Work, env.Ask = j.work, j.critics.ask\n", "env.Work, env.Ask = j.work, j.critics.ask\n\t\tat.Dir = j.tree.copy.Dir\n"}},
 		"compose.TestAttack059IgnoredFilesMakeNoGatePass",
 	},
 	{
 		"what one gate leaves reaches the next", "internal/runenv/judge.go",
 		[][2]string{
 			{"k, err = s.Copy(ctx, gatePurpose(i), commit)", "k, err = s.kept(ctx, commit)"},
-			{"if i+1 < len(gates) && gates[i+1].Check().Kind == loop.GateCommand && s.usesLayers() {", "if i > len(gates) {"},
+			{"if s.usesLayers() && needsCopy(gates, i+1) {", "if i > len(gates) {"},
 			{"err := k.Remove(context.WithoutCancel(ctx))", "var err error"},
 			{"// GatePlace is where", "var keptCopies = map[string]*Copy{}\n\nfunc (s Env) kept(ctx context.Context, commit string) (*Copy, error) {\n\tif keptCopies[s.ID] == nil {\n\t\tk, err := s.Copy(ctx, ForGate, commit)\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tkeptCopies[s.ID] = k\n\t}\n\treturn keptCopies[s.ID], nil\n}\n\n// GatePlace is where"},
 		},

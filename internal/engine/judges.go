@@ -89,9 +89,13 @@ func (j *judge) withJudgesOfBase(ctx context.Context, w work, judges []string) (
 	if err != nil {
 		return nil, err
 	}
-	err = j.runEnv().Judge(ctx, restored.Commit, false, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
+	err = j.runEnv().Judge(ctx, restored.Commit, false, func(g runenv.Gate, place func() (runenv.Place, error)) (more bool, err error) {
 		if g.Check().Kind != loop.GateCommand {
 			return true, nil // It reads no files of the tree to find out what it checks.
+		}
+		at, err := place()
+		if err != nil {
+			return false, err
 		}
 		res, err := j.runEnv().RunGate(ctx, g, at, nil, io.Discard)
 		if err != nil {

@@ -180,8 +180,8 @@ func (j *judge) judgeGates(ctx context.Context, w work) (a judgement, err error)
 	if j.work, err = j.workOf(ctx, w, gates); err != nil {
 		return a, err
 	}
-	err = j.runEnv().Judge(ctx, w.candidate.Commit, false, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
-		res, flag, err := j.runGate(ctx, w, g, at)
+	err = j.runEnv().Judge(ctx, w.candidate.Commit, false, func(g runenv.Gate, place func() (runenv.Place, error)) (more bool, err error) {
+		res, flag, err := j.runGate(ctx, w, g, place)
 		if flag != "" {
 			renamed = append(renamed, strings.Join(printables([]string{g.Check().Name + ": " + flag}), ""))
 		}
@@ -319,8 +319,8 @@ func (a *judgement) judgeBy(t loop.Determinism, gates []runenv.Gate, results []l
 }
 
 // runGate runs one gate of the run and books what it said. The flag is what a
-// human should know of a gate that passed.
-func (j *judge) runGate(ctx context.Context, w work, g runenv.Gate, at runenv.Place) (res loop.GateResult, flag string, err error) {
+// human should know of a gate that passed. A gate whose result is known needs no place.
+func (j *judge) runGate(ctx context.Context, w work, g runenv.Gate, place func() (runenv.Place, error)) (res loop.GateResult, flag string, err error) {
 	it := j.current()
 	r, known, err := j.recordOf(ctx, it.Tree, g)
 	command := g.Check().Kind == loop.GateCommand                                              // What another gate says depends on more than the tree.
@@ -328,6 +328,10 @@ func (j *judge) runGate(ctx context.Context, w work, g runenv.Gate, at runenv.Pl
 		res = *r.Result
 		res.Known, res.Names, res.Took = true, *r.Names, 0
 	} else if err == nil {
+		var at runenv.Place
+		if at, err = place(); err != nil {
+			return res, "", err
+		}
 		out := j.said.Output()
 		env := j.runEnv()
 		env.Work, env.Ask = j.work, j.critics.ask

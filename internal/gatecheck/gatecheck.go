@@ -74,9 +74,13 @@ func (t Checker) Gates(ctx context.Context, of Subject, out io.Writer) ([]loop.G
 	var results []loop.GateResult
 	outputs := map[string]string{}
 	s.Work = gate.Work{Outputs: outputs, BaseOutputs: outputs}
-	err = s.Judge(ctx, cmp.Or(of.Commit, base.Commit), true, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
+	err = s.Judge(ctx, cmp.Or(of.Commit, base.Commit), true, func(g runenv.Gate, place func() (runenv.Place, error)) (more bool, err error) {
 		if g.Check().Kind == loop.GateReviewer {
 			return true, nil
+		}
+		at, err := place()
+		if err != nil {
+			return false, err
 		}
 		res, err := s.RunGate(ctx, g, at, nil, out)
 		if err == nil {

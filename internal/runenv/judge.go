@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,13 +29,14 @@ func (s Env) Gates() []Gate {
 const gateTimeout = 10 * time.Minute
 
 // Judge calls run for each gate of the definition, for as long as run asks for
-// more. Each command gets a clean copy of the commit with a home, temporary files
+// more. Place, which run calls at most once, makes the place where the gate works: each
+// command gets a clean copy of the commit with a home, temporary files
 // and caches of its own: nothing that one gate leaves anywhere is seen by the
 // next. No copy is left behind. The other gates read the commit as git has it. Vouched means that a human answers for the commit.
 //
 // Where copies are layers, which no program in a sandbox can find, the copy for the
 // next gate is made while a gate runs, and the last one is removed.
-func (s Env) Judge(ctx context.Context, commit string, vouched bool, run func(g Gate, at Place) (more bool, err error)) error {
+func (s Env) Judge(ctx context.Context, commit string, vouched bool, run func(g Gate, place func() (Place, error)) (more bool, err error)) error {
 	var removing sync.WaitGroup
 	defer removing.Wait()
 	remove := func(k *Copy) {
@@ -45,49 +47,68 @@ func (s Env) Judge(ctx context.Context, commit string, vouched bool, run func(g 
 			}
 		})
 	}
+	removeUnused := func(made func() (*Copy, error)) {
+		if made == nil {
+			return
+		}
+		if unused, err := made(); err == nil {
+			remove(unused)
+		}
+	}
 	gates := s.Gates()
-	var next func() (*Copy, error) // waits for the copy of the next gate; nil: none is being made
+	var ahead func() (*Copy, error) // waits for the copy of this gate; nil: none is being made
 	for i, g := range gates {
-		if g.Check().Kind != loop.GateCommand {
-			if more, err := run(g, PlaceOf(commit)); err != nil || !more {
-				return err
-			}
-			continue
-		}
+		at := PlaceOf(commit)
 		var k *Copy
-		var err error
-		if next != nil {
-			k, err = next()
-		} else {
-			removing.Wait()
-			k, err = s.Copy(ctx, gatePurpose(i), commit)
+		var next func() (*Copy, error) // as ahead, of the next gate
+		place := func() (_ Place, err error) {
+			if g.Check().Kind != loop.GateCommand {
+				return at, nil
+			}
+			if ahead != nil {
+				k, err = ahead()
+				ahead = nil
+			} else {
+				removing.Wait()
+				k, err = s.Copy(ctx, gatePurpose(i), commit)
+			}
+			if err != nil {
+				return Place{}, err
+			}
+			if s.usesLayers() && needsCopy(gates, i+1) {
+				removing.Wait() // The copy of the gate before this one has the same purpose.
+				next = s.copyAhead(ctx, gatePurpose(i+1), commit)
+			}
+			made, err := s.GatePlace(ctx, k, vouched)
+			if err == nil {
+				at = made
+			}
+			return made, err
 		}
-		if err != nil {
+		more, err := run(g, place)
+		at.Done()
+		if k != nil {
+			remove(k)
+		}
+		removeUnused(ahead)
+		if err != nil || !more {
+			removeUnused(next)
 			return err
 		}
-		next = nil
-		if i+1 < len(gates) && gates[i+1].Check().Kind == loop.GateCommand && s.usesLayers() {
-			removing.Wait() // The copy of the gate before this one has the same purpose.
-			next = s.copyAhead(ctx, gatePurpose(i+1), commit)
-		}
-		more := false
-		at, err := s.GatePlace(ctx, k, vouched)
-		if err == nil {
-			more, err = run(g, at)
-			at.Done()
-		}
-		remove(k)
-		if err == nil && more {
-			continue
-		}
-		if next != nil {
-			if unused, none := next(); none == nil {
-				remove(unused)
-			}
-		}
-		return err
+		ahead = next
 	}
 	return nil
+}
+
+// needsCopy reports whether the gate with an index, if there is one, is a command that
+// no gate before it has run. If one has, what the command says is known already, unless it
+// failed.
+func needsCopy(gates []Gate, i int) bool {
+	if i >= len(gates) || gates[i].Check().Kind != loop.GateCommand {
+		return false
+	}
+	id := gates[i].Check().ID()
+	return !slices.ContainsFunc(gates[:i], func(g Gate) bool { return g.Check().ID() == id })
 }
 
 // PlaceOf is the place of gates that run nothing: the commit as git has it.

@@ -1,6 +1,7 @@
 package runenv
 
 import (
+	"io"
 	"testing"
 	"time"
 
@@ -12,9 +13,13 @@ import (
 
 func TestTheCopyOfTheGuardIsMadeWhileVerifyRunsAndIsAnother(t *testing.T) {
 	for what, more := range map[string]bool{"it passes": true, "it fails": false} {
-		s := newEnv(t, loop.Definition{Verify: "true", Guard: "true", Sandbox: "full"}, map[string]string{"a.txt": "one\n"})
+		s := newEnv(t, loop.Definition{Verify: "true", Guard: "test -e a.txt", Sandbox: "full"}, map[string]string{"a.txt": "one\n"})
 		places := map[string]bool{}
-		err := s.Judge(t.Context(), s.head(t), false, func(g Gate, at Place) (bool, error) {
+		err := s.Judge(t.Context(), s.head(t), false, func(g Gate, place func() (Place, error)) (bool, error) {
+			at, err := place()
+			if err != nil {
+				return false, err
+			}
 			places[at.files] = true
 			for wait := 0; g.Check().Name == "verify" && len(s.trees(t)) < 2; wait++ {
 				if wait == 3000 {
@@ -48,6 +53,49 @@ func TestAThirdGateGetsACleanCopyLikeTheOthers(t *testing.T) {
 		}
 		if left := s.trees(t); len(left) > 0 {
 			t.Errorf("%s: copies stay behind: %v", tier, left)
+		}
+	}
+}
+
+func TestAGateThatAsksForNoPlaceGetsNoCopy(t *testing.T) {
+	for name, c := range map[string]struct {
+		needs map[string]bool
+		more  bool
+	}{
+		"none asks":                       {nil, true},
+		"the first asks":                  {map[string]bool{"one": true}, true},
+		"the last asks":                   {map[string]bool{"three": true}, true},
+		"the first asks, and is the last": {map[string]bool{"one": true}, false},
+		"the first and the last ask":      {map[string]bool{"one": true, "three": true}, true},
+	} {
+		for _, tier := range []string{"full", "none"} {
+			s := newEnv(t, loop.Definition{Sandbox: tier}, map[string]string{"a.txt": "one\n"})
+			s.GatesOf = func(loop.Definition) []Gate {
+				return []Gate{gate.Command{Name: "one", Line: "true"}, gate.Command{Name: "two", Line: "test -e a.txt"}, gate.Command{Name: "three", Line: "true # again"}}
+			}
+			got := map[string]bool{}
+			err := s.Judge(t.Context(), s.head(t), false, func(g Gate, place func() (Place, error)) (bool, error) {
+				if !c.needs[g.Check().Name] {
+					return c.more, nil
+				}
+				at, err := place()
+				if err != nil {
+					return false, err
+				}
+				res, err := s.RunGate(t.Context(), g, at, nil, io.Discard)
+				got[g.Check().Name] = res.Pass
+				return c.more, err
+			})
+			want := map[string]bool{}
+			for name := range c.needs {
+				want[name] = true
+			}
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("%s, %s: passed (-want +got), %v:\n%s", name, tier, err, diff)
+			}
+			if left := s.trees(t); len(left) > 0 {
+				t.Errorf("%s, %s: copies stay behind: %v", name, tier, left)
+			}
 		}
 	}
 }

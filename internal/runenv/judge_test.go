@@ -16,7 +16,11 @@ import (
 func (s Env) judged(t *testing.T) map[string]bool {
 	t.Helper()
 	passed := map[string]bool{}
-	err := s.Judge(t.Context(), s.head(t), false, func(g Gate, at Place) (bool, error) {
+	err := s.Judge(t.Context(), s.head(t), false, func(g Gate, place func() (Place, error)) (bool, error) {
+		at, err := place()
+		if err != nil {
+			return false, err
+		}
 		res, err := s.RunGate(t.Context(), g, at, nil, io.Discard)
 		passed[g.Check().Name] = res.Pass
 		return true, err
@@ -40,13 +44,14 @@ func TestNoGateSeesWhatAnotherOneLeft(t *testing.T) {
 }
 
 func TestJudgingEndsWithTheFirstGateThatAsksForNoMore(t *testing.T) {
-	s := newEnv(t, loop.Definition{Verify: "true", Guard: "true"}, map[string]string{"a.txt": "one\n"})
+	s := newEnv(t, loop.Definition{Verify: "true", Guard: "test -e a.txt"}, map[string]string{"a.txt": "one\n"})
 	stop := errors.New("stop")
 	for name, c := range map[string]struct{ err error }{"it has seen enough": {}, "it failed": {stop}} {
 		var asked []string
-		err := s.Judge(t.Context(), s.head(t), false, func(g Gate, _ Place) (bool, error) {
+		err := s.Judge(t.Context(), s.head(t), false, func(g Gate, place func() (Place, error)) (bool, error) {
 			asked = append(asked, g.Check().Name)
-			return false, c.err
+			_, err := place()
+			return false, errors.Join(err, c.err)
 		})
 		if !errors.Is(err, c.err) || len(asked) != 1 {
 			t.Errorf("%s: asked %v, %v", name, asked, err)
@@ -57,11 +62,24 @@ func TestJudgingEndsWithTheFirstGateThatAsksForNoMore(t *testing.T) {
 	}
 }
 
+func TestACommandThatAnEarlierGateRunsNeedsNoCopyAhead(t *testing.T) {
+	gates := []Gate{gate.Command{Name: "verify", Line: "true"}, gate.Command{Name: "guard", Line: "true"}, gate.Command{Name: "lint", Line: "false"}}
+	for i, want := range []bool{true, false, true, false} {
+		if got := needsCopy(gates, i); got != want {
+			t.Errorf("needsCopy of gate %d = %v, want %v", i, got, want)
+		}
+	}
+}
+
 func TestEachTryOfAFlakyGateGetsItsOwnPlace(t *testing.T) {
 	s := newEnv(t, loop.Definition{Verify: "mkdir tried && exit 1", Flaky: "2 of 3"}, map[string]string{"a.txt": "one\n"})
 	var places []string
-	err := s.Judge(t.Context(), s.head(t), false, func(g Gate, at Place) (bool, error) {
-		_, err := s.RunGate(t.Context(), g, at, func(ctx context.Context) (Place, error) {
+	err := s.Judge(t.Context(), s.head(t), false, func(g Gate, place func() (Place, error)) (bool, error) {
+		at, err := place()
+		if err != nil {
+			return false, err
+		}
+		_, err = s.RunGate(t.Context(), g, at, func(ctx context.Context) (Place, error) {
 			fresh, err := s.Copy(ctx, ForRetry, s.head(t))
 			if err != nil {
 				return Place{}, err
