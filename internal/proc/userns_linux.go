@@ -17,7 +17,7 @@ func UserNamespace(uids, gids []syscall.SysProcIDMap) (*os.File, error) {
 		return nil, fmt.Errorf("make a user namespace: %w", err)
 	}
 	defer null.Close()
-	// A stage without an order ends at once. Its namespace exists until it is reaped.
+	// A stage without an order does nothing. Its namespace exists until it is reaped.
 	w, err := spawnInUserNamespace([]string{"pawl", stage.Arg}, []*os.File{null, null, null}, &syscall.ProcAttr{
 		Env: []string{}, Sys: &syscall.SysProcAttr{
 			Cloneflags: syscall.CLONE_NEWUSER, UidMappings: uids, GidMappings: gids, Setsid: true, Pdeathsig: syscall.SIGKILL,
@@ -26,7 +26,16 @@ func UserNamespace(uids, gids []syscall.SysProcIDMap) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a user namespace: %w", err)
 	}
-	defer w.reapStatus()
+	defer func() {
+		_ = syscall.Kill(w.pid, syscall.SIGKILL) // It is not reaped yet.
+		<-w.done()
+		w.reapStatus()
+	}()
+	name := "/proc/" + strconv.Itoa(w.pid) + "/ns/user"
+	if f, err := os.Open(name); err == nil {
+		return f, nil
+	}
+	// A program that its user may not read is not shown while it lives. A dead one is.
 	<-w.done()
-	return os.Open("/proc/" + strconv.Itoa(w.pid) + "/ns/user")
+	return os.Open(name)
 }
