@@ -136,6 +136,7 @@ func (c *cycle) loseClaim(ctx context.Context, key string) (*ending, error) {
 // first failed in a way that may pass.
 func (a *agentSide) takeTurns(ctx context.Context, step loop.Step, brief Brief, sensed []Observation) (turnResult, error) {
 	a.enterPhase(loop.PhaseAct)
+	a.runEnv().PrepareStarts()
 	if step.Snapshot != "" {
 		if err := a.tree.restoreSnapshot(ctx, step); err != nil {
 			return turnResult{}, err

@@ -46,6 +46,25 @@ func spawnInUserNamespace(argv []string, files []*os.File, attr *syscall.ProcAtt
 	return w, nil
 }
 
+// PrepareSpawner starts the spawner in the background, for a caller that is about to start
+// several programs in user namespaces: it starts them from the first on.
+func PrepareSpawner() {
+	s := &stageSpawner
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.starts >= fewStarts {
+		return
+	}
+	s.starts = fewStarts
+	go func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.process == nil {
+			s.process, _ = startSpawner() // The next request tries it again, and says what is wrong.
+		}
+	}()
+}
+
 // askSpawner has the spawner start a process. The first requests, and those that a
 // spawner does not answer, are errNoSpawner.
 func askSpawner(r spawner.Request, files []*os.File) (pid int, err error) {

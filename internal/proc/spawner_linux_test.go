@@ -98,6 +98,47 @@ func TestWithoutTheSpawnerProgramsAreStartedAllTheSame(t *testing.T) {
 	}
 }
 
+func TestAPreparedSpawnerStartsTheFirstProgram(t *testing.T) {
+	s := &stageSpawner
+	s.mu.Lock()
+	if s.process != nil {
+		s.process.end()
+	}
+	s.process, s.starts = nil, 0
+	s.mu.Unlock()
+	PrepareSpawner()
+	PrepareSpawner() // There is one for all.
+	if got, err := (userTree{}).Run(t.Context(), shellSpec("exit 7")); err != nil || got.Exit != 7 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if stageSpawnerPID() == 0 {
+		t.Error("the first program was started without a spawner")
+	}
+}
+
+func TestAUserNamespaceOutlivesTheProcessThatItWasMadeOf(t *testing.T) {
+	own, err := os.Readlink("/proc/self/ns/user")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+	f, err := UserNamespace(ids, []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	made, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
+	if err != nil || !strings.HasPrefix(made, "user:[") || made == own {
+		t.Errorf("made %s, %v, and this process is in %s", made, err, own)
+	}
+	for _, p := range stage.ListProcesses() {
+		command, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/cmdline")
+		if p.Parent == os.Getpid() && strings.HasSuffix(string(command), "\x00"+stage.Arg+"\x00") {
+			t.Errorf("its process %d is still there", p.PID)
+		}
+	}
+}
+
 // BenchmarkStartFromALargeProcess starts programs in user namespaces from a process with
 // 100 MB in memory.
 func BenchmarkStartFromALargeProcess(b *testing.B) {

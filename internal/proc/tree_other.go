@@ -23,3 +23,6 @@ func (t Tree) Run(ctx context.Context, s Spec) (Result, error) {
 	}
 	return Plain{}.Run(ctx, s)
 }
+
+// PrepareSpawner does nothing here.
+func PrepareSpawner() {}

@@ -29,6 +29,16 @@ func (l limited) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	return l.Runner.Run(ctx, s)
 }
 
+// PrepareStarts starts in the background what the start of several programs takes: the
+// process that guards them and, where each is in namespaces of its own, the one that makes
+// these. Programs start without it, too, and the first ones later.
+func (s Env) PrepareStarts() {
+	s.Guard.Prepare(Tag(s.ID))
+	if s.Tier().HasOwnRoot() {
+		proc.PrepareSpawner()
+	}
+}
+
 // LimitText says which limit a program ran into, empty for none.
 func LimitText(l proc.Limit, took time.Duration) string {
 	switch l {
