@@ -72,18 +72,15 @@ func (r *Reader) LoopsWithEvents(ctx context.Context, node string, now time.Time
 }
 
 const nextEvent = `
-SELECT not_before_ms FROM firing_events
-WHERE  verdict = 'waits' AND not_before_ms > $2 AND loop_id IN (SELECT id FROM loops WHERE ` + placedHere + ` AND broken = '' AND good <> '' AND source <> '')
-ORDER  BY not_before_ms LIMIT 1`
+SELECT coalesce(min(not_before_ms), 0) FROM firing_events
+WHERE  verdict = 'waits' AND not_before_ms > $2 AND EXISTS (
+  SELECT 1 FROM loops WHERE loops.id = firing_events.loop_id AND broken = '' AND good <> '' AND source <> '' AND ` + loopPlacedHere + `)`
 
 // NextEvent returns when the time of the next event comes that waits for one, of the loops
 // on a node. The zero time means never.
 func (r *Reader) NextEvent(ctx context.Context, node string, now time.Time) (time.Time, error) {
 	var at int64
 	err := r.queryRow(ctx, nextEvent, node, millis(now)).Scan(&at)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
 	return fromMillis(at), err
 }
 

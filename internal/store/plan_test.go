@@ -21,7 +21,12 @@ func TestListingsUseIndexes(t *testing.T) {
 	for name, c := range map[string]struct{ query, index string }{
 		"loops by name":        {inList(loopsNamed), "loops_name"},
 		"a page of loops":      {loopsAfter, "loops_name"},
-		"loops that are due":   {`SELECT id FROM loops WHERE due_ms > 0 AND broken = '' AND due_ms <= $1 ORDER BY due_ms LIMIT 100`, "loops_due"},
+		"loops that are due":   {dueLoops, "loops_due (due_ms>? AND due_ms<?)"},
+		"the next due loop":    {nextDue, "loops_due (due_ms>?)"},
+		"the next event":       {nextEvent, "sqlite_autoindex_loops_1 (id=?)"},
+		"loops with events":    {loopsWithEvents, "firing_events_waiting"},
+		"loops that listen":    {listeningLoops, "loops_listening (workspace_id=?)"},
+		"lapsed runs":          {lapsedWorkspaces, "runs_unfinished (workspace_id=?)"},
 		"unfinished loops":     {unfinishedLoops, "runs_unfinished"},
 		"runs of a workspace":  {workspaceRuns, "runs_newest"},
 		"newest runs":          {inList(newestRuns), "(loop_id=?)"},

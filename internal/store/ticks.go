@@ -13,6 +13,11 @@ import (
 // placedHere selects the loops and runs of workspaces that lie on a node.
 const placedHere = `workspace_id IN (SELECT workspace_id FROM placements WHERE node_id = $1)`
 
+// loopPlacedHere is placedHere for statements that come to a few loops by another index: it
+// is asked of each of them. SQLite takes placedHere as the way to the rows, and would read
+// all loops of the node.
+const loopPlacedHere = `EXISTS (SELECT 1 FROM placements p WHERE p.workspace_id = loops.workspace_id AND p.node_id = $1)`
+
 // labelsOn is the condition that the node with the id in a parameter has all labels that
 // a run asks for.
 func labelsOn(node string) string {
@@ -22,7 +27,7 @@ func labelsOn(node string) string {
 
 const dueLoops = `
 SELECT ` + loopColumns + ` FROM loops
-WHERE  ` + placedHere + ` AND due_ms > 0 AND due_ms <= $2 AND broken = '' ORDER BY due_ms, id LIMIT $3`
+WHERE  ` + loopPlacedHere + ` AND due_ms > 0 AND due_ms <= $2 AND broken = '' ORDER BY due_ms, id LIMIT $3`
 
 // DueLoops lists loops of workspaces that lie on a node and that fire by now, those that
 // have been due for longest first.
@@ -30,7 +35,8 @@ func (r *Reader) DueLoops(ctx context.Context, node string, now time.Time, limit
 	return collect(ctx, r, dueLoops, scanLoop, node, millis(now), limit)
 }
 
-const nextDue = `SELECT due_ms FROM loops WHERE ` + placedHere + ` AND due_ms > $2 AND broken = '' ORDER BY due_ms LIMIT 1`
+// The index of due loops is used only if the statement says that due_ms is not 0.
+const nextDue = `SELECT due_ms FROM loops WHERE ` + loopPlacedHere + ` AND due_ms > 0 AND due_ms > $2 AND broken = '' ORDER BY due_ms LIMIT 1`
 
 // NextDue returns when the next loop of a workspace on the node fires after now. The zero
 // time means never.
@@ -135,8 +141,9 @@ func (r *Reader) PlannedRuns(ctx context.Context, loops ...string) ([]loop.Run, 
 	return collectInParts(ctx, r, plannedRuns, scanRun, loops)
 }
 
+// Without the words about runs that have ended SQLite reads all runs of the node.
 const lapsedWorkspaces = `
-SELECT DISTINCT workspace_id FROM runs WHERE state IN ('running', 'settling') AND lease_until_ms < {now} AND ` + placedHere
+SELECT DISTINCT workspace_id FROM runs WHERE state <> 'ended' AND state IN ('running', 'settling') AND lease_until_ms < {now} AND ` + placedHere
 
 // LapsedWorkspaces lists the workspaces on the node with a run whose lease is over.
 func (r *Reader) LapsedWorkspaces(ctx context.Context, node string) ([]string, error) {
