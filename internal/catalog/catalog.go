@@ -291,7 +291,7 @@ func (c *Catalog) LoadDefinitions(ctx context.Context, list []Entry) error {
 			continue
 		}
 		k := c.files.read(c.ws.Root, e.on, unknown)
-		e.source, e.Definition, e.Warnings, e.Problem = k.source, k.def, k.warnings, k.problem
+		e.source, e.Definition, e.Warnings, e.Problem = k.source, k.parsed.def, k.parsed.warnings, k.parsed.problem
 		if e.Problem == nil {
 			e.Problem = c.findCycle(e.Name, e.Definition.On)
 		}

@@ -71,7 +71,7 @@ func (c *Catalog) findCycle(name string, on []string) error {
 		files, _ := findNamed(c.ws.Root, other) // One that cannot be found fires nothing.
 		var on []string
 		for _, f := range files {
-			on = append(on, c.files.read(c.ws.Root, f, unknown).def.On...)
+			on = append(on, c.files.read(c.ws.Root, f, unknown).parsed.def.On...)
 		}
 		return on
 	})

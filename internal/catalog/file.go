@@ -366,6 +366,7 @@ type cache struct {
 	version string // of this pawl: another one may judge a file differently
 	mu      sync.Mutex
 	kept    map[Key]*reading
+	last    lastSync
 
 	shared sharedInfo           // of the files that org was read from
 	org    *orgdef.Organisation // nil: it was not read, or its files may still change unseen
@@ -373,12 +374,23 @@ type cache struct {
 
 // reading is what was read of the files of a loop.
 type reading struct {
-	of       file
-	source   string // digest of the files and of the pawl that judges them; empty if they are missing
-	parsed   bool   // the others are set
+	of     file
+	source string  // digest of the files and of the pawl that judges them; empty if they are missing
+	synced bool    // Sync found that the row of the loop says what they say
+	parsed *parsed // nil: nobody asked what they say
+}
+
+// parsed is what the files of a loop say. It is not changed any more.
+type parsed struct {
 	def      loop.Definition
 	warnings []string
 	problem  error
+}
+
+// lastSync is a Sync that changed nothing.
+type lastSync struct {
+	found Synced
+	head  loop.Cursor // of the feed, when the rows were read; zero: there was no such Sync
 }
 
 // isSame reports whether files are as they were.
@@ -435,21 +447,20 @@ func (c *cache) organisation(root string, shared sharedInfo) orgdef.Organisation
 // the digest is the known one, it is not parsed.
 func (c *cache) read(root string, f file, known string) reading {
 	c.mu.Lock()
-	k, ok := c.kept[f.sortKey()]
-	c.mu.Unlock()
-	if ok && f.isSame(k.of) && (k.parsed || k.source == known) {
+	if k := c.kept[f.sortKey()]; k != nil && f.isSame(k.of) && (k.parsed != nil || k.source == known) {
+		defer c.mu.Unlock()
 		return *k
 	}
-	k = &reading{of: f}
+	c.mu.Unlock()
+	k := &reading{of: f}
 	t, err := readText(root, f, func(root string) orgdef.Organisation { return c.organisation(root, f.shared) })
 	k.source = c.digest(t, err)
 	switch {
 	case err != nil:
-		k.parsed, k.problem = true, err
+		k.parsed = &parsed{problem: err}
 	case k.source != known:
-		k.parsed = true
-		k.def, k.warnings, k.problem = t.parse(root, f)
-		k.warnings = slices.Clip(k.warnings) // Who appends to them gets a copy.
+		def, warnings, problem := t.parse(root, f)
+		k.parsed = &parsed{def, slices.Clip(warnings), problem} // Who appends to the warnings gets a copy.
 	}
 	if !f.hasSettled(c.now()) {
 		return *k
@@ -467,9 +478,41 @@ func (c *cache) read(root string, f file, known string) reading {
 func (c *cache) forgetParsed(of Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k := c.kept[of]; k != nil && k.problem == nil {
+	if k := c.kept[of]; k != nil && k.parsed != nil && k.parsed.problem == nil {
 		c.kept[of] = &reading{of: k.of, source: k.source}
 	}
+}
+
+// markSynced notes that the row of a loop has this source, which was read of the files as
+// they are now.
+func (c *cache) markSynced(f file, source string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.kept[f.sortKey()]; k != nil && k.source == source && f.isSame(k.of) {
+		k.synced = true
+	}
+}
+
+// areSynced reports whether these are the files of the last Sync, as they were then.
+func (c *cache) areSynced(files []file) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(files) == c.last.found.Loops && !slices.ContainsFunc(files, func(f file) bool {
+		k := c.kept[f.sortKey()]
+		return k == nil || !k.synced || !f.isSame(k.of)
+	})
+}
+
+func (c *cache) lastSync() lastSync {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last
+}
+
+func (c *cache) keepSync(l lastSync) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = l
 }
 
 // digest returns the source of files with this text, or which cannot be read.

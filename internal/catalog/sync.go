@@ -68,9 +68,35 @@ func untilNotOvertaken(fn func() error) error {
 	}
 }
 
+// nothingMoved reports whether the rows and the files are as the last Sync found them, which
+// is much less work than to compare them.
+func (c *Catalog) nothingMoved(ctx context.Context, last lastSync) (bool, error) {
+	if last.head == (loop.Cursor{}) {
+		return false, nil
+	}
+	moved := false
+	err := c.store.View(ctx, func(r *store.Reader) (err error) {
+		moved, err = r.LoopsMoved(ctx, last.head)
+		return err
+	})
+	if err != nil || moved {
+		return false, err
+	}
+	files, err := findFiles(c.ws.Root)
+	return err == nil && c.files.areSynced(files), err
+}
+
 func (c *Catalog) trySync(ctx context.Context) (s Synced, err error) {
+	last := c.files.lastSync()
+	if same, err := c.nothingMoved(ctx, last); same || err != nil {
+		return last.found, err
+	}
 	rows := map[string]loop.Loop{}
+	var head loop.Cursor
 	err = c.store.View(ctx, func(r *store.Reader) error {
+		if head, err = r.FeedHead(ctx); err != nil {
+			return err
+		}
 		list, err := r.Loops(ctx, c.ws.ID)
 		for _, l := range list {
 			if DefinedByFile(l.Protocol) {
@@ -101,21 +127,19 @@ func (c *Catalog) trySync(ctx context.Context) (s Synced, err error) {
 		delete(rows, e.LoopID())
 		s.Loops++
 		broken := reg.Broken != ""
-		if k.source == reg.Source && c.cycleMoved(e.Name, reg) {
+		cycleMoved := k.source == reg.Source && c.cycleMoved(e.Name, reg)
+		if cycleMoved {
 			k = c.files.read(c.ws.Root, f, unknown)
-			if k.problem == nil {
-				k.problem = c.findCycle(e.Name, k.def.On)
+		}
+		if cycleMoved || k.source != reg.Source {
+			e.source, e.Definition, e.Problem = k.source, k.parsed.def, k.parsed.problem
+			if e.Problem == nil {
+				e.Problem = c.findCycle(e.Name, e.Definition.On)
 			}
-			e.source, e.Definition, e.Problem = k.source, k.def, k.problem
 			broken = e.Problem != nil
 			changed = append(changed, e)
-		} else if k.source != reg.Source {
-			if k.problem == nil {
-				k.problem = c.findCycle(e.Name, k.def.On)
-			}
-			e.source, e.Definition, e.Problem = k.source, k.def, k.problem
-			broken = e.Problem != nil
-			changed = append(changed, e)
+		} else {
+			c.files.markSynced(f, k.source)
 		}
 		if broken {
 			s.Broken++
@@ -127,6 +151,7 @@ func (c *Catalog) trySync(ctx context.Context) (s Synced, err error) {
 		}
 	}
 	if s.Changed = len(changed); s.Changed == 0 {
+		c.files.keepSync(lastSync{s, head})
 		return s, nil
 	}
 	if err := c.register(ctx, changed); err != nil {

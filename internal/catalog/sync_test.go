@@ -384,6 +384,7 @@ func TestRowsSayWhatFilesSay(t *testing.T) {
 						_ = os.Rename(filepath.Join(r.ws.Root, ".loops", from), filepath.Join(r.ws.Root, ".loops", to)) // It may be missing.
 					}
 				},
+				"somebody looks one up": func(rt *rapid.T) { _, _ = long.Lookup(context.Background(), names.Draw(rt, "name")) }, // It may be missing.
 				"another process looks": func(*rapid.T) { look(r.opens()) },
 				"the same looks again":  func(*rapid.T) { look(long) },
 			})

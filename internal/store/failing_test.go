@@ -308,6 +308,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"Unplace":        func(rt *RunTx) error { return rt.Unplace(ctx, "ws", "node_run") },
 		"PlacementAt":    func(rt *RunTx) error { _, err := rt.PlacementAt(ctx, "node_run", "/repo"); return err },
 		"Placements":     func(rt *RunTx) error { _, err := rt.Placements(ctx, "ws"); return err },
+		"LoopsMoved":     func(rt *RunTx) error { _, err := rt.LoopsMoved(ctx, loop.Cursor{}); return err },
 		"PruneFeed":      func(rt *RunTx) error { _, err := rt.PruneFeed(ctx, time.Now()); return err },
 		"RecordChanges":  func(rt *RunTx) error { _, err := rt.RecordChanges(ctx, []loop.Change{have.change}); return err },
 		"Repository":     func(rt *RunTx) error { _, err := rt.Repository(ctx, "ws"); return err },

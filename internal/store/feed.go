@@ -95,6 +95,19 @@ func (r *Reader) FeedHead(ctx context.Context) (c loop.Cursor, err error) {
 	return c, err
 }
 
+const loopsMoved = `
+SELECT EXISTS (SELECT 1 FROM feed WHERE {at}) AND NOT EXISTS (SELECT 1 FROM feed WHERE {after} AND kind = 'loop')`
+
+// LoopsMoved reports whether the row of a loop of the store may have been written since
+// FeedHead returned the cursor: by FeedHead's transaction, or later.
+func (r *Reader) LoopsMoved(ctx context.Context, since loop.Cursor) (bool, error) {
+	var still bool
+	if err := r.queryRow(ctx, loopsMoved, since.Seq, fmt.Sprint(since.Transaction)).Scan(&still); err != nil {
+		return false, fmt.Errorf("read the feed: %w", err)
+	}
+	return !still, nil
+}
+
 const pruneFeed = `DELETE FROM feed WHERE at_ms < $1 AND seq < (SELECT max(seq) FROM feed)`
 
 // PruneFeed removes the entries that are older than a time, but never the newest
