@@ -253,10 +253,14 @@ type DaemonOptions struct {
 	Webhooks net.Listener // where it receives webhooks; nil: nowhere
 }
 
+// pulseGap is how often a daemon looks whether something has changed in its store.
+const pulseGap = time.Second
+
 // Daemon returns the daemon of this node. Stop it, also if it was never started.
 func (d *Parts) Daemon(ctx context.Context, o DaemonOptions) (*daemon.Daemon, error) {
+	pulse := event.NewPulse(d.lookup.Store, pulseGap)
 	deps := daemon.Deps{
-		Store: d.lookup.Store, Engine: d.engine, Node: d.lookup.Node.ID, Now: d.lookup.Now, NewID: d.newID, Log: d.engine.Log, Workers: o.Workers, Tell: o.Tell,
+		Store: d.lookup.Store, Pulse: pulse, Engine: d.engine, Node: d.lookup.Node.ID, Now: d.lookup.Now, NewID: d.newID, Log: d.engine.Log, Workers: o.Workers, Tell: o.Tell,
 		Open: func(ctx context.Context, path string) (*daemon.Place, error) {
 			v, ws, err := d.open(ctx, path, true)
 			if err != nil {
@@ -267,6 +271,7 @@ func (d *Parts) Daemon(ctx context.Context, o DaemonOptions) (*daemon.Daemon, er
 	}
 	if o.Notices {
 		watcher, deliverer := d.Notifying(d.engine.Log)
+		watcher.Pulse = pulse
 		deps.Beside = []func(context.Context) error{watcher.Run, deliverer.Run}
 	}
 	if d.lookup.Store.PostgresPool() == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/event"
 	"github.com/pawl-run/pawl/internal/listen"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -53,6 +54,7 @@ type Queue interface {
 // Deps are what a daemon is made of. All but Hint and Beside are required.
 type Deps struct {
 	Store *store.Store
+	Pulse *event.Pulse // of the store's feed; the daemon runs it
 	Queue Queue
 	// Hint tells other nodes of runs that the transaction has queued.
 	Hint   func(ctx context.Context, tx *store.Tx, runs []loop.Run) error
@@ -112,7 +114,7 @@ func New(d Deps) *Daemon {
 		fleet: fleet{store: d.Store, node: d.Node, open: d.Open, places: map[string]*Place{}},
 	}
 	m.listen = listen.New(listen.Deps{
-		Store: d.Store, Node: d.Node, Now: d.Now, NewID: d.NewID, Log: d.Log, Hide: d.Engine.Hide, Places: m.fleet.listenPlaces, Ask: m.ask,
+		Store: d.Store, Pulse: d.Pulse, Node: d.Node, Now: d.Now, NewID: d.NewID, Log: d.Log, Hide: d.Engine.Hide, Places: m.fleet.listenPlaces, Ask: m.ask,
 		Wake: func() { set(m.look) }, Reload: m.Reload,
 		Tell: func(l loop.Loop, subject string, why error) {
 			if why != nil {
@@ -182,8 +184,9 @@ func (d *Daemon) Start(ctx context.Context) error {
 		d.working.Go(func() { d.repeat(working, keep.gap, keep.doing, keep.work) })
 	}
 	d.working.Go(func() { d.repeat(working, time.Second, "count the runs that end", d.countEnded) })
+	d.working.Go(func() { _ = d.Pulse.Run(working) }) // It ends with its context only, as those beside it.
 	for _, work := range d.Beside {
-		d.working.Go(func() { _ = work(working) }) // It ends with its context only.
+		d.working.Go(func() { _ = work(working) })
 	}
 	d.working.Go(func() { d.fireDue(working) })
 	d.working.Go(func() { _ = d.listen.Run(working) })

@@ -100,7 +100,7 @@ func (m *metrics) countRun(name string, r loop.Run) {
 
 // countEnded counts the runs of this node that end, until ctx ends.
 func (d *Daemon) countEnded(ctx context.Context) error {
-	feed := event.Feed{Store: d.Store, Gap: time.Second}
+	feed := event.Feed{Store: d.Store, Pulse: d.Pulse}
 	after, err := feed.Head(ctx)
 	ends := func(e loop.FeedEntry) bool {
 		return e.Kind == loop.FeedRun && !slices.Contains([]loop.RunState{loop.RunQueued, loop.RunRunning, loop.RunSettling}, loop.RunState(e.State))

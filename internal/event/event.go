@@ -6,6 +6,7 @@
 package event
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -23,6 +24,7 @@ type Viewer interface {
 type Feed struct {
 	Store Viewer
 	Gap   time.Duration // between reads while nothing happens; 0 means 100 ms
+	Pulse *Pulse        // says when to read again, instead of Gap; nil: nobody does
 }
 
 // maxEntries is how many entries are read at a time. A reader that does not read holds as
@@ -44,15 +46,19 @@ func (f Feed) Head(ctx context.Context) (c loop.Cursor, err error) {
 // the first, at most for patience; then it returns none. A nil wanted selects
 // all. If the cursor's entry was pruned, the error is store.ErrFeedPruned.
 func (f Feed) Next(ctx context.Context, after loop.Cursor, patience time.Duration, wanted func(loop.FeedEntry) bool) ([]loop.FeedEntry, loop.Cursor, error) {
-	gap := f.Gap
-	if gap == 0 {
-		gap = 100 * time.Millisecond
-	}
 	enough := time.NewTimer(patience)
 	defer enough.Stop()
-	again := time.NewTicker(gap)
-	defer again.Stop()
+	var again <-chan time.Time
+	var moved <-chan struct{}
+	if f.Pulse == nil {
+		ticker := time.NewTicker(cmp.Or(f.Gap, 100*time.Millisecond))
+		defer ticker.Stop()
+		again = ticker.C
+	}
 	for {
+		if f.Pulse != nil {
+			moved = f.Pulse.next() // Before reading, so that no entry is missed.
+		}
 		var entries []loop.FeedEntry
 		err := f.Store.View(ctx, func(r *store.Reader) (err error) {
 			entries, err = r.Feed(ctx, after, maxEntries)
@@ -64,8 +70,9 @@ func (f Feed) Next(ctx context.Context, after loop.Cursor, patience time.Duratio
 		if err != nil {
 			return nil, after, err
 		}
-		if len(entries) > 0 {
-			after = entries[len(entries)-1].Cursor
+		read := len(entries)
+		if read > 0 {
+			after = entries[read-1].Cursor
 		}
 		if wanted != nil {
 			entries = slices.DeleteFunc(entries, func(e loop.FeedEntry) bool { return !wanted(e) })
@@ -73,12 +80,16 @@ func (f Feed) Next(ctx context.Context, after loop.Cursor, patience time.Duratio
 		if len(entries) > 0 {
 			return entries, after, nil
 		}
+		if read == maxEntries {
+			continue
+		}
 		select {
 		case <-ctx.Done():
 			return nil, after, context.Cause(ctx)
 		case <-enough.C:
 			return nil, after, nil
-		case <-again.C:
+		case <-again:
+		case <-moved:
 		}
 	}
 }

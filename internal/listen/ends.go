@@ -44,7 +44,7 @@ type follower struct {
 }
 
 func (f *follower) step(ctx context.Context) error {
-	feed := event.Feed{Store: f.Store, Gap: feedGap}
+	feed := event.Feed{Store: f.Store, Pulse: f.Pulse}
 	if !f.begun {
 		if err := f.begin(ctx, feed); err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/event"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -32,7 +33,6 @@ const (
 	refGap     = 2 * time.Second  // at refs
 	rescanGap  = 30 * time.Second // at files, and at which loops listen
 	commandGap = time.Minute      // a command is asked
-	feedGap    = time.Second      // at the feed, for runs that have ended
 )
 
 // mostPayload is how many bytes of what is known of an event are kept.
@@ -57,7 +57,8 @@ var ErrPaused = errors.New("a kill switch is set")
 // Deps are what a listener needs. All are required.
 type Deps struct {
 	Store *store.Store
-	Node  string // id of this node
+	Pulse *event.Pulse // of the store's feed, which has the ends of runs
+	Node  string       // id of this node
 	Now   func() time.Time
 	NewID func(prefix string) string
 	Log   *slog.Logger

@@ -25,6 +25,7 @@ type Watcher struct {
 	Log   *slog.Logger
 	Sleep func(context.Context, time.Duration) error // after an error of the store
 	Gap   time.Duration                              // between looks at the feed; 0 means 1 s
+	Pulse *event.Pulse                               // says when to look at it, instead of Gap; nil: nobody does
 
 	cursors struct{ saved, read loop.Cursor } // in the store, and of what was read since without cause for a notice
 }
@@ -69,7 +70,7 @@ func (w *Watcher) step(ctx context.Context, begun *bool) error {
 	if gap == 0 {
 		gap = time.Second
 	}
-	feed := event.Feed{Store: w.Store, Gap: gap}
+	feed := event.Feed{Store: w.Store, Gap: gap, Pulse: w.Pulse}
 	entries, next, err := feed.Next(ctx, w.cursors.read, lag, isTold)
 	switch {
 	case errors.Is(err, store.ErrFeedPruned) && w.cursors.read != w.cursors.saved:

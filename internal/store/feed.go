@@ -95,6 +95,15 @@ func (r *Reader) FeedHead(ctx context.Context) (c loop.Cursor, err error) {
 	return c, err
 }
 
+// FeedHead is Reader.FeedHead in one statement, which is a transaction of its own.
+func (s *Store) FeedHead(ctx context.Context) (c loop.Cursor, err error) {
+	defer s.announceWait(ctx)()
+	if err = s.checkFile(); err == nil {
+		c, err = (&Reader{s.r, s.sql, s.clock}).FeedHead(ctx)
+	}
+	return c, s.explainGone(s.explain("", s.frozen.checkUnchanged(err)))
+}
+
 const loopsMoved = `
 SELECT EXISTS (SELECT 1 FROM feed WHERE {at}) AND NOT EXISTS (SELECT 1 FROM feed WHERE {after} AND kind = 'loop')`
 
