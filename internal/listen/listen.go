@@ -95,6 +95,7 @@ type Listener struct {
 
 	poke chan struct{} // the definitions were read; has room for one
 	asks signal        // a loop listens to a command that was not asked yet
+	refs signal        // a loop listens to a ref that was not looked at yet
 
 	mu   sync.Mutex
 	list []listening
@@ -102,7 +103,7 @@ type Listener struct {
 
 // New makes a listener.
 func New(d Deps) *Listener {
-	return &Listener{Deps: d, poke: make(chan struct{}, 1), asks: newSignal()}
+	return &Listener{Deps: d, poke: make(chan struct{}, 1), asks: newSignal(), refs: newSignal()}
 }
 
 // Refresh says that the rows of loops may name other events than before.
@@ -120,8 +121,8 @@ func (n *Listener) Run(ctx context.Context) error {
 	defer all.Wait()
 	fresh := newSignal()
 	all.Go(func() { n.watchFiles(ctx, fresh) })
-	all.Go(func() { n.every(ctx, refGap, nil, n.lookAtRefs) })
-	all.Go(func() { n.every(ctx, commandGap, n.asks, n.askCommands) })
+	all.Go(func() { n.every(ctx, loop.OnRef, refGap, n.refs, n.lookAtRefs) })
+	all.Go(func() { n.every(ctx, loop.OnCommand, commandGap, n.asks, n.askCommands) })
 	all.Go(func() { n.followEnds(ctx) })
 	for {
 		err := n.readLoops(ctx)
@@ -139,18 +140,22 @@ func (n *Listener) Run(ctx context.Context) error {
 	}
 }
 
-// every calls look again and again until ctx ends: after each gap, and when sooner is set,
-// which may be nil.
-func (n *Listener) every(ctx context.Context, gap time.Duration, sooner signal, look func(context.Context)) {
+// every calls look again and again until ctx ends: after each gap while a loop listens to
+// events of the kind, and when sooner is set.
+func (n *Listener) every(ctx context.Context, kind loop.OnKind, gap time.Duration, sooner signal, look func(context.Context)) {
 	ticker := time.NewTicker(gap)
 	defer ticker.Stop()
 	for {
 		look(ctx)
+		var again <-chan time.Time
+		if len(n.listens(kind)) > 0 {
+			again = ticker.C
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-sooner:
-		case <-ticker.C:
+		case <-again:
 		}
 	}
 }
@@ -186,12 +191,20 @@ func (n *Listener) readLoops(ctx context.Context) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	had := n.list
+	n.list = list
 	for _, s := range list {
-		if s.on.Kind == loop.OnCommand && !slices.ContainsFunc(n.list, func(had listening) bool { return had.subject() == s.subject() }) {
+		if slices.ContainsFunc(had, func(h listening) bool { return h.subject() == s.subject() }) {
+			continue
+		}
+		switch s.on.Kind {
+		case loop.OnCommand:
 			n.asks.set()
+		case loop.OnRef:
+			n.refs.set()
+		case loop.OnFile, loop.OnWebhook, loop.OnLoop:
 		}
 	}
-	n.list = list
 	return nil
 }
 
