@@ -240,12 +240,14 @@ func (w *filewatch) watch(ctx context.Context, wanted map[string]bool) (added bo
 // definitionDirs lists the folders in which definitions are.
 func definitionDirs(root string) []string {
 	top := filepath.Join(root, ".loops")
-	entries, err := os.ReadDir(top)
+	folder, err := os.Open(top)
 	if err != nil {
 		return []string{root} // One may be made.
 	}
+	defer func() { _ = folder.Close() }()
+	entries, _ := folder.ReadDir(mostDefinitions) // What cannot be listed is looked at now and then.
 	dirs := []string{top}
-	for _, e := range entries[:min(len(entries), mostDefinitions)] {
+	for _, e := range entries {
 		if e.IsDir() {
 			dirs = append(dirs, filepath.Join(top, e.Name()))
 		}
