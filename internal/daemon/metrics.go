@@ -43,6 +43,7 @@ var metricHelp = map[string][2]string{
 	"pawl_approvals_pending":    {"gauge", "Approvals of the store that wait for a person."},
 	"pawl_loops":                {"gauge", "Loops on this node, by whether their definition can run."},
 	"pawl_workspaces":           {"gauge", "Workspaces on this node."},
+	"pawl_commits_total":        {"counter", "Transactions of this daemon that wrote to the store."},
 	"pawl_loops_late":           {"gauge", "Loops of the store that have stopped coming."},
 }
 
@@ -177,6 +178,7 @@ func (d *Daemon) WriteMetrics(ctx context.Context, w io.Writer) error {
 	m.add("pawl_loops", float64(found.Broken), "definition", "broken")
 	m.add("pawl_workspaces", float64(workspaces))
 	m.add("pawl_loops_late", float64(late))
+	m.add("pawl_commits_total", float64(d.Store.Commits()))
 	return m.write(w)
 }
 
