@@ -2,14 +2,12 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"os"
-	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
@@ -20,10 +18,11 @@ import (
 // and what it costs when none is.
 func manyLoops(b *testing.B) []row {
 	b.Helper()
-	return append(daemonRows(b, "SQLite", ""), daemonRows(b, "PostgreSQL", pgtest.URL(b))...)
+	bin := buildPawl(b)
+	return append(daemonRows(b, bin, "SQLite", ""), daemonRows(b, bin, "PostgreSQL", pgtest.URL(b))...)
 }
 
-func daemonRows(b *testing.B, name, database string) []row {
+func daemonRows(b *testing.B, bin, name, database string) []row {
 	b.Helper()
 	const loops, perSecond, window, quiet = 10_000, 50, 20 * time.Second, 15 * time.Second
 	s := newFixture(b, 5, database)
@@ -35,27 +34,11 @@ func daemonRows(b *testing.B, name, database string) []row {
 		s.must(err)
 	})
 	s.planAll(func(int) time.Time { return time.Now().Add(time.Hour) })
-	var mu sync.Mutex
-	var fired, began []time.Duration
-	d, err := s.d.Daemon(b.Context(), compose.DaemonOptions{Workers: 4, Notices: true, Tell: func(h daemon.Happened) {
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case h.Wrong != nil:
-			b.Error(h.Wrong)
-		case h.Fired != nil:
-			fired = append(fired, h.Fired.Created.Sub(h.Fired.Planned))
-		case h.Ended != nil:
-			began = append(began, h.Ended.Started.Sub(h.Ended.Planned))
-		}
-	}})
-	s.must(err)
-	s.must(d.Start(b.Context()))
-	before, used := s.d.Store().Commits(), cpu()
+	d := s.up(bin, database)
+	before := d.used()
 	time.Sleep(quiet)
-	commits, spent := s.d.Store().Commits()-before, cpu()-used
-	runtime.GC()
-	memory := residentMB()
+	spent := d.used().since(before)
+	memory := d.memory()
 	start := time.Now().Add(2 * time.Second)
 	s.planAll(func(i int) time.Time {
 		if n := int(window.Seconds()) * perSecond; i >= n {
@@ -63,19 +46,19 @@ func daemonRows(b *testing.B, name, database string) []row {
 		}
 		return start.Add(time.Duration(i) * time.Second / perSecond)
 	})
-	d.Reload() // What was planned is nearer now than it was.
+	s.must(daemon.Reload(d.running)) // What was planned is nearer now than it was.
 	time.Sleep(time.Until(start.Add(window + 3*time.Second)))
-	d.Stop(b.Context())
-	slices.Sort(fired)
-	slices.Sort(began)
+	d.settle()
+	d.end()
+	fired, began := s.lateness(start, func(run loop.Run) time.Time { return run.Planned })
 	return []row{
 		{
 			fmt.Sprintf("%d loops, %s, %d due a second: fired late by, p50 / p99", loops, name, perSecond), quantile(fired, .5) + " / " + quantile(fired, .99), "p99 < 250 ms",
 			fmt.Sprintf("%d fired; their runs began late by %s / %s", len(fired), quantile(began, .5), quantile(began, .99)), "",
 		},
 		{
-			fmt.Sprintf("the same, nothing due for %s: commits a second", quiet), fmt.Sprintf("%.2f", float64(commits)/quiet.Seconds()), "≤ 0.3",
-			fmt.Sprintf("%.2f %% of a core, %.0f MB; all registered in %s", 100*spent.Seconds()/quiet.Seconds(), memory, millis(registered)), "",
+			fmt.Sprintf("the same, nothing due for %s: commits a second", quiet), fmt.Sprintf("%.2f", spent.commits/quiet.Seconds()), "≤ 0.3",
+			fmt.Sprintf("%.2f %% of a core, %s; all registered in %s", 100*spent.cpu.Seconds()/quiet.Seconds(), memory, millis(registered)), "",
 		},
 	}
 }
@@ -91,27 +74,64 @@ func quantile(list []time.Duration, part float64) string {
 // planAll says when each loop of the fixture fires next.
 func (s *fixture) planAll(when func(i int) time.Time) {
 	s.b.Helper()
+	i := 0
+	s.eachLoop(func(tx *store.Tx, l loop.Loop) error {
+		at := when(i).Truncate(time.Millisecond)
+		i++
+		return tx.PlanNext(s.b.Context(), l.ID, at, at, l.Ticked)
+	})
+}
+
+// eachLoop calls fn for all loops of the fixture, in one transaction.
+func (s *fixture) eachLoop(fn func(*store.Tx, loop.Loop) error) {
+	s.b.Helper()
 	s.must(s.d.Store().Update(s.b.Context(), func(tx *store.Tx) error {
 		ids, err := tx.WorkspaceIDs(s.b.Context())
 		if err != nil {
 			return err
 		}
-		var list []loop.Loop
 		for _, id := range ids {
-			of, err := tx.Loops(s.b.Context(), id)
+			list, err := tx.Loops(s.b.Context(), id)
 			if err != nil {
 				return err
 			}
-			list = append(list, of...)
-		}
-		for i, l := range list {
-			at := when(i).Truncate(time.Millisecond)
-			if err := tx.PlanNext(s.b.Context(), l.ID, at, at, l.Ticked); err != nil {
-				return err
+			for _, l := range list {
+				if err := fn(tx, l); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
 	}))
+}
+
+// lateness is how long after they were due the runs of the fixture fired that were due from a
+// time on, and how late those began that have ended, sorted.
+func (s *fixture) lateness(from time.Time, due func(loop.Run) time.Time) (fired, began []time.Duration) {
+	s.b.Helper()
+	s.must(s.d.Store().View(s.b.Context(), func(r *store.Reader) error {
+		ids, err := r.WorkspaceIDs(s.b.Context())
+		for _, id := range ids {
+			runs, err := r.WorkspaceRuns(s.b.Context(), id, 0, math.MaxInt32)
+			if err != nil {
+				return err
+			}
+			for _, run := range runs {
+				at := due(run)
+				if at.Before(from) {
+					continue
+				}
+				fired = append(fired, run.Created.Sub(at))
+				if run.State == loop.RunEnded {
+					began = append(began, run.Started.Sub(at))
+				}
+			}
+		}
+		return err
+	}))
+	slices.Sort(fired)
+	slices.Sort(began)
+	return fired, began
 }
 
 // residentMB returns how much memory this process has now, in MB; 0 where nobody says.

@@ -16,6 +16,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
+// builtVersion is what a program says that buildPawl has made: another version reads all
+// definitions again.
+const builtVersion = "dev"
+
 // fixture is a repository with loops, and the composition that runs them.
 type fixture struct {
 	b    *testing.B
@@ -37,7 +41,7 @@ func newFixture(b *testing.B, files int, database string) *fixture {
 	s.git("commit", "-q", "-m", "first")
 	settings, err := config.Load(config.Settings{Home: s.home, Database: database}, nil)
 	s.must(err)
-	s.d, err = compose.New(b.Context(), compose.Options{Settings: settings, Environ: os.Environ(), Log: compose.Log(nil)})
+	s.d, err = compose.New(b.Context(), compose.Options{Settings: settings, Environ: os.Environ(), Log: compose.Log(nil), Version: builtVersion})
 	s.must(err)
 	b.Cleanup(func() { s.must(s.d.Close()) })
 	s.svc, err = s.d.Verbs(b.Context(), s.root)
