@@ -349,7 +349,12 @@ definition that they began with.`,
 			if running == nil {
 				return noDaemonFault("nobody is there to reload")
 			}
-			return daemon.Reload(*running)
+			if err := daemon.Reload(*running); err != nil {
+				return err
+			}
+			p := a.printer()
+			p.Line("pawl up (process %d) reads all definitions again; pawl check says what is wrong with a loop", running.Holder.PID)
+			return p.Err()
 		},
 	}
 }
