@@ -99,17 +99,20 @@ func (s *Service) Show(ctx context.Context, ref string) (View, error) {
 	if err != nil || !called {
 		return v, err
 	}
-	for after := int64(0); ; {
-		events, more, err := s.Events(ctx, run.ID, after, 500)
+	const page = 500
+	for after, full := int64(0), true; full; {
+		events, _, err := s.Events(ctx, run.ID, after, page)
+		if err != nil {
+			return v, err
+		}
 		for _, e := range events {
 			if after = e.Seq; e.Kind == loop.EventPawlTool {
 				v.Calls = append(v.Calls, e.Text)
 			}
 		}
-		if err != nil || !more {
-			return v, err
-		}
+		full = len(events) == page // A live run may get more, for which nobody waits here.
 	}
+	return v, nil
 }
 
 // Keyed finds the run of the workspace that was fired with a key, or loop.ErrNotFound.

@@ -1,11 +1,13 @@
 package runs_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -137,6 +139,32 @@ func TestEventsComeInPagesAndTheLastSaysThatItIs(t *testing.T) {
 	}
 	if _, _, err := r.Runs.Events(t.Context(), "run_none", 0, 10); !errors.Is(err, loop.ErrNotFound) {
 		t.Errorf("events of no run = %v", err)
+	}
+}
+
+// A run may ask for its own trace, and would wait for its own end.
+func TestALiveRunIsShownWithTheCallsThatItHasMade(t *testing.T) {
+	r := verbtest.New(t)
+	run := r.InsertRun("busy", r.Self)
+	const calls = 501 // More than are read at once.
+	err := r.Store.Update(t.Context(), func(tx *store.Tx) error {
+		rt, err := tx.Enter(t.Context(), run, loop.PhaseAct)
+		if err != nil {
+			return err
+		}
+		var events []loop.Event
+		for n := range calls {
+			events = append(events, loop.Event{Seq: int64(n + 1), Phase: loop.PhaseAct, Kind: loop.EventPawlTool, Text: "loop_trace: ok"})
+		}
+		return rt.AppendEvents(t.Context(), events)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if v, err := r.Runs.Show(ctx, run.ID); err != nil || len(v.Calls) != calls {
+		t.Errorf("%d calls, %v; want %d", len(v.Calls), err, calls)
 	}
 }
 
