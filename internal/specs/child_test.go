@@ -94,15 +94,8 @@ func (t *tree) begin(name, protocol string) *live {
 	ctx := t.T.Context()
 	t.n++
 	l := &live{}
-	var row loop.Loop
-	t.ok(t.Store.Update(ctx, func(tx *store.Tx) (err error) {
-		if row, err = tx.Number(ctx, t.Workspace.ID, protocol, name); err != nil {
-			return err
-		}
-		l.run, err = tx.FireClaimed(ctx, loop.Run{ID: fmt.Sprintf("run_%s_%d", name, t.n), LoopID: row.ID, N: row.LastN, Key: fmt.Sprint(name, t.n), Trigger: "manual", Definition: row.Definition}, t.Self)
-		return err
-	}))
-	o := budget.Owner{Store: t.Store, Now: t.Store.Now, Run: l.run, Loop: name, Workspace: t.Workspace.ID, Agent: "doer"}
+	row := t.loopRow(name, protocol)
+	most := int64(0)
 	t.ok(t.Store.View(ctx, func(r *store.Reader) error {
 		spec, err := r.Spec(ctx, name)
 		if errors.Is(err, loop.ErrNotFound) {
@@ -114,9 +107,20 @@ func (t *tree) begin(name, protocol string) *live {
 		read, _ := loopspec.Decode([]byte(spec.Body))
 		lent, err := r.LentToChildren(ctx, row.ID)
 		l.life = read.Spec.Budget.MaxTokens
-		o.MostTokens = max(1, l.life-lent.Tokens-spec.Step.Tokens)
+		most = l.life - lent.Tokens - spec.Step.Tokens
 		return err
 	}))
+	if l.life > 0 && most < 1 {
+		return nil // The engine works no step of a spec whose life is used up.
+	}
+	t.ok(t.Store.Update(ctx, func(tx *store.Tx) (err error) {
+		if row, err = tx.Number(ctx, t.Workspace.ID, protocol, name); err != nil {
+			return err
+		}
+		l.run, err = tx.FireClaimed(ctx, loop.Run{ID: fmt.Sprintf("run_%s_%d", name, t.n), LoopID: row.ID, N: row.LastN, Key: fmt.Sprint(name, t.n), Trigger: "manual", Definition: row.Definition}, t.Self)
+		return err
+	}))
+	o := budget.Owner{Store: t.Store, Now: t.Store.Now, Run: l.run, Loop: name, Workspace: t.Workspace.ID, Agent: "doer", MostTokens: most}
 	l.ledger = budget.New(o)
 	t.ok(l.ledger.Open(ctx))
 	err := t.Store.Update(ctx, func(tx *store.Tx) error {
