@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -10,11 +12,15 @@ import (
 // requests is work for which callers wait. The zero requests takes work.
 type requests struct {
 	mu     sync.Mutex
-	all    sync.WaitGroup             // but for what began after refuse
-	cancel map[int]context.CancelFunc // of the work under way, by its number
-	long   int                        // how much of that is not brief
-	last   int                        // number
-	ending bool                       // no more is taken
+	under  map[int]request // work under way, by its number
+	long   int             // how much of that is not brief
+	last   int             // number
+	ending bool            // no more is taken
+}
+
+type request struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
 }
 
 // do carries out work, until ctx ends or interrupt is called. After refuse it does so only
@@ -29,16 +35,12 @@ func (r *requests) do(ctx context.Context, brief bool, work func(context.Context
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if r.cancel == nil {
-		r.cancel = map[int]context.CancelFunc{}
-	}
-	if !r.ending { // Who waits may be through already.
-		r.all.Add(1)
-		defer r.all.Done()
+	if r.under == nil {
+		r.under = map[int]request{}
 	}
 	r.last++
-	n := r.last
-	r.cancel[n] = cancel
+	n, ended := r.last, make(chan struct{})
+	r.under[n] = request{cancel, ended}
 	if !brief {
 		r.long++
 	}
@@ -46,7 +48,8 @@ func (r *requests) do(ctx context.Context, brief bool, work func(context.Context
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.cancel, n)
+		delete(r.under, n)
+		close(ended)
 		if !brief {
 			r.long--
 		}
@@ -79,10 +82,17 @@ func (r *requests) count() int {
 func (r *requests) interrupt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, cancel := range r.cancel {
-		cancel()
+	for _, one := range r.under {
+		one.cancel()
 	}
 }
 
-// wait waits until all work has ended that began before refuse, which was called.
-func (r *requests) wait() { r.all.Wait() }
+// wait waits until all work has ended that is under way.
+func (r *requests) wait() {
+	r.mu.Lock()
+	list := slices.Collect(maps.Values(r.under))
+	r.mu.Unlock()
+	for _, one := range list {
+		<-one.ended
+	}
+}
