@@ -43,9 +43,6 @@ const leaseEnv = "PAWL_TEST_LEASE"
 // requestEnv is what the run of a child is asked for; empty: nothing.
 const requestEnv = "PAWL_TEST_REQUEST"
 
-// waitEnv is how long a child waits before it begins: until a lease is over.
-const waitEnv = "PAWL_TEST_WAIT"
-
 func TestMain(m *testing.M) {
 	if status, ran := compose.RunBuiltInAgent(context.Background(), os.Args[1:], os.Stdin, os.Stdout); ran {
 		os.Exit(status)
@@ -90,13 +87,6 @@ func child() int {
 		if o.Lease, err = time.ParseDuration(text); err != nil {
 			return fail(err)
 		}
-	}
-	if text := os.Getenv(waitEnv); text != "" {
-		wait, err := time.ParseDuration(text)
-		if err != nil {
-			return fail(err)
-		}
-		time.Sleep(wait)
 	}
 	switch open := func() (*compose.Parts, error) { return compose.New(ctx, o) }; os.Getenv(childEnv) {
 	case "work":

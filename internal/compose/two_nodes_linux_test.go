@@ -158,10 +158,11 @@ func TestALostNodeKeepsItsWorkAndFinishesItWhenItIsBack(t *testing.T) {
 			t.Parallel()
 			n := newTwoNodes(t)
 			n.join()
-			if v := n.a.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT="+at, leaseEnv+"=1s"); v != nil {
+			if v := n.a.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT="+at); v != nil {
 				t.Fatalf("the run was not killed: %+v", v)
 			}
-			v := n.b.pawl("run", leaseEnv+"=1s", waitEnv+"=1500ms")
+			n.a.lapse()
+			v := n.b.pawl("run")
 			if len(v.Recovered) != 1 || !strings.HasPrefix(v.Recovered[0], "fix#1 ") || v.Run.N != 2 || v.Run.Outcome != loop.OutcomeProposed {
 				t.Fatalf("the other node recovers %q, and its run is #%d %s", v.Recovered, v.Run.N, v.Run.Outcome)
 			}
@@ -204,8 +205,9 @@ func TestWhatAForgottenNodeOwesIsGivenUpAndItsCloneIsRefusedAfterwards(t *testin
 	t.Parallel()
 	n := newTwoNodes(t)
 	n.join()
-	n.a.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT=engine.act.after:1", leaseEnv+"=1s")
-	n.b.pawl("recover", leaseEnv+"=1s", waitEnv+"=1500ms")
+	n.a.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT=engine.act.after:1")
+	n.a.lapse()
+	n.b.pawl("recover")
 	n.withParts(n.b, func(d *compose.Parts) error {
 		all, err := d.Nodes().List(t.Context())
 		if err != nil {
