@@ -159,6 +159,8 @@ func describeWait(e loop.FiringEvent) string {
 		return "until it is resumed"
 	case e.Reason == loop.WaitsRunning:
 		return "until its live run has ended"
+	case e.Reason == loop.WaitsAnswer:
+		return "until somebody answers what the loop asked"
 	}
 	return "until pawl up fires it"
 }

@@ -36,14 +36,18 @@ func (s *sensing) senseEvents(ctx context.Context) error {
 }
 
 // wakeLater makes the loop come again when the time is over for which it may not act or
-// nothing pays for it. Events that the run could not act on wait until then.
+// nothing pays for it. Events that the run could not act on wait until then, or until a
+// person has answered what keeps the loop from acting.
 func (c *cycle) wakeLater() {
+	unused := c.run.Event != "" && len(c.its) == 0
+	if unused && c.run.Outcome == loop.OutcomeQuiet && c.run.Reason == loop.ReasonStepWaiting {
+		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.ReturnUntilAnswer(ctx) })
+	}
 	until, source, why := c.findWakeTime()
 	if until.IsZero() || c.target.Loop.Registered.Good == "" {
 		return
 	}
 	event := WakingEvent(c.run.LoopID, source, until)
-	unused := c.run.Event != "" && len(c.its) == 0
 	c.stage(func(ctx context.Context, rt *store.RunTx) error {
 		if unused {
 			if err := rt.ReturnEvents(ctx, until, why); err != nil {

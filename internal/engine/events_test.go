@@ -100,6 +100,29 @@ func TestARunThatIsStoppedGivesItsEventsBackAndOneThatEndsDoesNot(t *testing.T) 
 	})
 }
 
+func TestARunThatMayNotActBeforeAnAnswerKeepsItsEventsUntilThen(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		target, _ := r.decides(loop.HumanGateAccept, true, "one")
+		a := r.waits(target, loop.ReasonGatesPass, loop.ActionAccept)
+		queued := r.queue(target, engine.Firing{Trigger: "event", Event: "webhook:x", Key: "k"})
+		r.happened(queued, loop.FiringEvent{Source: "webhook:x", Payload: "look"})
+		run, err := r.engine.Execute(t.Context(), target, queued.ID)
+		if err != nil || run.Outcome != loop.OutcomeQuiet || run.Reason != loop.ReasonStepWaiting {
+			t.Fatalf("the run = %s %s, %v", run.Outcome, run.Reason, err)
+		}
+		waits := func(when, reason string) {
+			t.Helper()
+			if list := r.firingEvents(run.LoopID); len(list) != 1 || list[0].Verdict != loop.FiringWaits || list[0].Reason != reason {
+				t.Errorf("%s the events are %+v, want that it waits %q", when, list, reason)
+			}
+		}
+		waits("before the answer", loop.WaitsAnswer)
+		r.run(target, engine.Yes(a.ID, ada))
+		waits("after it", "")
+	})
+}
+
 // An account that may not call for 40 minutes: the loop comes again right after.
 func TestTheEndOfARestFiresTheLoop(t *testing.T) {
 	onBothMetered(t, faulty(fakemodel.Fault{Status: http.StatusTooManyRequests, RetryAfter: 40 * 60, Times: 1}), func(t *testing.T, p *meteredRig) {

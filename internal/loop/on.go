@@ -164,6 +164,7 @@ const (
 	WaitsPaused  = "paused"  // a kill switch is set
 	WaitsRunning = "running" // a run of the loop is live
 	WaitsRest    = "rest"    // its time has not come
+	WaitsAnswer  = "answer"  // a person has not answered what the loop asked
 )
 
 // FiringEvent is something that happened outside of a loop and fires it: once, or several

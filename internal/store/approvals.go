@@ -116,6 +116,9 @@ func (t *Tx) AnswerApproval(ctx context.Context, id string, answer loop.Answer) 
 	err := t.queryRow(ctx, answerApproval, string(to), storableText(answer.By), storableText(answer.From), storableText(answer.Note), changes, id).Scan(&loopID)
 	if err == nil {
 		t.announce(loop.FeedApproval, id, loopID, string(to))
+		err = t.endAnswerWait(ctx, loopID)
+	}
+	if err == nil {
 		return nil
 	}
 	if !errors.Is(err, sql.ErrNoRows) {
@@ -239,6 +242,9 @@ func (t *Tx) closeApprovals(ctx context.Context, query string, args ...any) ([]l
 		t.announce(loop.FeedApproval, a.ID, a.LoopID, string(a.State))
 		body := map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State), "why": a.Note}
 		if err := t.Link(ctx, a.LoopID, loop.LinkApproval, a.RunID, body); err != nil {
+			return nil, err
+		}
+		if err := t.endAnswerWait(ctx, a.LoopID); err != nil {
 			return nil, err
 		}
 	}

@@ -63,10 +63,11 @@ func wrapEvent(doing string, e loop.FiringEvent, err error) error {
 const loopsWithEvents = `
 SELECT ` + loopColumns + ` FROM loops
 WHERE  ` + placedHere + ` AND broken = '' AND good <> '' AND source <> '' AND id > $3
-AND    id IN (SELECT loop_id FROM firing_events WHERE verdict = 'waits' AND not_before_ms <= $2) ORDER BY id LIMIT $4`
+AND    id IN (SELECT loop_id FROM firing_events WHERE verdict = 'waits' AND reason <> 'answer' AND not_before_ms <= $2) ORDER BY id LIMIT $4`
 
 // LoopsWithEvents lists loops of workspaces that lie on a node and for which events wait
-// whose time has come by now, by id: those after an id.
+// whose time has come by now, by id: those after an id. Events that wait for an answer alone
+// are not a reason to look at their loop.
 func (r *Reader) LoopsWithEvents(ctx context.Context, node string, now time.Time, after string, limit int) ([]loop.Loop, error) {
 	return collect(ctx, r, loopsWithEvents, scanLoop, node, millis(now), after, limit)
 }
@@ -158,6 +159,30 @@ func (t *RunTx) ReturnEvents(ctx context.Context, notBefore time.Time, why strin
 		return fmt.Errorf("return the events of run %s: %w", t.run.ID, err)
 	}
 	return nil
+}
+
+const returnUntilAnswer = `
+UPDATE firing_events SET verdict = 'waits', reason = 'answer', run_id = '', returned = returned + 1
+WHERE  run_id = $1 AND run_id <> '' AND EXISTS (SELECT 1 FROM approvals WHERE loop_id = $2 AND state = 'open')`
+
+// ReturnUntilAnswer makes the events of a run wait until an approval of its loop is answered
+// or closed, or until another event fires the loop. If no approval is open, it does nothing.
+func (t *RunTx) ReturnUntilAnswer(ctx context.Context) error {
+	if _, err := t.exec(ctx, returnUntilAnswer, t.run.ID, t.run.LoopID); err != nil {
+		return fmt.Errorf("keep the events of run %s until an answer: %w", t.run.ID, err)
+	}
+	return nil
+}
+
+const endAnswerWait = `UPDATE firing_events SET reason = '' WHERE loop_id = $1 AND verdict = 'waits' AND reason = 'answer'`
+
+// endAnswerWait makes the events of a loop that wait for an answer fire it.
+func (t *Tx) endAnswerWait(ctx context.Context, loopID string) error {
+	n, err := t.exec(ctx, endAnswerWait, loopID)
+	if err == nil && n > 0 {
+		t.announce(loop.FeedLoop, loopID, loopID, "")
+	}
+	return err
 }
 
 const endRest = `UPDATE firing_events SET not_before_ms = 0, reason = '' WHERE loop_id = $1 AND verdict = 'waits' AND not_before_ms > {now} AND reason <> $2 AND source <> $2`

@@ -148,6 +148,58 @@ func TestAnEventFiresALoopOnceAndWaitsWhileItIsPausedOrAtWork(t *testing.T) {
 	})
 }
 
+// A delivery that comes while a proposal is open fires a run that may not do anything.
+func TestAnEventThatItsRunMayNotActOnWaitsForTheAnswerOrForAnother(t *testing.T) {
+	onBoth(t, func(t *testing.T, database func(testing.TB) string) {
+		r := newRig(t, database(t))
+		id := r.registers(loop.Definition{Name: "l"})
+		ends := func(change func(context.Context, *store.RunTx, loop.Run) error) {
+			t.Helper()
+			run := r.begins(id)
+			run.Outcome = loop.OutcomeQuiet
+			r.update(func(ctx context.Context, tx *store.Tx) error {
+				rt, err := tx.Settle(ctx, run, loop.PhaseConclude, false)
+				if err != nil {
+					return err
+				}
+				return change(ctx, rt, run)
+			})
+		}
+		waits := func(ctx context.Context, rt *store.RunTx, _ loop.Run) error { return rt.ReturnUntilAnswer(ctx) }
+		fires := func(when string, runs int, want string) {
+			t.Helper()
+			if fired, _ := r.tick(0); len(fired) != runs {
+				t.Errorf("%s %d runs fired, want %d", when, len(fired), runs)
+			}
+			if got := r.became(id); got != want {
+				t.Errorf("%s the events are %q, want %q", when, got, want)
+			}
+		}
+		r.happens(id, loop.FiringEvent{ID: "a", Source: "webhook:x"}, nil)
+		r.tick(0)
+		ends(func(ctx context.Context, rt *store.RunTx, run loop.Run) error {
+			if err := waits(ctx, rt, run); err != nil { // Nothing has been asked.
+				return err
+			}
+			return rt.AskApproval(ctx, loop.Approval{
+				ID: "ap_1", LoopID: id, RunID: run.ID, State: loop.ApprovalOpen, Action: loop.Action{Kind: loop.ActionLand}, Created: r.now(), Expires: r.now().Add(time.Hour),
+			})
+		})
+		r.happens(id, loop.FiringEvent{ID: "b", Source: "webhook:x"}, nil)
+		fires("while it is open", 1, "a ran #1, b ran #2")
+		ends(waits)
+		fires("after a run that might not act", 0, "a ran #1, b waits answer")
+		r.happens(id, loop.FiringEvent{ID: "c", Source: "webhook:x"}, nil)
+		fires("with another event", 1, "a ran #1, b ran #3, c coalesced #3")
+		ends(waits)
+		fires("after that run", 0, "a ran #1, b waits answer, c waits answer")
+		r.update(func(ctx context.Context, tx *store.Tx) error {
+			return tx.AnswerApproval(ctx, "ap_1", loop.Answer{By: "ann"})
+		})
+		fires("once it is answered", 1, "a ran #1, b ran #4, c coalesced #4")
+	})
+}
+
 func TestAPlannedTimeIsMadeUpForByARunThatAnEventHasFired(t *testing.T) {
 	onBoth(t, func(t *testing.T, database func(testing.TB) string) {
 		r := newRig(t, database(t))
