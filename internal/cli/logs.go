@@ -125,6 +125,12 @@ func printLogs(ctx context.Context, a *app, c api.Caller, o logsOptions, filter 
 		}
 		return output.WriteListing(p, "pawl.events/v1", events)
 	}
+	switch {
+	case f.after == 0:
+		p.Note("pawl: %s is %s, and nothing has happened in it yet", runName(run), run.State)
+	case len(lines) == 0 && !o.follow:
+		p.Note("pawl: %s has no such lines", runName(run))
+	}
 	for {
 		if len(lines) > 0 {
 			p.Text(strings.Join(lines, "\n") + "\n")
