@@ -110,14 +110,16 @@ func (f Found) load() (*definition.Document, []byte, error) {
 
 // CheckEvents adds an error for each event of the key on that cannot fire the loop here: a
 // webhook whose secret is missing on this machine, and the end of a loop that would make
-// loops fire each other in a cycle.
+// loops fire each other in a cycle. It adds a warning for the end of a loop that no file
+// defines yet.
 func (c *Checked) CheckEvents(secrets listen.Secrets) {
-	report := func(at readiness.Value, problem string) {
+	add := func(kind readiness.Kind, severity string, at readiness.Value, problem string) {
 		c.More = append(c.More, readiness.Finding{
-			Kind: readiness.KindOwn, Severity: readiness.SeverityError, Key: "on", Line: max(1, at.Line), Column: max(1, at.Column),
+			Kind: kind, Severity: severity, Key: "on", Line: max(1, at.Line), Column: max(1, at.Column),
 			Message: "on: " + readiness.Quote(at.Text) + ": " + problem,
 		})
 	}
+	report := func(at readiness.Value, problem string) { add(readiness.KindOwn, readiness.SeverityError, at, problem) }
 	for _, item := range c.On {
 		s, err := loop.ParseEventSource(item.Text)
 		if err != nil || !slices.Contains(c.Definition.On, s.String()) {
@@ -130,8 +132,11 @@ func (c *Checked) CheckEvents(secrets listen.Secrets) {
 				report(item, f.Why+"; "+f.Fix)
 			}
 		case loop.OnLoop:
-			if cycle := catalog.Cycle(c.Root(filepath.Dir(filepath.Dir(filepath.Dir(c.Path)))), c.Name, []string{s.String()}); cycle != nil {
+			root := c.Root(filepath.Dir(filepath.Dir(filepath.Dir(c.Path))))
+			if cycle := catalog.Cycle(root, c.Name, []string{s.String()}); cycle != nil {
 				report(item, cycle.Error())
+			} else if files, err := catalog.DefinedAs(root, s.What); err == nil && len(files) == 0 {
+				add(readiness.KindNote, readiness.SeverityWarning, item, "no file of this repository defines a loop "+s.What+"; until one does, this event never happens")
 			}
 		case loop.OnFile, loop.OnRef, loop.OnCommand:
 		}
