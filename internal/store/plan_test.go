@@ -22,6 +22,8 @@ func TestListingsUseIndexes(t *testing.T) {
 		"loops by name":        {inList(loopsNamed), "loops_name"},
 		"a page of loops":      {loopsAfter, "loops_name"},
 		"loops that are due":   {dueLoops, "loops_due (due_ms>? AND due_ms<?)"},
+		"overdue loops":        {overdueLoops, "loops_due (due_ms>? AND due_ms<?)"},
+		"broken overdue loops": {overdueLoops, "loops_broken (due_ms>? AND due_ms<?)"},
 		"the next due loop":    {nextDue, "loops_due (due_ms>?)"},
 		"the next event":       {nextEvent, "sqlite_autoindex_loops_1 (id=?)"},
 		"loops with events":    {loopsWithEvents, "firing_events_waiting"},

@@ -446,6 +446,7 @@ CREATE TABLE keyed_calls (
 CREATE INDEX keyed_calls_made ON keyed_calls (made_ms);
 CREATE INDEX loops_of_parent ON loops (parent_id, created_ms) WHERE parent_id <> '';
 CREATE INDEX effects_done ON effects (loop_id, kind) WHERE state = 'done';
+CREATE INDEX loops_broken ON loops (due_ms) WHERE due_ms > 0 AND broken <> '';
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (1, 0, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (2, 1, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (3, 2, 1);
@@ -472,3 +473,4 @@ INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (23, 23, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (24, 24, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (25, 25, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (26, 26, 1);
+INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (27, 27, 1);

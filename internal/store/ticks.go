@@ -150,7 +150,12 @@ func (r *Reader) LapsedWorkspaces(ctx context.Context, node string) ([]string, e
 	return collect(ctx, r, lapsedWorkspaces, scanID, node)
 }
 
-const overdueLoops = `SELECT ` + loopColumns + ` FROM loops WHERE due_ms > 0 AND due_ms <= $1 AND paused = 0 ORDER BY due_ms LIMIT $2`
+// Each half has an index of its own: together they would read all loops of the store.
+const overdueLoops = `
+SELECT ` + loopColumns + ` FROM loops WHERE due_ms > 0 AND due_ms <= $1 AND paused = 0 AND broken = ''
+UNION ALL
+SELECT ` + loopColumns + ` FROM loops WHERE due_ms > 0 AND due_ms <= $1 AND paused = 0 AND broken <> ''
+ORDER  BY due_ms LIMIT $2`
 
 // OverdueLoops lists loops of all nodes that should have fired by a time, also those whose
 // definition broke, and are not paused by their own switch, those first that have been due for longest.
