@@ -26,6 +26,7 @@ init,--yes,--no-loop,--agents-md
 ls
 next
 next,tidy
+next,york
 next,nobody
 show,tidy
 runs
@@ -295,6 +296,7 @@ func newWayPlace(t *testing.T, dir string) *place {
 		"gates": [{"name": "g", "kind": "command", "check": "false"}], "budget": {"maxIterations": 3, "maxTokens": 9000, "maxWallClockMs": 60000}, "giveUp": "", "errorPolicy": "pause + log",
 		"guardrails": ["edits limited to /src"], "humanGate": "", "createdAt": 1, "updatedAt": 1}`)
 	p.write("repo/.loops/broken/loop.config.yaml", loopDefinition("name", "broken", "tier", "L9"))
+	p.write("repo/.loops/york/loop.config.yaml", loopDefinition("name", "york", "cadence", "0 4 29 2 *", "timezone", "America/New_York"))
 	return p
 }
 

@@ -50,10 +50,21 @@ func printNext(a *app, plans []loops.Plan) error {
 		Schema: "pawl.plans/v1", Heading: []string{"NEXT", "IN", "NAME", "CADENCE", "PAUSED BY"},
 		Empty: "no loop of this workspace fires by time: give one a cadence (pawl explain cadence)",
 		Cells: func(plan loops.Plan) []string {
-			due := plan.Next[0].Due
-			return []string{formatMinute(due), untilText(due.Sub(p.Now())), output.CleanLine(plan.Loop), output.CleanLine(plan.Cadence), orDash(output.CleanLine(plan.Paused))}
+			next, in := "–", "–"
+			if len(plan.Next) > 0 {
+				due := plan.Next[0].Due
+				next, in = formatMinute(due), untilText(due.Sub(p.Now()))
+			}
+			return []string{next, in, output.CleanLine(plan.Loop), output.CleanLine(plan.Cadence), orDash(output.CleanLine(plan.Paused))}
 		},
-		Below: func() { a.sayIfDown(p) },
+		Below: func() {
+			for _, plan := range plans {
+				if plan.Problem != "" {
+					p.Line("%s does not fire: %s", output.CleanLine(plan.Loop), output.CleanLine(plan.Problem))
+				}
+			}
+			a.sayIfDown(p)
+		},
 	}.Print(p, plans)
 }
 
@@ -88,10 +99,14 @@ func printPlan(a *app, plan loops.Plan) error {
 	default:
 		p.Line("%s fires %s, read in %s; catch_up %s", output.CleanLine(plan.Loop), output.CleanLine(plan.Cadence), output.CleanLine(plan.Timezone), plan.CatchUp)
 	}
+	zone, err := time.LoadLocation(plan.Timezone) // A daemon's answer has the offsets and not the names of the zone.
+	if err != nil {
+		return err
+	}
 	for _, f := range plan.Next {
-		line := "  " + f.Planned.Format("Mon 2006-01-02 15:04 MST")
+		line := "  " + f.Planned.In(zone).Format("Mon 2006-01-02 15:04 MST")
 		if !f.Due.Equal(f.Planned) {
-			line += ", starts at " + f.Due.Format("15:04:05")
+			line += ", starts at " + f.Due.In(zone).Format("15:04:05")
 		}
 		if f.Note != "" {
 			line += ": " + f.Note

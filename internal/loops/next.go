@@ -1,6 +1,7 @@
 package loops
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -36,8 +37,8 @@ type Plan struct {
 	Events []loop.FiringEvent `json:"events,omitempty"` // newest first, with what became of them; only of one loop
 }
 
-// Plans says when each loop of the workspace fires next, those first that do so soonest.
-// Loops that do not fire by time are left out.
+// Plans says when each loop of the workspace fires next, those first that do so soonest,
+// and those last that have a problem. Loops that do not fire by time are left out.
 func (s *Service) Plans(ctx context.Context) ([]Plan, error) {
 	list, err := s.ws.AllLoops(ctx)
 	if err != nil {
@@ -49,11 +50,16 @@ func (s *Service) Plans(ctx context.Context) ([]Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(p.Next) > 0 {
+		if len(p.Next) > 0 || p.Problem != "" {
 			plans = append(plans, p)
 		}
 	}
-	slices.SortStableFunc(plans, func(a, b Plan) int { return a.Next[0].Due.Compare(b.Next[0].Due) })
+	slices.SortStableFunc(plans, func(a, b Plan) int {
+		if len(a.Next) == 0 || len(b.Next) == 0 {
+			return cmp.Compare(len(b.Next), len(a.Next))
+		}
+		return a.Next[0].Due.Compare(b.Next[0].Due)
+	})
 	return plans, nil
 }
 
