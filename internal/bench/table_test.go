@@ -25,7 +25,7 @@ func BenchmarkTable(b *testing.B) {
 	}
 	var rows []row
 	for _, measure := range []func(*testing.B) []row{
-		coldStart, starts, quietRuns, wholeRunSmall, wholeProcess, wholeRunLarge, longHistory, bootRows, taskRows, specRows, boardRows, runsPerSecond, manyLiveRuns, manyLoops, killSwitch, crashToResumed, definitionsPerSecond, hostileDefinitions,
+		coldStart, starts, quietRuns, wholeRunSmall, wholeProcess, wholeRunLarge, longHistory, bootRows, taskRows, specRows, boardRows, runsPerSecond, manyLiveRuns, fewLoops, manyLoops, simulatedMonth, killSwitch, crashToResumed, definitionsPerSecond, hostileDefinitions,
 	} {
 		rows = append(rows, measure(b)...)
 	}
