@@ -301,8 +301,7 @@ interrupted and keep their work. Loops that are due meanwhile fire when it is st
 				return err
 			}
 			if running == nil {
-				a.printer().Line("pawl up is not at work on this machine")
-				return nil
+				return a.printAnswer(daemon.Running{}.Answer("absent"), "pawl up is not at work on this machine")
 			}
 			if !isEnding(ctx, *running) {
 				err = daemon.End(*running)
@@ -311,11 +310,12 @@ interrupted and keep their work. Loops that are due meanwhile fire when it is st
 				return err
 			}
 			for {
-				if _, there, err := seat.Find(); err != nil || !there {
-					if err == nil {
-						a.printer().Line("pawl up has ended")
-					}
+				_, there, err := seat.Find()
+				if err != nil {
 					return err
+				}
+				if !there {
+					return a.printAnswer(running.Answer("ended"), "pawl up has ended")
 				}
 				select {
 				case <-ctx.Done():
@@ -352,11 +352,20 @@ definition that they began with.`,
 			if err := daemon.Reload(*running); err != nil {
 				return err
 			}
-			p := a.printer()
-			p.Line("pawl up (process %d) reads all definitions again; pawl check says what is wrong with a loop", running.Holder.PID)
-			return p.Err()
+			text := fmt.Sprintf("pawl up (process %d) reads all definitions again; pawl check says what is wrong with a loop", running.Holder.PID)
+			return a.printAnswer(running.Answer("reloading"), text)
 		},
 	}
+}
+
+// printAnswer prints what came of asking for the daemon.
+func (a *app) printAnswer(answer daemon.Answer, text string) error {
+	p := a.printer()
+	if p.JSON {
+		return p.WriteJSON(answer)
+	}
+	p.Line("%s", text)
+	return p.Err()
 }
 
 // findDaemon returns the daemon of this machine and store; nil if none is at work.

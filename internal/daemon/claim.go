@@ -25,6 +25,16 @@ type Running struct {
 	Socket  string      `json:"socket,omitempty"` // where it answers; empty: it does not yet
 }
 
+// Answer is what came of asking for the daemon of this node, schema pawl.daemon/v1.
+type Answer struct {
+	Schema string `json:"schema"`
+	State  string `json:"state"`         // absent, reloading or ended
+	PID    int    `json:"pid,omitempty"` // of the daemon; 0: it is absent
+}
+
+// Answer says what has become of a daemon; the zero Running is an absent one.
+func (r Running) Answer(state string) Answer { return Answer{"pawl.daemon/v1", state, r.Holder.PID} }
+
 // Seat is where the one daemon of a store says on a node that it is at work.
 type Seat struct{ settings config.Settings }
 
