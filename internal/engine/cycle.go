@@ -34,6 +34,7 @@ type cycle struct {
 
 	inputs   map[string]loop.Inputs // of the candidates, by key
 	halt     bool                   // the loop is paused when the run ends
+	awaits   bool                   // a step could not be chosen because a person has not answered
 	assessed bool                   // the agent said how ready the loop is
 }
 

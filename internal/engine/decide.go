@@ -61,6 +61,7 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 		s.Candidates = append(s.Candidates, cand)
 	}
 	d := plan.Next(s, now)
+	c.awaits = slices.ContainsFunc(d.Considered, func(o loop.Considered) bool { return o.Reason == loop.ReasonStepWaiting })
 	body, err := json.Marshal(d.Considered)
 	if err != nil {
 		panic("engine: reasons do not marshal: " + err.Error())

@@ -35,28 +35,46 @@ func (s *sensing) senseEvents(ctx context.Context) error {
 	return nil
 }
 
+// For how long the events of a run wait that could not act on them, if nobody knows when a
+// run can.
+const (
+	busyWait = 5 * time.Minute // other runs have the agent, or what it acts with
+	restWait = 24 * time.Hour  // until a person does something, who can also end the wait
+)
+
 // wakeLater makes the loop come again when the time is over for which it may not act or
 // nothing pays for it. Events that the run could not act on wait until then, or until a
 // person has answered what keeps the loop from acting.
 func (c *cycle) wakeLater() {
-	unused := c.run.Event != "" && len(c.its) == 0
-	if unused && c.run.Outcome == loop.OutcomeQuiet && c.run.Reason == loop.ReasonStepWaiting {
-		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.ReturnUntilAnswer(ctx) })
-	}
-	until, source, why := c.findWakeTime()
-	if until.IsZero() || c.target.Loop.Registered.Good == "" {
+	if c.target.Loop.Registered.Good == "" {
 		return
 	}
-	event := WakingEvent(c.run.LoopID, source, until)
-	c.stage(func(ctx context.Context, rt *store.RunTx) error {
-		if unused {
-			if err := rt.ReturnEvents(ctx, until, why); err != nil {
-				return err
-			}
-		}
-		_, err := rt.AddEvent(ctx, event, nil)
-		return err
-	})
+	until, source, why := c.findWakeTime()
+	if !until.IsZero() {
+		event := WakingEvent(c.run.LoopID, source, until)
+		c.stage(func(ctx context.Context, rt *store.RunTx) error {
+			_, err := rt.AddEvent(ctx, event, nil)
+			return err
+		})
+	}
+	if c.run.Event == "" || len(c.its) > 0 {
+		return
+	}
+	switch h := c.agent.hold; {
+	case c.run.Outcome == loop.OutcomeWaiting, c.run.Outcome == loop.OutcomeQuiet && c.awaits:
+		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.ReturnUntilAnswer(ctx) })
+		return
+	case !until.IsZero():
+	case c.run.Outcome == loop.OutcomeBudget:
+		until, why = c.Now().Add(restWait), loop.OnBudget
+	case h == nil || c.run.Outcome == loop.OutcomeQuiet:
+		return
+	case h.Reason.IsSeat():
+		until, why = c.Now().Add(busyWait), string(h.Reason)
+	default:
+		until, why = c.Now().Add(restWait), string(h.Reason)
+	}
+	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.ReturnEvents(ctx, until, why) })
 }
 
 // WakingEvent is the event that fires a loop at a time. Several runs of the loop that wait

@@ -105,6 +105,11 @@ func TestARunThatMayNotActBeforeAnAnswerKeepsItsEventsUntilThen(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		target, _ := r.decides(loop.HumanGateAccept, true, "one")
 		a := r.waits(target, loop.ReasonGatesPass, loop.ActionAccept)
+		if err := r.store.Update(t.Context(), func(tx *store.Tx) error {
+			return tx.SaveRegistration(t.Context(), target.Loop.ID, loop.Registration{Source: "s", Good: "d"})
+		}); err != nil {
+			t.Fatal(err)
+		}
 		queued := r.queue(target, engine.Firing{Trigger: "event", Event: "webhook:x", Key: "k"})
 		r.happened(queued, loop.FiringEvent{Source: "webhook:x", Payload: "look"})
 		run, err := r.engine.Execute(t.Context(), target, queued.ID)
@@ -120,6 +125,55 @@ func TestARunThatMayNotActBeforeAnAnswerKeepsItsEventsUntilThen(t *testing.T) {
 		waits("before the answer", loop.WaitsAnswer)
 		r.run(target, engine.Yes(a.ID, ada))
 		waits("after it", "")
+	})
+}
+
+func TestEventsOfARunThatMayNotActWaitUntilItMay(t *testing.T) {
+	onBothMetered(t, fakemodel.Script{}, func(t *testing.T, p *meteredRig) {
+		p.agent = func(context.Context, agent.Request) (agent.Result, error) {
+			t.Error("the agent was asked")
+			return ended(nil)
+		}
+		fires := func(target engine.Target, reason loop.Reason, wait time.Duration) {
+			t.Helper()
+			id := target.Loop.ID
+			queued := p.queue(target, engine.Firing{Trigger: "event", Event: "file:a", Key: "k" + id})
+			p.change(func(ctx context.Context, tx *store.Tx) error {
+				return tx.SaveRegistration(ctx, id, loop.Registration{Source: "s", Good: "d"})
+			})
+			p.happened(queued, loop.FiringEvent{Source: "file:a", Payload: "created a"}, loop.FiringEvent{Source: loop.OnRest})
+			run, err := p.engine.Execute(t.Context(), target, queued.ID)
+			if err != nil || run.Reason != reason {
+				t.Errorf("the run = %s %s, %v, want it held back: %s", run.Outcome, run.Reason, err, reason)
+			}
+			for _, e := range p.firingEvents(id) {
+				left := e.NotBefore.Sub(p.now())
+				switch waits := e.Verdict == loop.FiringWaits; {
+				case waits != (e.Source == "file:a"):
+					t.Errorf("%s: %+v, want that only what happened waits again", reason, e)
+				case waits && (left > wait || left < wait-time.Minute):
+					t.Errorf("%s: it waits for %s, want %s", reason, left, wait)
+				}
+			}
+		}
+		rests := p.calls("rests", nil)
+		p.change(func(ctx context.Context, tx *store.Tx) error {
+			return tx.SetHold(ctx, loop.Hold{Subject: engine.LoopHold(rests.Loop.ID), Reason: loop.FailureQuota, Detail: "the account is empty"})
+		})
+		fires(rests, loop.FailureQuota, 24*time.Hour)
+		p.change(func(ctx context.Context, tx *store.Tx) error {
+			return tx.SaveAgent(ctx, loop.Agent{ID: "ag_dev", Handle: "dev", Driver: "caller", MaxRuns: 1})
+		})
+		as := func(d *loop.Definition) { d.Agent = "dev" }
+		busy, refused := apart(p.calls("busy", as)), p.agent
+		p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
+			p.agent = refused
+			fires(busy, loop.ReasonAgentBusy, 5*time.Minute)
+			return p.worksIn(r)
+		}
+		p.wantProposed(p.run(apart(p.calls("works", as)), engine.Firing{}))
+		p.budget(all, loop.WindowDay, loop.Amount{Tokens: 1})
+		fires(apart(p.calls("poor", nil)), loop.ReasonBudget, 24*time.Hour)
 	})
 }
 

@@ -181,11 +181,11 @@ type FiringEvent struct {
 	Verdict   FiringVerdict `json:"verdict"`
 	Reason    string        `json:"reason,omitempty"` // why it waits
 	RunID     string        `json:"run,omitempty"`
-	Returned  int           `json:"returned,omitempty"` // runs that had it and were stopped before they could act on it
+	Returned  int           `json:"returned,omitempty"` // runs that had it and could not act on it
 }
 
-// MaxReturned is how often an event fires again after its run was stopped.
-const MaxReturned = 3
+// MaxStopped is how often an event fires again after its run was stopped.
+const MaxStopped = 3
 
 // FiringKey is the key of the run that an event fires.
 func (e FiringEvent) FiringKey() string {

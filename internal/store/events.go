@@ -24,7 +24,8 @@ const (
 INSERT INTO firing_events (loop_id, id, source, payload, times, first_ms, last_ms, not_before_ms) VALUES ($1, $2, $3, $4, $5, $6, $6, $7)
 ON CONFLICT (loop_id, id) DO NOTHING`
 	joinEvent = `
-UPDATE firing_events SET times = times + $1, payload = $2, last_ms = $3 WHERE loop_id = $4 AND id = $5 AND verdict = 'waits' AND last_ms <= $3`
+UPDATE firing_events SET times = times + $1, payload = $2, last_ms = $3, reason = CASE reason WHEN 'answer' THEN '' ELSE reason END
+WHERE  loop_id = $4 AND id = $5 AND verdict = 'waits' AND last_ms <= $3`
 	waitingEventOf = `
 SELECT ` + eventColumns + ` FROM firing_events WHERE loop_id = $1 AND source = $2 AND verdict = 'waits' AND not_before_ms = 0 ORDER BY first_ms, id LIMIT 1`
 )
@@ -150,25 +151,45 @@ func (r *Reader) LoopEvents(ctx context.Context, loopID string, limit int) ([]lo
 
 const returnEvents = `
 UPDATE firing_events SET verdict = 'waits', reason = $1, run_id = '', not_before_ms = $2, returned = returned + 1
-WHERE  run_id = $3 AND run_id <> '' AND returned < $4`
+WHERE  run_id = $3 AND run_id <> '' AND source <> 'rest' AND source <> 'budget'`
 
-// ReturnEvents makes the events of a run wait again, until a time: it was stopped before
-// it could act on them. An event is returned MaxReturned times.
+// ReturnEvents makes the events of a run that could not act on them wait again, until a time.
+// The ends of rests and budgets are not returned: the loop is given new ones.
 func (t *RunTx) ReturnEvents(ctx context.Context, notBefore time.Time, why string) error {
-	if _, err := t.exec(ctx, returnEvents, why, millis(notBefore), t.run.ID, loop.MaxReturned); err != nil {
+	if _, err := t.exec(ctx, returnEvents, why, millis(notBefore), t.run.ID); err != nil {
 		return fmt.Errorf("return the events of run %s: %w", t.run.ID, err)
 	}
 	return nil
 }
 
-const returnUntilAnswer = `
-UPDATE firing_events SET verdict = 'waits', reason = 'answer', run_id = '', returned = returned + 1
-WHERE  run_id = $1 AND run_id <> '' AND EXISTS (SELECT 1 FROM approvals WHERE loop_id = $2 AND state = 'open')`
+const returnStopped = `
+UPDATE firing_events SET verdict = 'waits', reason = $1, run_id = '', returned = returned + 1, stopped = stopped + 1
+WHERE  run_id = $2 AND run_id <> '' AND stopped < $3`
+
+// returnStopped makes the events of a run that was stopped wait again: each event
+// MaxStopped times, because what it fires may be what stops the run.
+func (t *RunTx) returnStopped(ctx context.Context, why loop.Outcome) error {
+	if _, err := t.exec(ctx, returnStopped, string(why), t.run.ID, loop.MaxStopped); err != nil {
+		return fmt.Errorf("return the events of run %s: %w", t.run.ID, err)
+	}
+	return nil
+}
+
+const (
+	// Nobody can answer meanwhile without seeing that events wait for that.
+	lockOpenApprovals = `SELECT id FROM approvals WHERE loop_id = $1 AND state = 'open' ORDER BY id{for_share}`
+	returnUntilAnswer = `
+UPDATE firing_events SET verdict = 'waits', reason = 'answer', run_id = '', returned = returned + 1 WHERE run_id = $1 AND run_id <> ''`
+)
 
 // ReturnUntilAnswer makes the events of a run wait until an approval of its loop is answered
 // or closed, or until another event fires the loop. If no approval is open, it does nothing.
 func (t *RunTx) ReturnUntilAnswer(ctx context.Context) error {
-	if _, err := t.exec(ctx, returnUntilAnswer, t.run.ID, t.run.LoopID); err != nil {
+	open, err := collect(ctx, &t.Reader, lockOpenApprovals, scanID, t.run.LoopID)
+	if err == nil && len(open) > 0 {
+		_, err = t.exec(ctx, returnUntilAnswer, t.run.ID)
+	}
+	if err != nil {
 		return fmt.Errorf("keep the events of run %s until an answer: %w", t.run.ID, err)
 	}
 	return nil

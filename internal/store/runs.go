@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -355,7 +354,7 @@ func (t *Tx) save(ctx context.Context, r loop.Run, phase loop.Phase, from, to lo
 	r.Phase, r.State = phase, to
 	rt, err := t.newRunTx("save", r, err)
 	if err == nil && to == loop.RunEnded && r.Event != "" && (r.Outcome == loop.OutcomePaused || r.Outcome == loop.OutcomeInterrupted) {
-		err = rt.ReturnEvents(ctx, time.Time{}, string(r.Outcome))
+		err = rt.returnStopped(ctx, r.Outcome)
 	}
 	return rt, err
 }

@@ -346,7 +346,7 @@ CREATE TABLE firing_events (
   verdict       TEXT NOT NULL DEFAULT 'waits' CHECK (verdict IN ('waits', 'ran', 'coalesced')),
   reason        TEXT NOT NULL DEFAULT '',
   run_id        TEXT NOT NULL DEFAULT '',
-  returned      INTEGER NOT NULL DEFAULT 0, -- runs that had it and were stopped before they could act on it
+  returned      INTEGER NOT NULL DEFAULT 0, stopped INTEGER NOT NULL DEFAULT 0, -- runs that had it and were stopped before they could act on it
   PRIMARY KEY (loop_id, id),
   CHECK ((verdict = 'waits') = (run_id = ''))
 ) STRICT;
@@ -474,3 +474,4 @@ INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (24, 24, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (25, 25, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (26, 26, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (27, 27, 1);
+INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (28, 28, 1);

@@ -2,6 +2,7 @@ package trigger_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -197,6 +198,48 @@ func TestAnEventThatItsRunMayNotActOnWaitsForTheAnswerOrForAnother(t *testing.T)
 			return tx.AnswerApproval(ctx, "ap_1", loop.Answer{By: "ann"})
 		})
 		fires("once it is answered", 1, "a ran #1, b ran #4, c coalesced #4")
+	})
+}
+
+// What joins an event that waits for an answer is another event.
+func TestAnEventThatJoinsOneThatWaitsForAnAnswerFires(t *testing.T) {
+	onBoth(t, func(t *testing.T, database func(testing.TB) string) {
+		r := newRig(t, database(t))
+		id := r.registers(loop.Definition{Name: "l"})
+		joined := func(before, now string) string { return before + now }
+		r.happens(id, loop.FiringEvent{ID: "a", Source: "file:a", Payload: "1"}, joined)
+		r.tick(0)
+		run := r.begins(id)
+		run.Outcome = loop.OutcomeQuiet
+		r.update(func(ctx context.Context, tx *store.Tx) error {
+			rt, err := tx.Settle(ctx, run, loop.PhaseConclude, false)
+			if err != nil {
+				return err
+			}
+			a := loop.Approval{ID: "ap_1", LoopID: id, RunID: run.ID, State: loop.ApprovalOpen, Action: loop.Action{Kind: loop.ActionLand}, Created: r.now(), Expires: r.now().Add(time.Hour)}
+			return errors.Join(rt.AskApproval(ctx, a), rt.ReturnUntilAnswer(ctx))
+		})
+		if fired, _ := r.tick(0); len(fired) > 0 {
+			t.Errorf("%v fired before the answer", fired)
+		}
+		r.happens(id, loop.FiringEvent{ID: "b", Source: "file:a", Payload: "2"}, joined)
+		if fired, _ := r.tick(0); len(fired) != 1 {
+			t.Errorf("%v fired for the event that joined it", fired)
+		}
+		if list := r.events(id); len(list) != 1 || list[0].Payload != "12" || list[0].Times != 2 {
+			t.Errorf("the events are %+v", list)
+		}
+	})
+}
+
+func TestAnEventWaitsWhileItsDefinitionSaysThatNothingFiresTheLoop(t *testing.T) {
+	onBoth(t, func(t *testing.T, database func(testing.TB) string) {
+		r := newRig(t, database(t))
+		id := r.registers(loop.Definition{Name: "l", Tasks: &loop.TaskLoop{}})
+		r.happens(id, loop.FiringEvent{ID: "a", Source: "file:a"}, nil)
+		if fired, _ := r.tick(0); len(fired) > 0 || r.became(id) != "a waits paused" {
+			t.Errorf("%v fired, and the events are %s", fired, r.became(id))
+		}
 	})
 }
 

@@ -314,7 +314,7 @@ func (t *Trigger) lock(ctx context.Context, tx *store.Tx, list []due) (l locked,
 // runs, which it returns.
 func (t *Trigger) decide(ctx context.Context, tx *store.Tx, d due, locked locked) (runs []loop.Run, err error) {
 	stopped := "" // why, as the ledger has it
-	if d.Paused || d.sw != "" || locked.switches[d.WorkspaceID] != "" {
+	if d.Paused || d.def.NeverFires() || d.sw != "" || locked.switches[d.WorkspaceID] != "" {
 		stopped = loop.TickPaused
 	} else if d.def.Spec != "" {
 		rests, err := goalRests(ctx, tx, d.ID)
