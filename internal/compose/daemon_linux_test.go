@@ -231,6 +231,46 @@ func TestADaemonConcludesWhatWasLostBeforeItFires(t *testing.T) {
 	})
 }
 
+// A clone that somebody removed while a run was at work in it.
+func TestAWorkspaceThatIsGoneKeepsNoAnswerFromExpiring(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t, "")
+	if v := s.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT=engine.act.after:1"); v != nil {
+		t.Fatalf("the run was not killed: %+v", v)
+	}
+	s.lapse()
+	d := startDaemon(t, s, "true")
+	if err := os.RemoveAll(s.root); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.parts.Store().Update(t.Context(), func(tx *store.Tx) error {
+		ids, err := tx.WorkspaceIDs(t.Context())
+		if err != nil {
+			return err
+		}
+		runs, err := tx.WorkspaceRuns(t.Context(), ids[0], 0, 1)
+		if err != nil {
+			return err
+		}
+		return tx.AskApproval(t.Context(), loop.Approval{
+			ID: "ap_old", LoopID: runs[0].LoopID, RunID: runs[0].ID, State: loop.ApprovalOpen, Action: loop.Action{Kind: loop.ActionLand}, Created: tx.Now(), Expires: tx.Now(),
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	d.starts()
+	for state := loop.ApprovalOpen; state == loop.ApprovalOpen && t.Context().Err() == nil; time.Sleep(10 * time.Millisecond) {
+		if err := d.parts.Store().View(t.Context(), func(r *store.Reader) error {
+			a, err := r.Approval(t.Context(), "ap_old")
+			state = a.State
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.daemon.Stop(t.Context())
+}
+
 // A worker is a daemon that tells nobody. What happens in its runs is told by the daemon
 // of any node.
 func TestWhatHappensInRunsOfAWorkerIsToldByADaemon(t *testing.T) {

@@ -7,6 +7,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -326,7 +327,9 @@ func (d *Daemon) fireDue(ctx context.Context) {
 	for {
 		fired, next, err := t.Tick(ctx)
 		for _, run := range fired {
-			d.metrics.countFiring(run.Created.Sub(run.Planned))
+			if !run.Planned.IsZero() { // An event has fired the others.
+				d.metrics.countFiring(run.Created.Sub(run.Planned))
+			}
 			d.tell(context.WithoutCancel(ctx), run, Happened{Fired: &run})
 		}
 		if len(fired) > 0 {
@@ -394,20 +397,24 @@ func (d *Daemon) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var wrong error // Of one workspace that cannot be opened; it keeps no other from its due.
 	for _, id := range lapsed {
 		p, err := d.fleet.place(ctx, id)
 		if err != nil {
-			return err
+			wrong = errors.Join(wrong, err)
+			continue
 		}
 		d.recover(ctx, p)
 	}
 	if !overdue {
-		return nil
+		return wrong
 	}
-	return d.Store.Update(ctx, func(tx *store.Tx) error {
+	err = d.Store.Update(ctx, func(tx *store.Tx) error {
 		_, err := tx.ExpireApprovals(ctx)
 		return err
 	})
+	set(d.look) // Events may have waited for the answers.
+	return errors.Join(wrong, err)
 }
 
 func (d *Daemon) recover(ctx context.Context, p *Place) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,8 +40,13 @@ type scanned struct {
 	dirs  []string // folders in which a matching file may appear
 }
 
-// scan looks at the files below root that match one of the globs. It follows no links.
+// scan looks at the files below root that match one of the globs. It follows no links. A
+// checkout that is gone, or on a disk that is not mounted, is an error, and not one without
+// files.
 func scan(root string, globs []string) (s scanned, err error) {
+	if _, err := os.Lstat(filepath.Join(root, ".git")); err != nil {
+		return s, fmt.Errorf("look at the checkout: %w", err)
+	}
 	s.files = files{}
 	entries := 0
 	for _, start := range startsOf(globs) {

@@ -1,7 +1,9 @@
 package listen
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -53,6 +55,12 @@ func TestFilesThatMatchAreFoundAndNothingOfGitOrPawl(t *testing.T) {
 		if got := slices.Sorted(maps.Keys(found.files)); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s finds %q, %v, want %q", globs, got, err, want)
 		}
+	}
+}
+
+func TestACheckoutThatIsGoneIsNotOneWithoutFiles(t *testing.T) {
+	if _, err := scan(t.TempDir(), []string{"src/**"}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is looked at with %v, want an error", err)
 	}
 }
 
