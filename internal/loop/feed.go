@@ -12,7 +12,7 @@ type FeedKind string
 // the run alone: its turns, steps, effects and transcript.
 const (
 	FeedRun      FeedKind = "run"
-	FeedLoop     FeedKind = "loop" // its definition or its switch changed, or it was forgotten
+	FeedLoop     FeedKind = "loop" // its definition or its switch changed, its events wait no longer, or it was forgotten
 	FeedApproval FeedKind = "approval"
 	FeedBudget   FeedKind = "budget" // its cap; what was spent changes with runs
 	FeedHold     FeedKind = "hold"

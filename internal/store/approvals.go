@@ -181,7 +181,7 @@ func (t *Tx) closeVoid(ctx context.Context, query string, args ...any) ([]loop.A
 const unheardAnswers = `
 SELECT ` + approvalColumns + ` FROM approvals a
 WHERE  state IN ('rejected', 'expired') AND kind = 'command' AND answered_ms > 0 AND answered_ms <= $2
-AND    EXISTS (SELECT 1 FROM loops l WHERE l.id = a.loop_id AND l.broken = '' AND l.forgotten = 0 AND l.` + placedHere + `)
+AND    EXISTS (SELECT 1 FROM loops l WHERE l.id = a.loop_id AND l.broken = '' AND l.forgotten = 0 AND l.paused = 0 AND l.` + placedHere + `)
 AND    EXISTS (SELECT 1 FROM steps s WHERE s.id = a.step_id AND s.state = 'waiting_human' AND s.waits_for = a.id)
 AND    NOT EXISTS (SELECT 1 FROM runs r WHERE r.run_key = 'approval/' || a.id)
 ORDER  BY answered_ms, id LIMIT $3`

@@ -102,9 +102,10 @@ func (r *Reader) WaitingOf(ctx context.Context, loopID string) ([]loop.FiringEve
 	return collect(ctx, r, waitingOf, scanEvent, loopID)
 }
 
-const countWaiting = `SELECT count(*) FROM firing_events WHERE loop_id = $1 AND source = $2 AND verdict = 'waits'`
+const countWaiting = `SELECT count(*) FROM firing_events WHERE loop_id = $1 AND source = $2 AND verdict = 'waits' AND reason <> 'answer'`
 
-// CountWaiting returns how many events of a source wait for a loop.
+// CountWaiting returns how many events of a source wait for a loop, without those that wait
+// for an answer: that may take days.
 func (r *Reader) CountWaiting(ctx context.Context, loopID, source string) (n int, err error) {
 	err = r.queryRow(ctx, countWaiting, loopID, storableText(source)).Scan(&n)
 	return n, err
@@ -201,7 +202,7 @@ const endAnswerWait = `UPDATE firing_events SET reason = '' WHERE loop_id = $1 A
 func (t *Tx) endAnswerWait(ctx context.Context, loopID string) error {
 	n, err := t.exec(ctx, endAnswerWait, loopID)
 	if err == nil && n > 0 {
-		t.announce(loop.FeedLoop, loopID, loopID, "")
+		t.announce(loop.FeedLoop, loopID, loopID, "woken")
 	}
 	return err
 }
@@ -216,7 +217,7 @@ func (t *Tx) EndRest(ctx context.Context, loopID string) error {
 		return fmt.Errorf("end the rest of loop %s: %w", loopID, err)
 	}
 	if n > 0 {
-		t.announce(loop.FeedLoop, loopID, loopID, "")
+		t.announce(loop.FeedLoop, loopID, loopID, "woken")
 	}
 	return nil
 }
