@@ -25,7 +25,7 @@ INSERT INTO firing_events (loop_id, id, source, payload, times, first_ms, last_m
 ON CONFLICT (loop_id, id) DO NOTHING`
 	joinEvent = `
 UPDATE firing_events SET times = times + $1, payload = $2, last_ms = $3, reason = CASE reason WHEN 'answer' THEN '' ELSE reason END
-WHERE  loop_id = $4 AND id = $5 AND verdict = 'waits' AND last_ms <= $3`
+WHERE  loop_id = $4 AND id = $5 AND verdict = 'waits' AND last_ms <= $3 AND times = $6`
 	waitingEventOf = `
 SELECT ` + eventColumns + ` FROM firing_events WHERE loop_id = $1 AND source = $2 AND verdict = 'waits' AND not_before_ms = 0 ORDER BY first_ms, id LIMIT 1`
 )
@@ -41,10 +41,11 @@ func (t *Tx) AddEvent(ctx context.Context, e loop.FiringEvent, join func(before,
 			return false, wrapEvent("read", e, err)
 		}
 		if err == nil {
-			n, err := t.exec(ctx, joinEvent, e.Times, join(before.Payload, e.Payload), millis(t.now), e.LoopID, before.ID)
+			n, err := t.exec(ctx, joinEvent, e.Times, join(before.Payload, e.Payload), millis(t.now), e.LoopID, before.ID, before.Times)
 			if err != nil || n == 1 {
 				return n == 1, wrapEvent("join", e, err)
 			}
+			// Another node has joined one meanwhile, or it has fired: this one is an event of its own.
 		}
 	}
 	n, err := t.exec(ctx, insertEvent, e.LoopID, e.ID, e.Source, e.Payload, e.Times, millis(t.now), millis(e.NotBefore))
