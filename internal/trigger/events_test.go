@@ -243,6 +243,24 @@ func TestAnEventWaitsWhileItsDefinitionSaysThatNothingFiresTheLoop(t *testing.T)
 	})
 }
 
+// Its run may be what ends pawl up each time.
+func TestAnEventThatStopsItsRunEachTimeIsGivenUp(t *testing.T) {
+	onBoth(t, func(t *testing.T, database func(testing.TB) string) {
+		r := newRig(t, database(t))
+		id := r.registers(loop.Definition{Name: "l"})
+		r.happens(id, loop.FiringEvent{ID: "a", Source: "file:a"}, nil)
+		for range 1 + loop.MaxStopped {
+			if fired, _ := r.tick(0); len(fired) != 1 {
+				t.Fatalf("%v fired", fired)
+			}
+			r.settles(r.begins(id), loop.OutcomeInterrupted)
+		}
+		if fired, _ := r.tick(0); len(fired) > 0 || r.became(id) != "a ran #4" {
+			t.Errorf("%v fired, and the events are %s", fired, r.became(id))
+		}
+	})
+}
+
 func TestAPlannedTimeIsMadeUpForByARunThatAnEventHasFired(t *testing.T) {
 	onBoth(t, func(t *testing.T, database func(testing.TB) string) {
 		r := newRig(t, database(t))

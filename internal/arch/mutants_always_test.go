@@ -1,0 +1,61 @@
+package arch
+
+// alwaysMutants take out what keeps loops that come back by themselves from firing twice,
+// too often or never.
+var alwaysMutants = []mutant{
+	{
+		"a loop is fired from the row that was read before it was locked", "internal/trigger/trigger.go",
+		[][2]string{{"if !ok || l.Registered != d.Registered {", "if !ok {"}, {"d.Loop = l\n", "d.Ticked = l.Ticked\n"}},
+		"trigger.TestNoPlannedTimeIsLostOrFiresTwice",
+	},
+	{
+		"any number of missed runs is made up for", "internal/schedule/due.go",
+		[][2]string{{"most = MaxCatchUp", "most = 100 * MaxCatchUp"}},
+		"schedule.TestWhatBecomesOfPlannedTimes",
+	},
+	{
+		"a jitter reaches past the next firing", "internal/schedule/due.go",
+		[][2]string{{"most = min(most, next.Sub(planned)-time.Second)", "most = max(most, next.Sub(planned)+time.Second)"}},
+		"schedule.TestAJitterSpreadsAndIsTheSameEachTime",
+	},
+	{
+		"an event fires a loop that a switch stops", "internal/schedule/events.go",
+		[][2]string{{"case s.Stopped:", "case s.Stopped && s.Live:"}},
+		"schedule.TestEventsThatWaitFireOneRunOrGoOnWaiting",
+	},
+	{
+		"an event that its run may not act on is spent", "internal/engine/events.go",
+		[][2]string{{"rt.ReturnUntilAnswer(ctx) })", "nil })"}},
+		"engine.TestARunThatMayNotActBeforeAnAnswerKeepsItsEventsUntilThen",
+	},
+	{
+		"an answer frees no event that waits for it", "internal/store/events.go",
+		[][2]string{{"const endAnswerWait = `UPDATE firing_events SET reason = ''", "const endAnswerWait = `UPDATE firing_events SET reason = 'answer'"}},
+		"trigger.TestAnEventThatItsRunMayNotActOnWaitsForTheAnswerOrForAnother",
+	},
+	{
+		"an event that stops its run each time comes for ever", "internal/store/events.go",
+		[][2]string{{"run_id <> '' AND stopped < $3`", "run_id <> '' AND returned < 100 * $3`"}},
+		"trigger.TestAnEventThatStopsItsRunEachTimeIsGivenUp",
+	},
+	{
+		"a delivery that comes again is taken again", "internal/listen/webhook.go",
+		[][2]string{{"if fresh == 0 {", "if fresh < 0 {"}},
+		"compose.TestAttack086ADeliveryFiresItsLoopOnce",
+	},
+	{
+		"a delivery that was signed long ago is taken", "internal/webhook/webhook.go",
+		[][2]string{{"sent.Before(now.Add(-Tolerance))", "sent.Before(now.Add(-1000 * Tolerance))"}},
+		"webhook.TestAttack086OnlyWhatWasSignedNowWithTheKeyIsVerified",
+	},
+	{
+		"a queued run without a hint is never found", "internal/queue/queue.go",
+		[][2]string{{"case !waits && q.hints > 0 && left > 0:", "case !waits && q.hints > 0:"}},
+		"queue.TestARunWithoutAHintIsFoundByTheLookAtTheRows",
+	},
+	{
+		"nobody is told that a late loop comes again", "internal/notify/late.go",
+		[][2]string{{"over = append(over, n.Key)", "over = append(over, n.Key+n.LoopID)"}},
+		"notify.TestALoopThatStopsComingIsToldOnceAndOnceThatItComesAgain",
+	},
+}
