@@ -28,7 +28,6 @@ const (
 	TickLate   = "start_deadline" // it would have been too late
 	TickMissed = "missed"         // nobody was there to fire it, and catch_up: skip
 	TickPaused = "paused"         // a switch was set
-	TickHeld   = "held"           // a hold keeps the loop from acting
 	TickRests  = "not_running"    // its goal waits for a human, or was given up
 )
 

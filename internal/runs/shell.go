@@ -19,7 +19,7 @@ type Tree struct {
 }
 
 // TreeOf returns the newest files of a run: those of its proposal, else of its snapshot,
-// else of the newest candidate that is left, else of its base.
+// else of its base.
 func (s *Service) TreeOf(ctx context.Context, ref string) (loop.Run, Tree, error) {
 	run, err := s.ws.Run(ctx, ref)
 	if err != nil {
