@@ -36,8 +36,9 @@ Example:
 
 How many runs make up for those that were missed.
 
-Runs are missed while no pawl up is at work. one makes up for all of them with a single run; all
-makes up for each, for at most 100; skip waits for the next planned time.
+Runs are missed while no pawl up or pawl worker is at work. one makes up for all of them with a
+single run; all makes up for each, for at most 100; skip waits for the next planned time, unless
+start_deadline says how late a run may still start.
 
 Example:
   catch_up: skip

@@ -36,8 +36,8 @@ var formatFields = []Field{
 	{
 		Name: "cadence", Format: true, Required: RequiredAdvised, Kind: KindCadence,
 		Meaning: "How often the loop fires.",
-		More: "An interval in minutes, hours, days or weeks (10m, 6h, 1d12h), or a cron expression of five fields " +
-			"(0 9 * * 1-5) that can fire; in YAML put one that begins with * into quotes. A run that a person starts does not " +
+		More: "An interval in minutes, hours, days or weeks (10m, 6h, 1d12h, 2w), a cron expression of five fields (0 9 * * 1-5) that " +
+			"can fire, or one of the words @hourly @daily @weekly @monthly @yearly; in YAML put what begins with * or @ into quotes. A run that a person starts does not " +
 			"wait for it. The format requires the key; a loop without it is never scheduled.",
 		Example: "1h",
 	},

@@ -294,8 +294,8 @@ var ownFields = []Field{
 	{
 		Name: "catch_up", Kind: KindEnum, Values: []string{string(loop.CatchUpSkip), string(loop.CatchUpOne), string(loop.CatchUpAll)}, Default: string(loop.CatchUpOne),
 		Meaning: "How many runs make up for those that were missed.",
-		More: "Runs are missed while no pawl up is at work. one makes up for all of them with a single run; all makes up for each, for at most 100; " +
-			"skip waits for the next planned time.",
+		More: "Runs are missed while no pawl up or pawl worker is at work. one makes up for all of them with a single run; all makes up for each, for " +
+			"at most 100; skip waits for the next planned time, unless start_deadline says how late a run may still start.",
 		Example: "skip",
 	},
 	{
@@ -314,8 +314,8 @@ var ownFields = []Field{
 	{
 		Name: "on", Kind: KindList, Absent: "none",
 		Meaning: "Events that fire the loop, beside its cadence.",
-		More: onForms() + " While the loop is paused or at work, events wait; then one run has them all, and sees them. pawl up notices events; " +
-			"docs/always-on.md says more about each kind. A YAML reader of version 1.1 takes the bare key for a truth value; pawl does not.",
+		More: onForms() + " While the loop is paused or at work, events wait; then one run has them all, and sees them. pawl up and pawl worker notice events, and " +
+			"pawl up --listen receives webhooks; docs/always-on.md says more about each kind. A YAML reader of version 1.1 takes the bare key for a truth value; pawl does not.",
 		Example: `["ref:refs/heads/main", "file:docs/**"]`,
 	},
 	{
