@@ -97,7 +97,7 @@ func Explain(err error) loop.Fault {
 	}
 	if errors.Is(err, loop.ErrLeaseLost) {
 		f.Why = "another process took the run over"
-		return *f.WithAdvice(loop.Advise("see what became of it: {1}", loop.PawlCommand("runs")))
+		return *f.WithAdvice(loop.Advise("see how it goes on: {1}", loop.PawlCommand("runs")))
 	}
 	return f
 }

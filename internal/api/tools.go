@@ -233,7 +233,7 @@ func loopTools() []Tool {
 		as(ShowOrg, Tool{Name: "org_show", Group: ToolsAll, Command: "org show", Does: "Say who reports to whom, and how each agent stands."}),
 		asList(ListNodes, "pawl.nodes/v1", Tool{Name: "node_list", Group: ToolsAll, Command: "nodes", Does: "List the machines that share the store."}),
 		withList(ListNotices.Info, "pawl.notices/v1", Tool{
-			Name: "notice_list", Group: ToolsAll, Command: "notify log", Does: "List the newest notices, and what became of them.",
+			Name: "notice_list", Group: ToolsAll, Command: "notify log", Does: "List the newest notices, and whether they were delivered.",
 		}, func(ctx context.Context, c Caller, _ None) ([]notices.Logged, error) {
 			return ListNotices.Call(ctx, c, NoticeQuery{Limit: mostRuns})
 		}),

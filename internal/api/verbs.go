@@ -513,7 +513,7 @@ var (
 	RemoveChannel = writeStore("notices.remove", "send notices to a place no more", func(ctx context.Context, c Call, r ChannelRef) (None, error) {
 		return None{}, c.Store.Notices.Remove(ctx, r.Channel)
 	})
-	ListNotices = readStore("notices.list", "list notices and what became of them", func(ctx context.Context, c Call, q NoticeQuery) ([]notices.Logged, error) {
+	ListNotices = readStore("notices.list", "list notices and whether they were delivered", func(ctx context.Context, c Call, q NoticeQuery) ([]notices.Logged, error) {
 		if err := checkLimit(q.Limit); err != nil {
 			return nil, err
 		}

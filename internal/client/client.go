@@ -138,7 +138,7 @@ func (c *Client) cancel(ctx context.Context, id string) {
 func (c *Client) lost(v api.Info, err error) error {
 	return &loop.Fault{
 		Exit: loop.ExitHeld, What: "the daemon went away while it was asked to " + v.Does, Why: err.Error(), Err: err,
-		Fix: "see what became of it: {1}", Actions: []loop.Command{loop.PawlCommand("runs")},
+		Fix: "see whether it was done: {1}", Actions: []loop.Command{loop.PawlCommand("runs")},
 	}
 }
 

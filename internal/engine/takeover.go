@@ -70,7 +70,7 @@ func (h *heldRun) lostRunFault(ctx context.Context, err error) error {
 	name := fmt.Sprintf("%s#%d", h.target.Loop.Name, h.run.N)
 	f := &loop.Fault{
 		Exit: loop.ExitHeld, What: fmt.Sprintf("run %s: this process lost its lease and does nothing more", name), Err: err,
-		Fix: "see what became of it: {1}", Actions: []loop.Command{loop.PawlCommand("show", name)},
+		Fix: "see how it goes on: {1}", Actions: []loop.Command{loop.PawlCommand("show", name)},
 	}
 	if away, ok := errors.AsType[*awayError](err); ok {
 		end := away.ending()

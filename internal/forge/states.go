@@ -38,7 +38,7 @@ func (g GH) PullRequestStates(ctx context.Context, repo Repository, addresses []
 		pr := found.Data.Repository[pullAlias(i)]
 		if pr == nil || pr.State != Open && pr.State != Closed && pr.State != Merged {
 			return nil, &loop.Fault{
-				Exit: loop.ExitError, What: "the code host does not say what became of " + address,
+				Exit: loop.ExitError, What: "the code host does not say whether " + address + " is open",
 				Fix: "see that the login of gh may read the repository: {1}", Actions: []loop.Command{loop.HostCommand("gh", "auth", "status")},
 			}
 		}

@@ -90,7 +90,7 @@ func (s *Sender) Check(c loop.Channel) error {
 		if c.SecretEnv == "" && c.SecretFile == "" {
 			return &loop.Fault{
 				Exit: loop.ExitUsage, What: "a webhook needs a secret", Why: "its receiver could not tell a notice of pawl from any other request",
-				Fix: "make one, give it to the receiver, and name where it is: --secret-env NAME or --secret-file FILE; for example printf whsec_ > hook.key && openssl rand -base64 32 >> hook.key",
+				Fix: "make one, give it to the receiver, and name where it is: --secret-env NAME or --secret-file FILE; for example (umask 077; { printf whsec_; openssl rand -base64 32; } > hook.key)",
 			}
 		}
 		_, err = parseURL("the URL of the webhook", c.Target)

@@ -246,7 +246,7 @@ func Next(v View) loop.Advice {
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonStepWaiting:
 		return loop.Advise("{1}, or {2}", loop.PawlCommand("approve", v.Loop), loop.PawlCommand("reject", v.Loop))
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonPullRequest:
-		return loop.Advise("merge the pull request, or close it; the next run of " + v.Loop + " asks gh what became of it")
+		return loop.Advise("merge the pull request, or close it; the next run of " + v.Loop + " asks gh whether it was merged")
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonMerged:
 		return loop.Advise("{1}; then {2}", loop.HostCommand("git", "pull"), again)
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonRejected:
