@@ -29,7 +29,7 @@ type logsOptions struct {
 func newLogsCommand(a *app) *cobra.Command {
 	var o logsOptions
 	cmd := &cobra.Command{
-		Use: "logs RUN", Short: "Print what happened in a run, and go on while it runs", Args: exactArgs(1),
+		Use: "logs RUN", Short: "Print what happened in a run; with -f go on while it runs", Args: exactArgs(1),
 		Long: `Print the events of a run: phases, notes, gates and what agent and gates printed. With -f the backlog
 comes first, then whatever happens until the run has ended.
 

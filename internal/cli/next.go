@@ -17,8 +17,8 @@ func newNextCommand(a *app) *cobra.Command {
 	n := 5
 	cmd := &cobra.Command{
 		Use: "next [LOOP]", Short: "Show when loops fire", Args: rangeArgs(0, 1), ValidArgsFunction: completeLoops(a),
-		Long: `Show when each loop of the workspace fires next; of one LOOP the next times, with what the clocks do to them, and what
-became of the last ones: ran, coalesced (another run made up for it) or skipped, and why.`,
+		Long: `Show when each loop of the workspace fires next. Of one LOOP show its next times, with what the clocks do to them, its last
+ones with their verdicts (ran, coalesced if another run made up for it, or skipped, and why), and its last events.`,
 		Example: "  pawl next\n  pawl next keep-tests-green -n 10",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if n < 1 || n > 1000 {

@@ -18,8 +18,9 @@ import (
 func newNodesCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "nodes", Short: "List the machines that share the store, and what each still has to do", Args: exactArgs(0),
-		Long: `List the machines, with one home of pawl each, that share the store. A node is lost if the lease of a run of it is over:
-then another node ends the run, so that its loop is free, and the node keeps the work and writes the run log when it is back.`,
+		Long: `List the machines, with one home of pawl each, that share the store. A node is idle, working, lost (it did not extend the
+lease of a run), or differs (its pawl does not know the tables, so that it takes no work). The run of a lost node is ended by
+another one, so that its loop is free; when the lost node is back, it keeps the work and writes the run log.`,
 		Example: "  pawl nodes\n  pawl nodes set --name build1 --label gpu\n  pawl nodes forget build2 --yes",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
@@ -107,8 +108,9 @@ func newNodesForgetCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "forget NODE", Short: "Remove a node that is gone for good, and give up what it still had to do", Args: exactArgs(1),
 		Long: `Remove a node that does not come back. Its live runs are ended as interrupted. The work of runs that only it has, and
-their lines in its run log, are given up. Its clones are no places of their workspaces any more; one that comes back after all
-is refused until pawl init --join or --new-id. Without a terminal it needs --yes.`,
+their lines in its run log, are given up. The channels of notices that only it delivers on (command, desktop) are removed. Its
+clones no longer belong to their workspaces: if one comes back after all, it is refused until pawl init --join or --new-id.
+Without a terminal it needs --yes.`,
 		Example: "  pawl nodes forget build2\n  pawl nodes forget build2 --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.requireHuman(); err != nil {

@@ -16,7 +16,7 @@ import (
 
 func newNotifyCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "notify", Short: "Say where notices are sent, try it, and see what became of them", Args: exactArgs(0),
+		Use: "notify", Short: "Say where notices are sent, try it, and see whether they were delivered", Args: exactArgs(0),
 		Long: `Say where the notices of all loops of the store are sent. Some need you: a question, a step that was handed over, a run that
 gave up, a loop without budget, a loop that does not come. The others are for information. Each matter is told once, and once
 when it is over. pawl up delivers them.`,
@@ -211,7 +211,9 @@ func newNotifyLogCommand(a *app) *cobra.Command {
 	var before int64
 	var limit int
 	cmd := &cobra.Command{
-		Use: "log", Short: "List the notices, the newest first, and what became of them", Args: exactArgs(0),
+		Use: "log", Short: "List the notices, the newest first, and whether they were delivered", Args: exactArgs(0),
+		Long: `List the notices, the newest first, with the state of each delivery: pending, delivered, gave up (it failed for a day), or
+dropped (its matter was over, or its channel removed, before it was sent).`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 || before < 0 {
 				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid --limit %d or --before %d", limit, before), Fix: "write numbers above 0"}

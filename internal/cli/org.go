@@ -145,8 +145,8 @@ func printOrgFindings(p *output.Printer, c orgs.Checked) (faults int) {
 func newOrgShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "show", Short: "Show who reports to whom, and how each agent stands", Args: exactArgs(0),
-		Long: `Show each agent below whom it reports to, with its tier, its interval, its department, how many of its seven health checks it passes, how it
-stands, and what became of its last cycle.`,
+		Long: `Show each agent below whom it reports to, with its tier, its interval, its department, how many of its seven health checks
+it passes, how it stands, and how its last cycle ended.`,
 		Example: "  pawl org show\n  pawl org show --jq '.agents[].id'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {

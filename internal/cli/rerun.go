@@ -14,8 +14,8 @@ func newRerunCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rerun RUN", Short: "Work the last step of a run again, from the same base, with a hint", Args: exactArgs(1), ValidArgsFunction: completeLoops(a),
 		Long: `Work the last step of a run again: from the commit that it started from, by the definition as it is now. The agent
-is told your hint first, and what became of the step before does not keep it from being worked. If the run
-proposed something that waits for an answer, the new proposal takes its place.
+is told your hint first, and the step is worked however it ended before. If the run proposed something that
+waits for an answer, the new proposal takes its place.
 
 If the base has moved since, the new proposal is for the old base; approving it makes the change again on the new one.`,
 		Example: "  pawl rerun keep-tests-green#3 --hint 'the fixture is wrong, not the parser'\n  pawl rerun ci-watch",

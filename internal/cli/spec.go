@@ -25,7 +25,7 @@ func newSpecCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "spec", Short: "Make and steer LoopSpecs: what you want, and what pawl enforces", Args: exactArgs(0),
 		Long: `A LoopSpec says what you want, and what pawl enforces: gates, a budget over its whole life, when to give up, what may be
-changed, and what happens to a result. It is kept in the store, with everything that became of it.
+changed, and what happens to a result. It is kept in the store, with its whole history.
 
 Its id is the name of its loop: pawl run, show, why, trace, pause and approvals take it as any other.`,
 		Example: `  pawl spec create --template keep-tests-green --agent claude
@@ -193,7 +193,7 @@ func printSpecs(p *output.Printer, all []specs.Row) error {
 
 func newSpecGetCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "get SPEC", Short: "Show a LoopSpec, its status and what became of it", Args: exactArgs(1),
+		Use: "get SPEC", Short: "Show a LoopSpec, its status and its iterations", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
 				v, err := api.GetSpec.Call(cmd.Context(), ask, api.SpecRef{Spec: args[0]})

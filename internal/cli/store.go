@@ -28,7 +28,7 @@ func newStoreCommand(a *app) *cobra.Command {
 func newStoreMigrateCommand(a *app) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "migrate", Short: "Bring the tables up to date that several nodes share", Args: exactArgs(0),
+		Use: "migrate", Short: "Bring the tables that several nodes share up to date", Args: exactArgs(0),
 		Long: `Bring the tables of the store to the version of this pawl. A store that only one node uses is brought up to date by any
 command that writes; one that several nodes share only by this command, because a pawl that does not know the new tables
 takes no work any more. It is refused while a node has live runs. There is no way back but a backup of the database.

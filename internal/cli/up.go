@@ -29,8 +29,9 @@ const drainTime = 30 * time.Second
 func newUpCommand(a *app) *cobra.Command {
 	workers, socket, at, mcpAt := 8, false, "", ""
 	cmd := &cobra.Command{
-		Use: "up", Short: "Fire loops when they are due, until it is ended", Args: exactArgs(0),
-		Long: `Fire the loops of all workspaces on this machine when they are due, and execute their runs, until it is ended.
+		Use: "up", Short: "Fire loops when they are due or events happen, until it is ended", Args: exactArgs(0),
+		Long: `Fire the loops of all workspaces on this machine when they are due, and when events of their key on happen, and execute
+their runs, until it is ended.
 
 The repository that it is started in is registered first. What was missed while nobody was there is made up for as the
 key catch_up of each loop says. An interrupt, SIGTERM or pawl down ends it: runs that have begun get 30 seconds to end,
@@ -38,8 +39,9 @@ then they are interrupted and keep their work; a second interrupt ends it at onc
 each machine.
 
 With --listen it also receives webhooks for the loops whose key on names them, at /webhooks/NAME, and serves nothing else
-there. Each delivery has to be signed as Standard Webhooks asks; the secret of a webhook is in the variable
-PAWL_WEBHOOK_NAME or the file webhooks/NAME.key in pawl's home.
+there. Each delivery has to be signed by the rules of Standard Webhooks. The secret is in the file webhooks/NAME.key in
+pawl's home, or in the variable PAWL_WEBHOOK_NAME, with the name in capitals and _ for each -. If a webhook has no secret,
+pawl up does not start.
 
 With --mcp it also serves agents and editors at /mcp there, as pawl mcp does. Each request has to bring the token of the
 file mcp/agent.key in pawl's home, or that of mcp/viewer.key, which only reads. Both are made if they are missing.`,
@@ -291,9 +293,10 @@ func (a *app) seat() (daemon.Seat, error) {
 
 func newDownCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "down", Short: "End pawl up on this machine, and wait for it", Args: exactArgs(0),
-		Long: `End pawl up on this machine, and wait until it has ended. Runs that have begun get 30 seconds to end, then they are
-interrupted and keep their work. Loops that are due meanwhile fire when it is started again.`,
+		Use: "down", Short: "End pawl up or pawl worker on this machine, and wait for it", Args: exactArgs(0),
+		Long: `End pawl up or pawl worker on this machine, and wait until it has ended. Runs that have begun get 30 seconds to end,
+then they are interrupted and keep their work. Planned times that pass meanwhile are made up for when it is started
+again, as the keys catch_up and start_deadline of each loop say.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			seat, running, err := a.findDaemon()
@@ -338,9 +341,9 @@ func isEnding(ctx context.Context, r daemon.Running) bool {
 
 func newReloadCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "reload", Short: "Make pawl up read all definitions again now", Args: exactArgs(0),
-		Long: `Make pawl up read the definitions of all loops again now, which it does every 30 seconds anyway. Live runs keep the
-definition that they began with.`,
+		Use: "reload", Short: "Make pawl up or pawl worker read all definitions again now", Args: exactArgs(0),
+		Long: `Make pawl up or pawl worker read the definitions of all loops again now, which it does every 30 seconds anyway. Live runs
+keep the definition that they began with.`,
 		RunE: func(*cobra.Command, []string) error {
 			_, running, err := a.findDaemon()
 			if err != nil {

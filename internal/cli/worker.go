@@ -17,12 +17,13 @@ func newWorkerCommand(a *app) *cobra.Command {
 	var labels []string
 	cmd := &cobra.Command{
 		Use: "worker", Short: "Execute queued runs for the machines that share a PostgreSQL store, until it is ended", Args: exactArgs(0),
-		Long: `Execute runs of the workspaces that lie on this machine, and fire their loops when they are due, beside other machines
-that share a PostgreSQL store. A run goes to a machine on which its workspace lies and that has all labels which its loop asks
-for with node_labels. Clones are made known by pawl init --join.
+		Long: `Execute runs of the workspaces that lie on this machine, and fire their loops when they are due and when events happen,
+beside other machines that share a PostgreSQL store. A run goes to a machine on which its workspace lies and that has all
+labels which its loop asks for with node_labels. Clones are made known by pawl init --join.
 
-It does what pawl up does, except that it registers no repository and sends no notices: at least one machine should have a
-pawl up. An interrupt, SIGTERM or pawl down ends it in the same way. One of the two works for a store on each machine.`,
+It does what pawl up does, except that it registers no repository, sends no notices, receives no webhooks (--listen) and
+serves no agents (--mcp): at least one machine should have a pawl up. An interrupt, SIGTERM or pawl down ends it in the
+same way. One of the two works for a store on each machine.`,
 		Example: "  pawl worker --database postgres://pawl@db.example.com/pawl --labels gpu,linux\n  PAWL_DATABASE=postgres://pawl@db.example.com/pawl pawl worker --workers 2",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkWorkers(workers); err != nil {
