@@ -89,7 +89,7 @@ func newServiceRemoveCommand(a *app) *cobra.Command {
 				return err
 			}
 			v.Hint = ""
-			return printService(a.printer(), v, "✓ pawl up is no service any more")
+			return printService(a.printer(), v, "✓ the service is removed")
 		},
 	}
 	cmd.Flags().BoolVar(&own, "user", false, "of your account, and not of the machine")
