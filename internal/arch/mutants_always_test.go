@@ -11,7 +11,7 @@ var alwaysMutants = []mutant{
 	{
 		"any number of missed runs is made up for", "internal/schedule/due.go",
 		[][2]string{{"most = MaxCatchUp", "most = 100 * MaxCatchUp"}},
-		"schedule.TestWhatBecomesOfPlannedTimes",
+		"schedule.TestEachPlannedTimeHasOneVerdict",
 	},
 	{
 		"a jitter reaches past the next firing", "internal/schedule/due.go",
@@ -47,11 +47,6 @@ var alwaysMutants = []mutant{
 		"a delivery that was signed long ago is taken", "internal/webhook/webhook.go",
 		[][2]string{{"sent.Before(now.Add(-Tolerance))", "sent.Before(now.Add(-1000 * Tolerance))"}},
 		"webhook.TestAttack086OnlyWhatWasSignedNowWithTheKeyIsVerified",
-	},
-	{
-		"a queued run without a hint is never found", "internal/queue/queue.go",
-		[][2]string{{"case !waits && q.hints > 0 && left > 0:", "case !waits && q.hints > 0:"}},
-		"queue.TestARunWithoutAHintIsFoundByTheLookAtTheRows",
 	},
 	{
 		"nobody is told that a late loop comes again", "internal/notify/late.go",
