@@ -194,7 +194,7 @@ var table = []row{
 	{level: 6, name: "runs", what: "verbs: run, stop, list, explain; recovery, and work that is on no branch"},
 	{level: 6, name: "nodes", what: "verbs: the machines that share a store; name one, forget one"},
 	{level: 6, name: "specs", what: "verbs: makes, changes, exports and removes LoopSpecs, and says how each stands"},
-	{level: 6, name: "notices", what: "verbs: where notices are sent, whether that works, what became of them"},
+	{level: 6, name: "notices", what: "verbs: where notices are sent, whether that works, whether they were delivered"},
 	{level: 6, name: "budgets", what: "verbs: what may be spent, and prices"},
 	{level: 6, name: "memories", what: "verbs: what was learned; add, approve, forget, explain"},
 	{level: 6, name: "loops", what: "verbs: make, check, list, pause, resume, kill, forget", may: []string{"budgets", "runs"}},
