@@ -30,8 +30,9 @@ func newServiceInstallCommand(a *app) *cobra.Command {
 		Use: "install", Short: "Make pawl up a service of systemd or launchd, and start it", Args: exactArgs(0),
 		Long: `Make pawl up a service of the machine (systemd), or with --user of your account (systemd or launchd), and start it. It
 gets the PATH of now, PAWL_HOME if that is set, and the variables in ~/.config/pawl.env, where keys belong
-(ANTHROPIC_API_KEY=…; give the file mode 600). A stop gives runs 30 seconds to end. A daemon that hangs is started
-again after two minutes.
+(ANTHROPIC_API_KEY=…; give the file mode 600). A stop gives runs 30 seconds to end. It is started again if it fails.
+systemd does not do so if only a person can mend what is wrong, and does so within three and a half minutes if it has
+stopped looking at its loops.
 
 Installing it again writes the file anew. Without a terminal --yes is required.`,
 		Example: "  pawl service install --user\n  pawl service install --user --print\n  sudo pawl service install --yes",

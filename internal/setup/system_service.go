@@ -74,11 +74,19 @@ func (s SystemService) View() (ServiceView, error) {
 	return v, nil
 }
 
+// byHand are the exit statuses of pawl up that the same start would only meet again: a person
+// has to mend what is wrong first.
+var byHand = []any{loop.ExitUsage, loop.ExitUnreadable, loop.ExitNotReady, loop.ExitRefused, loop.ExitHeld}
+
 // unit is a unit of systemd. A stop reaches pawl alone, which ends its agents when their
 // time is over; one of them that runs out of memory ends nobody else.
+//
+// A start takes as long as there is to recover. What passes by itself, such as a database that is away, is tried
+// for ever. Nothing takes namespaces, mounts, /proc, the name of the host or devices away: the sandbox of a run
+// is made of them, and each run gets less than a unit could leave it.
 func (s SystemService) unit() string {
 	var b strings.Builder
-	b.WriteString("[Unit]\nDescription=pawl fires loops when they are due\nDocumentation=https://github.com/pawl-run/pawl\n")
+	b.WriteString("[Unit]\nDescription=pawl fires loops when they are due\nDocumentation=https://github.com/pawl-run/pawl\nStartLimitIntervalSec=0\n")
 	if s.User {
 		b.WriteString("\n[Service]\nType=notify\n")
 	} else {
@@ -90,7 +98,9 @@ func (s SystemService) unit() string {
 	}
 	fmt.Fprintf(&b, "EnvironmentFile=-%s\n", strings.ReplaceAll(s.secrets(), "%", "%%"))
 	fmt.Fprintf(&b, "ExecStart=%[1]s up\nExecReload=%[1]s reload\n", unitWord(s.Program))
-	b.WriteString("KillMode=mixed\nTimeoutStopSec=60\nWatchdogSec=120\nRestart=on-failure\nRestartSec=5\nOOMPolicy=continue\nDelegate=yes\n\n[Install]\nWantedBy=")
+	b.WriteString("KillMode=mixed\nTimeoutStartSec=infinity\nTimeoutStopSec=60\nWatchdogSec=120\nRestart=on-failure\nRestartSec=10\nRestartPreventExitStatus=")
+	fmt.Fprintln(&b, byHand...)
+	fmt.Fprintf(&b, "SuccessExitStatus=%d\nOOMPolicy=continue\nDelegate=yes\nNoNewPrivileges=yes\n\n[Install]\nWantedBy=", loop.ExitInterrupted)
 	if s.User {
 		b.WriteString("default.target\n")
 	} else {
@@ -104,9 +114,9 @@ func (s SystemService) secrets() string { return filepath.Join(s.Home, ".config"
 
 func (s SystemService) log() string { return filepath.Join(s.Home, "Library", "Logs", "pawl.log") }
 
-// unitWord quotes a word for systemd.
+// unitWord quotes a variable or the path of a program for systemd, in which $ means nothing.
 func unitWord(text string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%", "$", "$$", "\n", `\n`).Replace(text) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%", "\n", `\n`).Replace(text) + `"`
 }
 
 // plist is a property list of launchd.

@@ -1,0 +1,112 @@
+package setup_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/setup"
+)
+
+// odd is a service in whose values everything is that a file of a service manager could misread.
+var odd = setup.SystemService{
+	System: "linux", Of: "ann", Home: "/home/ann 100%", UID: 1000, User: true, Program: "/opt/a b & $c/pawl",
+	Environ: []string{`PATH=/usr/bin:/opt/<x>/100%/$y\z`, "PAWL_HOME=/srv/pawl"},
+}
+
+func TestTheUnitOfAUserIsThis(t *testing.T) {
+	checkText(t, odd, "/home/ann 100%/.config/systemd/user/pawl.service", `[Unit]
+Description=pawl fires loops when they are due
+Documentation=https://github.com/pawl-run/pawl
+StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+WorkingDirectory=/home/ann 100%%
+Environment="PATH=/usr/bin:/opt/<x>/100%%/$y\\z"
+Environment="PAWL_HOME=/srv/pawl"
+EnvironmentFile=-/home/ann 100%%/.config/pawl.env
+ExecStart="/opt/a b & $c/pawl" up
+ExecReload="/opt/a b & $c/pawl" reload
+KillMode=mixed
+TimeoutStartSec=infinity
+TimeoutStopSec=60
+WatchdogSec=120
+Restart=on-failure
+RestartSec=10
+RestartPreventExitStatus=2 4 10 14 16
+SuccessExitStatus=130
+OOMPolicy=continue
+Delegate=yes
+NoNewPrivileges=yes
+
+[Install]
+WantedBy=default.target
+`)
+}
+
+func TestTheUnitOfAMachineWorksAsTheAccountAndAfterTheNetwork(t *testing.T) {
+	checkText(t, setup.SystemService{System: "linux", Of: "ann", Home: "/home/ann", Program: "/usr/bin/pawl"}, "/etc/systemd/system/pawl.service", `[Unit]
+Description=pawl fires loops when they are due
+Documentation=https://github.com/pawl-run/pawl
+StartLimitIntervalSec=0
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+Type=notify
+User=ann
+WorkingDirectory=/home/ann
+EnvironmentFile=-/home/ann/.config/pawl.env
+ExecStart="/usr/bin/pawl" up
+ExecReload="/usr/bin/pawl" reload
+KillMode=mixed
+TimeoutStartSec=infinity
+TimeoutStopSec=60
+WatchdogSec=120
+Restart=on-failure
+RestartSec=10
+RestartPreventExitStatus=2 4 10 14 16
+SuccessExitStatus=130
+OOMPolicy=continue
+Delegate=yes
+NoNewPrivileges=yes
+
+[Install]
+WantedBy=multi-user.target
+`)
+}
+
+func checkText(t *testing.T, s setup.SystemService, file, text string) {
+	t.Helper()
+	v, err := s.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.File != file {
+		t.Errorf("it is in %s, want %s", v.File, file)
+	}
+	if diff := cmp.Diff(text, v.Text); diff != "" {
+		t.Errorf("its text (-want +got):\n%s", diff)
+	}
+}
+
+func TestASystemWithoutAServiceOfPawlIsRefusedWithAWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		system string
+		action string
+	}{
+		"macOS has none of the machine": {"darwin", "pawl service install --user"},
+		"another system has none":       {"plan9", "pawl up"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := setup.SystemService{System: c.system}.View()
+			f, ok := errors.AsType[*loop.Fault](err)
+			if !ok || f.Exit != loop.ExitMissing || len(f.Actions) != 1 || f.Actions[0].String() != c.action {
+				t.Errorf("error = %#v, want the action %s", err, c.action)
+			}
+		})
+	}
+}
