@@ -44,6 +44,8 @@ type Env struct {
 	Answers  bool     // In is a terminal: somebody may answer
 	Width    func() int
 	Now      func() time.Time
+	// Setenv sets a variable of the process, for what is not given Environ: libraries read some.
+	Setenv func(name, value string) error
 	// Exit ends the process at once, for the second interrupt.
 	Exit func(status int)
 }
@@ -72,7 +74,7 @@ func Main() int {
 	}
 	return Run(context.Background(), Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Args: os.Args[1:], Environ: os.Environ(), Dir: dir, Program: programName(),
-		Terminal: term.IsTerminal(out), Answers: term.IsTerminal(int(os.Stdin.Fd())), Width: width, Now: time.Now, Exit: os.Exit,
+		Terminal: term.IsTerminal(out), Answers: term.IsTerminal(int(os.Stdin.Fd())), Width: width, Now: time.Now, Setenv: os.Setenv, Exit: os.Exit,
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"strconv"
@@ -21,13 +22,15 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/mcp"
 	"github.com/pawl-run/pawl/internal/output"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/setup"
 )
 
 // drainTime is how long runs that have begun may go on after pawl up was asked to end.
 const drainTime = 30 * time.Second
 
 func newUpCommand(a *app) *cobra.Command {
-	workers, socket, at, mcpAt := 8, false, "", ""
+	workers, socket, at, mcpAt, envFile := 8, false, "", "", ""
 	cmd := &cobra.Command{
 		Use: "up", Short: "Fire loops when they are due or events happen, until it is ended", Args: exactArgs(0),
 		Long: `Fire the loops of all workspaces on this machine when they are due, and when events of their key on happen, and execute
@@ -38,6 +41,9 @@ key catch_up of each loop says. An interrupt, SIGTERM or pawl down ends it: runs
 then they are interrupted and keep their work; a second interrupt ends it at once. One pawl up works for a store on
 each machine.
 
+With --env-file it first sets the variables of a file, such as the keys of agents: NAME=VALUE a line, or NAME='VALUE'; a
+line that begins with # is a comment.
+
 With --listen it also receives webhooks for the loops whose key on names them, at /webhooks/NAME, and serves nothing else
 there. Each delivery has to be signed by the rules of Standard Webhooks. The secret is in the file webhooks/NAME.key in
 pawl's home, or in the variable PAWL_WEBHOOK_NAME, with the name in capitals and _ for each -. If a webhook has no secret,
@@ -47,6 +53,11 @@ With --mcp it also serves agents and editors at /mcp there, as pawl mcp does. Ea
 file mcp/agent.key in pawl's home, or that of mcp/viewer.key, which only reads. Both are made if they are missing.`,
 		Example: "  pawl up\n  pawl up --mcp 127.0.0.1:8788\n  pawl up --listen 127.0.0.1:8787\n  pawl next\n  pawl down",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if envFile != "" {
+				if err := a.setVariables(a.absPath(envFile)); err != nil {
+					return err
+				}
+			}
 			if socket {
 				return printSocket(a)
 			}
@@ -80,9 +91,33 @@ file mcp/agent.key in pawl's home, or that of mcp/viewer.key, which only reads. 
 	}
 	cmd.Flags().StringVar(&mcpAt, "mcp", mcpAt, "serve agents over MCP at this loopback `ADDRESS:PORT`")
 	cmd.Flags().BoolVar(&socket, "socket", false, "print where pawl up answers, and start nothing")
+	cmd.Flags().StringVar(&envFile, "env-file", "", "set the variables of this `FILE`, if it is there")
 	cmd.Flags().IntVar(&workers, "workers", workers, "how many runs are executed at once, at most `N`")
 	cmd.Flags().StringVar(&at, "listen", at, "receive webhooks at this loopback `ADDRESS:PORT`")
 	return cmd
+}
+
+// setVariables sets the variables of a file in this process.
+func (a *app) setVariables(path string) error {
+	set, shared, err := setup.ReadEnvFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		a.printer().Note("pawl: no file %s: no variables are set by it", output.CleanLine(path))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if shared {
+		a.printer().Note("pawl: warning: other users can read or change %s, which holds keys; fix: %s", output.CleanLine(path), loop.HostCommand("chmod", "600", path))
+	}
+	a.Environ = proc.WithVariables(a.Environ, set...)
+	for _, kv := range set {
+		name, value, _ := strings.Cut(kv, "=")
+		if err := a.Setenv(name, value); err != nil {
+			return fmt.Errorf("set %s of %s: %w", name, path, err)
+		}
+	}
+	return nil
 }
 
 // listenAt listens at an address of this machine that no other one can reach.

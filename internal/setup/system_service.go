@@ -96,8 +96,8 @@ func (s SystemService) unit() string {
 	for _, kv := range s.Environ {
 		fmt.Fprintf(&b, "Environment=%s\n", unitWord(kv))
 	}
-	fmt.Fprintf(&b, "EnvironmentFile=-%s\n", strings.ReplaceAll(s.secrets(), "%", "%%"))
-	fmt.Fprintf(&b, "ExecStart=%[1]s up\nExecReload=%[1]s reload\n", unitWord(s.Program))
+	// A `pawl reload` would not know the variables of the file, which may name the store.
+	fmt.Fprintf(&b, "ExecStart=%s up --env-file %s\nExecReload=/bin/kill -USR1 $MAINPID\n", unitWord(s.Program), strings.ReplaceAll(unitWord(s.secrets()), "$", "$$"))
 	b.WriteString("KillMode=mixed\nTimeoutStartSec=infinity\nTimeoutStopSec=60\nWatchdogSec=120\nRestart=on-failure\nRestartSec=10\nRestartPreventExitStatus=")
 	fmt.Fprintln(&b, byHand...)
 	fmt.Fprintf(&b, "SuccessExitStatus=%d\nOOMPolicy=continue\nDelegate=yes\nNoNewPrivileges=yes\n\n[Install]\nWantedBy=", loop.ExitInterrupted)
@@ -109,7 +109,7 @@ func (s SystemService) unit() string {
 	return b.String()
 }
 
-// secrets is the file with the keys of agents, which is not made.
+// secrets is the file with the keys of agents, which pawl up reads and nobody makes.
 func (s SystemService) secrets() string { return filepath.Join(s.Home, ".config", "pawl.env") }
 
 func (s SystemService) log() string { return filepath.Join(s.Home, "Library", "Logs", "pawl.log") }
@@ -132,7 +132,7 @@ func (s SystemService) plist() string {
 <plist version="1.0">
 <dict>
   <key>Label</key><string>%s</string>
-  <key>ProgramArguments</key><array><string>%s</string><string>up</string></array>
+  <key>ProgramArguments</key><array><string>%s</string><string>up</string><string>--env-file</string><string>%s</string></array>
   <key>WorkingDirectory</key><string>%s</string>
   <key>EnvironmentVariables</key>
   <dict>
@@ -141,10 +141,10 @@ func (s SystemService) plist() string {
   <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
   <key>ExitTimeOut</key><integer>60</integer>
   <key>StandardOutPath</key><string>%s</string>
-  <key>StandardErrorPath</key><string>%[5]s</string>
+  <key>StandardErrorPath</key><string>%[6]s</string>
 </dict>
 </plist>
-`, plistName, escape(s.Program), escape(s.Home), env.String(), escape(s.log()))
+`, plistName, escape(s.Program), escape(s.secrets()), escape(s.Home), env.String(), escape(s.log()))
 }
 
 // Install writes the file and makes the system use it. What was written stays if the

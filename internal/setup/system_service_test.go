@@ -12,24 +12,23 @@ import (
 
 // odd is a service in whose values everything is that a file of a service manager could misread.
 var odd = setup.SystemService{
-	System: "linux", Of: "ann", Home: "/home/ann 100%", UID: 1000, User: true, Program: "/opt/a b & $c/pawl",
+	System: "linux", Of: "ann", Home: "/home/ann 100% $x", UID: 1000, User: true, Program: "/opt/a b & $c/pawl",
 	Environ: []string{`PATH=/usr/bin:/opt/<x>/100%/$y\z`, "PAWL_HOME=/srv/pawl"},
 }
 
 func TestTheUnitOfAUserIsThis(t *testing.T) {
-	checkText(t, odd, "/home/ann 100%/.config/systemd/user/pawl.service", `[Unit]
+	checkText(t, odd, "/home/ann 100% $x/.config/systemd/user/pawl.service", `[Unit]
 Description=pawl fires loops when they are due
 Documentation=https://github.com/pawl-run/pawl
 StartLimitIntervalSec=0
 
 [Service]
 Type=notify
-WorkingDirectory=/home/ann 100%%
+WorkingDirectory=/home/ann 100%% $x
 Environment="PATH=/usr/bin:/opt/<x>/100%%/$y\\z"
 Environment="PAWL_HOME=/srv/pawl"
-EnvironmentFile=-/home/ann 100%%/.config/pawl.env
-ExecStart="/opt/a b & $c/pawl" up
-ExecReload="/opt/a b & $c/pawl" reload
+ExecStart="/opt/a b & $c/pawl" up --env-file "/home/ann 100%% $$x/.config/pawl.env"
+ExecReload=/bin/kill -USR1 $MAINPID
 KillMode=mixed
 TimeoutStartSec=infinity
 TimeoutStopSec=60
@@ -59,9 +58,8 @@ After=network-online.target
 Type=notify
 User=ann
 WorkingDirectory=/home/ann
-EnvironmentFile=-/home/ann/.config/pawl.env
-ExecStart="/usr/bin/pawl" up
-ExecReload="/usr/bin/pawl" reload
+ExecStart="/usr/bin/pawl" up --env-file "/home/ann/.config/pawl.env"
+ExecReload=/bin/kill -USR1 $MAINPID
 KillMode=mixed
 TimeoutStartSec=infinity
 TimeoutStopSec=60
@@ -76,6 +74,31 @@ NoNewPrivileges=yes
 
 [Install]
 WantedBy=multi-user.target
+`)
+}
+
+func TestThePropertyListOfLaunchdIsThis(t *testing.T) {
+	s := odd
+	s.System = "darwin"
+	checkText(t, s, "/home/ann 100% $x/Library/LaunchAgents/run.pawl.up.plist", `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key><string>run.pawl.up</string>
+  <key>ProgramArguments</key><array><string>/opt/a b &amp; $c/pawl</string><string>up</string><string>--env-file</string><string>/home/ann 100% $x/.config/pawl.env</string></array>
+  <key>WorkingDirectory</key><string>/home/ann 100% $x</string>
+  <key>EnvironmentVariables</key>
+  <dict>
+    <key>PATH</key><string>/usr/bin:/opt/&lt;x&gt;/100%/$y\z</string>
+    <key>PAWL_HOME</key><string>/srv/pawl</string>
+  </dict>
+  <key>RunAtLoad</key><true/>
+  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
+  <key>ExitTimeOut</key><integer>60</integer>
+  <key>StandardOutPath</key><string>/home/ann 100% $x/Library/Logs/pawl.log</string>
+  <key>StandardErrorPath</key><string>/home/ann 100% $x/Library/Logs/pawl.log</string>
+</dict>
+</plist>
 `)
 }
 
