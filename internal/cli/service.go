@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -30,9 +31,11 @@ func newServiceInstallCommand(a *app) *cobra.Command {
 		Use: "install", Short: "Make pawl up a service of systemd or launchd, and start it", Args: exactArgs(0),
 		Long: `Make pawl up a service of the machine (systemd), or with --user of your account (systemd or launchd), and start it. It
 gets the PATH of now, PAWL_HOME if that is set, and the variables in ~/.config/pawl.env, where keys belong
-(ANTHROPIC_API_KEY=…; give the file mode 600). A stop gives runs 30 seconds to end. It is started again if it fails.
-systemd does not do so if only a person can mend what is wrong, and does so within three and a half minutes if it has
-stopped looking at its loops.
+(ANTHROPIC_API_KEY=…; give the file mode 600). PAWL_DATABASE belongs there, too: it may hold a
+password, so that it is not written into the service, which without it uses the SQLite store.
+
+A stop gives runs 30 seconds to end. The service is started again if it fails. systemd does not do so if only a person
+can mend what is wrong, and does so within three and a half minutes if it has stopped looking at its loops.
 
 Installing it again writes the file anew. Without a terminal --yes is required.`,
 		Example: "  pawl service install --user\n  pawl service install --user --print\n  sudo pawl service install --yes",
@@ -42,14 +45,20 @@ Installing it again writes the file anew. Without a terminal --yes is required.`
 				return err
 			}
 			v, err := s.View()
+			if err == nil {
+				err = s.WarnOfStore(&v, a.lookupEnv(config.EnvDatabase))
+			}
 			if err != nil {
 				return err
 			}
 			p := a.printer()
+			if show && p.JSON {
+				return p.WriteJSON(v)
+			}
+			if v.Warning != "" {
+				p.Note("pawl: warning: %s\n  fix: %s", output.CleanLine(v.Warning), output.Clean(v.Fix))
+			}
 			if show {
-				if p.JSON {
-					return p.WriteJSON(v)
-				}
 				p.Text(v.Text)
 				return p.Err()
 			}
@@ -60,7 +69,7 @@ Installing it again writes the file anew. Without a terminal --yes is required.`
 			if err := a.requireConsent(yes, "writes "+v.File+" and starts pawl up by it, now and with the machine", command.String()); err != nil {
 				return err
 			}
-			if v, err = s.Install(cmd.Context(), proc.Plain{}); err != nil {
+			if _, err = s.Install(cmd.Context(), proc.Plain{}); err != nil {
 				return err
 			}
 			return printService(p, v, "✓ pawl up is a service")

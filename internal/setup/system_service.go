@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 )
@@ -33,6 +34,10 @@ type ServiceView struct {
 	Start  []loop.Command `json:"start"` // that make the system know it, in order
 	Stop   []loop.Command `json:"stop"`  // that end it for good
 	Hint   string         `json:"hint,omitempty"`
+
+	Warning string         `json:"warning,omitempty"` // what the service will do that nobody may expect
+	Fix     string         `json:"fix,omitempty"`     // of the warning
+	Actions []loop.Command `json:"actions,omitempty"` // those of Fix, as data
 }
 
 const (
@@ -77,6 +82,35 @@ func (s SystemService) View() (ServiceView, error) {
 // byHand are the exit statuses of pawl up that the same start would only meet again: a person
 // has to mend what is wrong first.
 var byHand = []any{loop.ExitUsage, loop.ExitUnreadable, loop.ExitNotReady, loop.ExitRefused, loop.ExitHeld}
+
+// WarnOfStore adds a warning to a view if the service would use another store than the one that PAWL_DATABASE names
+// where it is installed; empty: it names none. The error is that of ReadEnvFile for a file that pawl up would refuse.
+func (s SystemService) WarnOfStore(v *ServiceView, database string) error {
+	set, _, err := ReadEnvFile(s.secrets())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	theirs := proc.LookupVariable(proc.WithVariables(nil, set...), config.EnvDatabase)
+	if database == "" || theirs == database {
+		return nil
+	}
+	restart := loop.HostCommand("systemctl", "restart", unitName)
+	switch {
+	case s.System == "darwin":
+		restart = loop.HostCommand("launchctl", "kickstart", "-k", "gui/"+strconv.Itoa(s.UID)+"/"+plistName)
+	case s.User:
+		restart = loop.HostCommand("systemctl", "--user", "restart", unitName)
+	}
+	fix := loop.Advise("correct it there, and if the service is at work: {1}", restart)
+	v.Warning = "the service uses another store than you: " + s.secrets() + " names one in " + config.EnvDatabase + " that is not the one set here"
+	if theirs == "" {
+		add := `umask 077; printf "` + config.EnvDatabase + `=%s\n" "$` + config.EnvDatabase + `" >>` + loop.QuoteWord(s.secrets())
+		fix = loop.Advise("{1}, and if the service is at work: {2}", loop.HostCommand("sh", "-c", add), restart)
+		v.Warning = "the service uses another store than you: " + config.EnvDatabase + " is set here, and not in " + s.secrets() + ". It is not written into the service, because it may hold a password"
+	}
+	v.Fix, v.Actions = fix.String(), fix.Actions
+	return nil
+}
 
 // unit is a unit of systemd. A stop reaches pawl alone, which ends its agents when their
 // time is over; one of them that runs out of memory ends nobody else.

@@ -2,6 +2,10 @@ package setup_test
 
 import (
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -113,6 +117,68 @@ func checkText(t *testing.T, s setup.SystemService, file, text string) {
 	}
 	if diff := cmp.Diff(text, v.Text); diff != "" {
 		t.Errorf("its text (-want +got):\n%s", diff)
+	}
+}
+
+func TestAServiceThatWouldUseAnotherStoreIsWarnedOf(t *testing.T) {
+	const database = "postgres://ann:pw@db/pawl"
+	for name, c := range map[string]struct {
+		service  setup.SystemService
+		file     string // pawl.env; empty: there is none
+		database string // of the shell
+		warns    string
+		actions  []string // ADD is the one that adds it to the file, and is carried out
+	}{
+		"no database is named":       {odd, "", "", "", nil},
+		"the file names it":          {odd, "PAWL_DATABASE=postgres://old\nPAWL_DATABASE='" + database + "'", database, "", nil},
+		"no file":                    {odd, "", database, "PAWL_DATABASE is set here, and not in FILE", []string{"ADD", "systemctl --user restart pawl.service"}},
+		"a file without it":          {odd, "KEY=1", database, "PAWL_DATABASE is set here, and not in FILE", []string{"ADD", "systemctl --user restart pawl.service"}},
+		"the file names another one": {odd, "PAWL_DATABASE=postgres://old", database, "FILE names one in PAWL_DATABASE that is not the one set here", []string{"systemctl --user restart pawl.service"}},
+		"a service of the machine":   {setup.SystemService{System: "linux"}, "KEY=1", database, "PAWL_DATABASE is set here", []string{"ADD", "systemctl restart pawl.service"}},
+		"a service of launchd":       {setup.SystemService{System: "darwin", User: true, UID: 501}, "KEY=1", database, "PAWL_DATABASE is set here", []string{"ADD", "launchctl kickstart -k gui/501/run.pawl.up"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.service.Home = t.TempDir()
+			file := filepath.Join(c.service.Home, ".config", "pawl.env")
+			if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if c.file != "" {
+				if err := os.WriteFile(file, []byte(c.file+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var v setup.ServiceView
+			if err := c.service.WarnOfStore(&v, c.database); err != nil {
+				t.Fatal(err)
+			}
+			if warns := strings.ReplaceAll(c.warns, "FILE", file); !strings.Contains(v.Warning, warns) || (warns == "") != (v.Warning == "") || strings.Contains(v.Warning+v.Fix, "pw@") {
+				t.Errorf("it warns %q, want %q", v.Warning, warns)
+			}
+			var actions []string
+			for _, a := range v.Actions {
+				if a.Program != "sh" {
+					actions = append(actions, a.String())
+					continue
+				}
+				actions = append(actions, "ADD")
+				cmd := exec.CommandContext(t.Context(), "sh", a.Args...)
+				cmd.Env = []string{"PAWL_DATABASE=" + c.database}
+				if said, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("%s: %v: %s", a, err, said)
+				}
+				var again setup.ServiceView
+				if err := c.service.WarnOfStore(&again, c.database); err != nil || again.Warning != "" {
+					t.Errorf("after the fix it warns %q, %v", again.Warning, err)
+				}
+				if _, shared, err := setup.ReadEnvFile(file); shared || err != nil {
+					t.Errorf("the file is shared: %v, %v", shared, err)
+				}
+			}
+			if diff := cmp.Diff(c.actions, actions); diff != "" {
+				t.Errorf("actions (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
