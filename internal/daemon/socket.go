@@ -38,13 +38,23 @@ func (c *Claimed) Listen(ctx context.Context) (net.Listener, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the socket: %w", err)
 	}
-	if err := checkOwnFolder(dir); err != nil {
+	elsewhere := "PAWL_HOME"
+	if dir != filepath.Clean(c.seat.settings.Sockets) {
+		elsewhere = "TMPDIR"
+	}
+	if err := checkOwnFolder(dir, elsewhere); err != nil {
 		return nil, err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove the socket of an earlier daemon: %w", err)
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	if err != nil && len(path) > maxSocketPath { // Some systems take a little more.
+		return nil, &loop.Fault{
+			Exit: loop.ExitNotReady, What: "the socket of the daemon cannot be at " + path, Why: fmt.Sprintf("the path has %d bytes, and that of a socket at most %d", len(path), maxSocketPath),
+			Fix: "set TMPDIR to a folder with a shorter name", Err: err,
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the socket: %w", err)
 	}
@@ -54,19 +64,23 @@ func (c *Claimed) Listen(ctx context.Context) (net.Listener, error) {
 	return sameUser{l}, nil
 }
 
-// checkOwnFolder refuses a folder in which somebody else could put another socket.
-func checkOwnFolder(dir string) error {
+// checkOwnFolder refuses a folder in which somebody else could put another socket. The variable
+// elsewhere leads to another one.
+func checkOwnFolder(dir, elsewhere string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return fmt.Errorf("look at the folder of the socket: %w", err)
 	}
-	if !info.IsDir() || info.Mode().Perm()&0o022 != 0 || !isOwn(info) {
-		return &loop.Fault{
-			Exit: loop.ExitRefused, What: "the socket of the daemon cannot be in " + dir, Why: "others can write there, or it is not a folder of this user",
-			Fix: "chmod 700 " + loop.QuoteWord(dir) + ", or set PAWL_HOME to a folder of your own with a shorter name",
-		}
+	f := &loop.Fault{Exit: loop.ExitRefused, What: "the socket of the daemon cannot be in " + dir}
+	switch {
+	case !info.IsDir() || !isOwn(info):
+		f.Why, f.Fix = "it is not a folder of this user", "set "+elsewhere+" to a folder of your own"
+	case info.Mode().Perm()&0o022 != 0:
+		f.Why, f.Fix, f.Actions = "other users can write there", "{1}", []loop.Command{loop.HostCommand("chmod", "700", dir)}
+	default:
+		return nil
 	}
-	return nil
+	return f
 }
 
 // sameUser accepts connections of processes of this user only.
