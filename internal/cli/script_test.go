@@ -37,6 +37,7 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
+	"github.com/pawl-run/pawl/internal/test/pgtest"
 	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
@@ -49,8 +50,13 @@ var tables = func() string {
 	return dir
 }()
 
+// withPostgreSQL runs tests, and ends the server of those that used one.
+type withPostgreSQL struct{ *testing.M }
+
+func (m withPostgreSQL) Run() int { return pgtest.Main(m.M, "fsync=off") }
+
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"pawl": func() { os.Exit(cli.Main()) }, "mcpclient": func() { os.Exit(mcpClient(os.Args[1:])) }})
+	testscript.Main(withPostgreSQL{m}, map[string]func(){"pawl": func() { os.Exit(cli.Main()) }, "mcpclient": func() { os.Exit(mcpClient(os.Args[1:])) }})
 }
 
 // TestScripts runs the manual: every command, and every kind of bad input, with
