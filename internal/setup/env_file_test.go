@@ -63,7 +63,7 @@ func TestEveryValueOfOneLineCanBeWrittenWithoutQuotesOrInThem(t *testing.T) {
 	path := writeEnvFile(t, "", 0o600)
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.StringMatching(`[^\x00\n]{0,30}`).Draw(t, "value")
-		line := "NAME=" + value
+		var line string
 		switch quote := rapid.SampledFrom([]string{"'", `"`, ""}).Draw(t, "quote"); {
 		case quote == "" && (strings.Trim(value, " \t\r") != value || strings.Contains(value, `\`) || value != "" && strings.Contains(`'"`, value[:1])),
 			quote != "" && strings.Contains(value, quote), quote == `"` && strings.Contains(value, `\`):
