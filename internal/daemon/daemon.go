@@ -323,7 +323,8 @@ func (d *Daemon) fireDue(ctx context.Context) {
 			d.Tell(Happened{Loop: l.Name, Wrong: fmt.Errorf("it is due and cannot be fired: %w", why)})
 		},
 	}
-	scanned := d.Now()
+	var process clock.System // Looks at definitions keep to it: the clock of the store may be set.
+	scanned := process.Now()
 	for {
 		fired, next, err := t.Tick(ctx)
 		for _, run := range fired {
@@ -341,11 +342,11 @@ func (d *Daemon) fireDue(ctx context.Context) {
 		}
 		d.tellWrong(ctx, "fire", "", err)
 		d.looked.Store(clock.System{}.Now().UnixMilli())
-		scanAt := scanned.Add(scanGap)
-		if next.IsZero() || scanAt.Before(next) {
-			next = scanAt
+		wait := scanGap - process.Now().Sub(scanned)
+		if !next.IsZero() {
+			wait = min(wait, next.Sub(d.Now()))
 		}
-		timer := time.NewTimer(next.Sub(d.Now()))
+		timer := time.NewTimer(wait)
 		poked := false
 		select {
 		case <-ctx.Done():
@@ -358,9 +359,9 @@ func (d *Daemon) fireDue(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if poked || !d.Now().Before(scanAt) {
+		if poked || process.Now().Sub(scanned) >= scanGap {
 			d.tellWrong(ctx, "scan", "", d.scan(ctx))
-			scanned = d.Now()
+			scanned = process.Now()
 			d.listen.Refresh()
 			heard, err := t.TakeUpAnswers(ctx)
 			for _, run := range heard {
