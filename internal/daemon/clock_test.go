@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -32,35 +33,38 @@ type rig struct {
 func inBubble(t *testing.T, test func(r *rig)) {
 	t.Parallel()
 	database := storetest.SQLite(t) // What it shares with other tests is made outside of the bubble.
-	synctest.Test(t, func(t *testing.T) {
-		r := &rig{t: t}
-		s, err := store.Open(t.Context(), store.Options{
-			Database: database, Now: time.Now, Virtual: func() time.Time { return time.Now().Add(time.Duration(r.wrong.Load())) },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		var ids atomic.Int64
-		newID := func(prefix string) string { return fmt.Sprintf("%s_%06d", prefix, ids.Add(1)) }
-		r.Daemon = New(Deps{
-			Store: s, Pulse: event.NewPulse(s, time.Second), Queue: queue.NewLocal(s, "node", s.Now), Engine: engine.New(engine.Deps{Store: s, Now: s.Now, NewID: newID}),
-			Node: "node", Now: s.Now, NewID: newID, Log: slog.New(slog.DiscardHandler), Tell: func(Happened) {},
-			Open: func(context.Context, string) (*Place, error) {
-				r.scans.Add(1)
-				return nil, errors.New("its folder is gone")
-			},
-		})
-		r.update(func(ctx context.Context, tx *store.Tx) error {
-			return errors.Join(tx.AddWorkspace(ctx, loop.Workspace{ID: "ws", Root: "/repo"}), tx.SaveNode(ctx, loop.Node{ID: "node", Name: "node"}),
-				tx.Place(ctx, loop.Placement{WorkspaceID: "ws", NodeID: "node", Path: "/repo"}))
-		})
-		test(r)
+	synctest.Test(t, func(t *testing.T) { test(newRig(t, database)) })
+}
+
+func newRig(t *testing.T, database string) *rig {
+	t.Helper()
+	r := &rig{t: t}
+	s, err := store.Open(t.Context(), store.Options{
+		Database: database, Now: time.Now, Virtual: func() time.Time { return time.Now().Add(time.Duration(r.wrong.Load())) },
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var ids atomic.Int64
+	newID := func(prefix string) string { return fmt.Sprintf("%s_%06d", prefix, ids.Add(1)) }
+	r.Daemon = New(Deps{
+		Store: s, Pulse: event.NewPulse(s, time.Second), Queue: queue.NewLocal(s, "node", s.Now), Engine: engine.New(engine.Deps{Store: s, Now: s.Now, NewID: newID}),
+		Node: "node", Now: s.Now, NewID: newID, Log: slog.New(slog.DiscardHandler), Tell: func(Happened) {},
+		Open: func(context.Context, string) (*Place, error) {
+			r.scans.Add(1)
+			return nil, errors.New("its folder is gone")
+		},
+	})
+	r.update(func(ctx context.Context, tx *store.Tx) error {
+		return errors.Join(tx.AddWorkspace(ctx, loop.Workspace{ID: "ws", Root: "/repo"}), tx.SaveNode(ctx, loop.Node{ID: "node", Name: "node"}),
+			tx.Place(ctx, loop.Placement{WorkspaceID: "ws", NodeID: "node", Path: "/repo"}))
+	})
+	return r
 }
 
 func (r *rig) update(change func(context.Context, *store.Tx) error) {
@@ -109,5 +113,43 @@ func TestDefinitionsAreLookedAtHoweverTheClockOfTheStoreIsSet(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestADaemonHangsOnceItDoesNotLookForAWhile(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		if r.Hangs() {
+			t.Error("before it begins it hangs")
+		}
+		stop := r.fires()
+		time.Sleep(time.Hour)
+		r.wrong.Store(int64(-168 * time.Hour))
+		time.Sleep(time.Hour + time.Second) // A look was one or two seconds ago.
+		if r.Hangs() {
+			t.Error("at work it hangs")
+		}
+		stop()
+		time.Sleep(3*scanGap - 5*time.Second)
+		if r.Hangs() {
+			t.Error("it hangs after two looks that it left out")
+		}
+		time.Sleep(5 * time.Second)
+		if !r.Hangs() {
+			t.Error("it does not hang after three")
+		}
+	})
+}
+
+// Without its monotonic reading, the time while the host sleeps and a clock that is set would
+// count. The clock of a bubble has none.
+func TestALookIsKeptWithItsMonotonicReading(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, storetest.SQLite(t))
+	defer r.fires()()
+	for r.looked.Load() == nil && t.Context().Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if looked := r.looked.Load().String(); !strings.Contains(looked, " m=") {
+		t.Errorf("it looked last at %s", looked)
 	}
 }

@@ -93,12 +93,12 @@ type Daemon struct {
 	listen  *listen.Listener
 	hooks   *hooks // nil: no webhooks are received
 	metrics metrics
-	looked  atomic.Int64  // when it looked last for loops that are due, in Unix milliseconds of this host
-	poke    chan struct{} // the definitions are to be read again; has room for one
-	atWork  atomic.Int64  // runs that are being executed
-	tidied  int64         // sequence number of the newest run whose transcript was looked at; for one goroutine
-	look    chan struct{} // something may fire; has room for one
-	wrong   sync.Map      // by what is done, or by the root of a workspace: what went wrong the last time
+	looked  atomic.Pointer[time.Time] // when it looked last for loops that are due; nil: never
+	poke    chan struct{}             // the definitions are to be read again; has room for one
+	atWork  atomic.Int64              // runs that are being executed
+	tidied  int64                     // sequence number of the newest run whose transcript was looked at; for one goroutine
+	look    chan struct{}             // something may fire; has room for one
+	wrong   sync.Map                  // by what is done, or by the root of a workspace: what went wrong the last time
 
 	working sync.WaitGroup // all goroutines but the workers
 	workers sync.WaitGroup
@@ -237,11 +237,12 @@ func (d *Daemon) Do(ctx context.Context, brief bool, work func(context.Context) 
 // is not brief.
 func (d *Daemon) Busy() int { return d.Working() + d.requests.count() }
 
-// Hangs reports whether the daemon has stopped looking for loops that are due.
+// Hangs reports whether the daemon has stopped looking for loops that are due. The time
+// while its host sleeps does not count.
 func (d *Daemon) Hangs() bool {
 	const most = 3 * scanGap
 	at := d.looked.Load()
-	return at > 0 && clock.System{}.Now().Sub(time.UnixMilli(at)) > most
+	return at != nil && clock.System{}.Now().Sub(*at) > most
 }
 
 // Ending reports whether Stop was called.
@@ -341,7 +342,8 @@ func (d *Daemon) fireDue(ctx context.Context) {
 			next = d.Now().Add(sweepGap)
 		}
 		d.tellWrong(ctx, "fire", "", err)
-		d.looked.Store(clock.System{}.Now().UnixMilli())
+		looked := process.Now()
+		d.looked.Store(&looked)
 		wait := scanGap - process.Now().Sub(scanned)
 		if !next.IsZero() {
 			wait = min(wait, next.Sub(d.Now()))
