@@ -29,7 +29,7 @@ func OpenAPI(version string) map[string]any {
 		}}}
 	}
 	paths["/healthz"] = text("tell that the process answers", "text/plain")
-	paths["/readyz"] = text("tell that it takes work and the store answers", "text/plain")
+	paths["/readyz"] = text("tell that it takes work, looks for loops that are due, and the store answers", "text/plain")
 	paths["/metrics"] = text("metrics, as Prometheus reads them", "text/plain")
 	paths["/version"] = map[string]any{"get": map[string]any{"summary": "tell how the daemon is", "responses": map[string]any{
 		"200": map[string]any{"description": "Its state.", "content": content("application/json", schemas.of(reflect.TypeFor[Status]()))},

@@ -57,6 +57,7 @@ type Status struct {
 	Broken     int       `json:"broken"`  // loops whose definition cannot run
 	Working    int       `json:"working"` // runs that it executes
 	Ending     bool      `json:"ending"`  // it takes no new work
+	Hangs      bool      `json:"hangs"`   // it has stopped looking for loops that are due
 	Now        time.Time `json:"now"`     // by which rows are dated
 }
 
@@ -142,8 +143,15 @@ func (s *Server) refuseMethod(w http.ResponseWriter, r *http.Request, has map[st
 func (i Info) Path() string { return "/v1/" + strings.ReplaceAll(i.Name, ".", "/") }
 
 func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
-	if st := s.Status(); st.Ending {
+	switch st := s.Status(); {
+	case st.Ending:
 		s.fail(w, &loop.Fault{Exit: loop.ExitInterrupted, What: "pawl is ending"}, nil)
+		return
+	case st.Hangs:
+		s.fail(w, &loop.Fault{
+			Exit: loop.ExitInterrupted, What: "pawl up hangs", Why: "it has stopped looking for loops that are due",
+			Fix: "start it anew: {1}, then {2}", Actions: []loop.Command{loop.PawlCommand("down"), loop.PawlCommand("up")},
+		}, nil)
 		return
 	}
 	if _, err := s.Feed.Head(r.Context()); err != nil {

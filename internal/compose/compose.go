@@ -305,7 +305,7 @@ func (d *Parts) Server(of *daemon.Daemon, version, user string) *api.Server {
 			workspaces, found := of.Loops()
 			return api.Status{
 				Schema: "pawl.status/v1", Version: version, PID: self.PID, Since: since, Node: self.Node, Workspaces: workspaces, Loops: found.Loops, Broken: found.Broken,
-				Working: of.Working(), Ending: of.Ending(), Now: d.Now(),
+				Working: of.Working(), Ending: of.Ending(), Hangs: of.Hangs(), Now: d.Now(),
 			}
 		},
 	}
