@@ -62,7 +62,7 @@ func TestWhereNothingHasMovedRowsAreNotRead(t *testing.T) {
 					}
 				}},
 				{"a feed that begins anew", func() {
-					update(func(tx *store.Tx) error { _, err := tx.PruneFeed(ctx, tx.Now().Add(time.Hour)); return err })
+					update(func(tx *store.Tx) error { _, err := tx.PruneFeed(ctx, tx.Now().Add(time.Hour), 1000); return err })
 				}},
 			} {
 				step.do()

@@ -229,7 +229,7 @@ func newStorePruneCommand(a *app) *cobra.Command {
 		Long: `Compress the transcripts of runs that ended a while ago: pawl logs and trace show them as before. Runs, what they used and the
 audit chains stay as they are, so that budgets, estimates and audit verify do not change. Old entries of the feed and old notices
 whose matter does not last are removed. A SQLite file then gets smaller, during which nobody can write to it. pawl up does the
-same by itself for runs older than 30 days when it has nothing else to do.`,
+same by itself with what is older than 30 days when it has nothing else to do.`,
 		Example: "  pawl store prune\n  pawl store prune --older-than 7d --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			age, ok := parseAge(older)

@@ -3,6 +3,7 @@ package compose
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -99,7 +100,7 @@ func Prune(ctx context.Context, o Options, olderThan time.Duration) (t Tidied, e
 		t.Runs, t.Events, t.Before, t.After = t.Runs+p.Runs, t.Events+p.Events, t.Before+p.Before, t.After+p.After
 	}
 	err = s.Update(ctx, func(tx *store.Tx) (err error) {
-		if t.Feed, err = tx.PruneFeed(ctx, before); err != nil {
+		if t.Feed, err = tx.PruneFeed(ctx, before, math.MaxInt); err != nil {
 			return err
 		}
 		t.Notices, err = tx.PruneNotices(ctx, before)

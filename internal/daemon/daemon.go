@@ -33,7 +33,7 @@ const (
 	sweepGap = 5 * time.Second  // for runs whose holder is gone
 	beatGap  = 15 * time.Second // says that the node is there
 	lateGap  = time.Minute      // for loops of all nodes that have stopped coming
-	tidyGap  = 10 * time.Minute // for old transcripts, if no run is being executed
+	tidyGap  = 10 * time.Minute // for what is old, if no run is being executed
 )
 
 // Place is a workspace that lies on this node.
@@ -177,7 +177,7 @@ func (d *Daemon) Start(ctx context.Context) error {
 		work  func(context.Context) error
 		doing string
 	}{
-		{tidyGap, d.tidy, "compress old transcripts"},
+		{tidyGap, d.tidy, "remove and compress what is old"},
 		{sweepGap, d.sweep, "look for lost runs"},
 		{beatGap, d.beat, "say that this node is there"},
 		{lateGap, func(ctx context.Context) error { return notify.TellLate(ctx, d.Store) }, "look for loops that are late"},
@@ -431,20 +431,40 @@ func (d *Daemon) recover(ctx context.Context, p *Place) {
 	}
 }
 
-// oldTranscript is how long ago a run has ended whose transcript is compressed.
-const oldTranscript = 30 * 24 * time.Hour
+const (
+	oldAge         = 30 * 24 * time.Hour // how old is what tidy compresses or removes
+	prunedTogether = 10_000              // entries of the feed in one transaction
+)
 
-// tidy compresses some of the old transcripts, and makes a SQLite file smaller, while the
-// daemon does nothing else.
+// tidy compresses some of the old transcripts, removes what is old of the feed and of the
+// notices, and makes a SQLite file smaller, while the daemon does nothing else.
 func (d *Daemon) tidy(ctx context.Context) error {
 	if d.Busy() > 0 {
 		return nil
 	}
-	_, last, err := d.Store.PackTranscripts(ctx, d.tidied, d.Store.Now().Add(-oldTranscript))
+	before := d.Store.Now().Add(-oldAge)
+	_, last, err := d.Store.PackTranscripts(ctx, d.tidied, before)
 	if err != nil {
 		return err
 	}
-	if d.tidied = last; d.Busy() > 0 {
+	d.tidied = last
+	for more := true; more; {
+		if d.Busy() > 0 {
+			return nil
+		}
+		err := d.Store.Update(ctx, func(tx *store.Tx) error {
+			n, err := tx.PruneFeed(ctx, before, prunedTogether)
+			if more = n == prunedTogether; err != nil || more {
+				return err
+			}
+			_, err = tx.PruneNotices(ctx, before)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if d.Busy() > 0 {
 		return nil
 	}
 	_, err = d.Store.Vacuum(ctx, false)

@@ -171,7 +171,7 @@ func TestAWatcherWhoseFeedWasPrunedTellsWhatStillMatters(t *testing.T) {
 		r.ask(next, "ap_2")
 		r.clock.add(time.Minute)
 		r.update(func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.PruneFeed(ctx, r.clock.now())
+			_, err := tx.PruneFeed(ctx, r.clock.now(), 1000)
 			return err
 		})
 		r.watch(6, r.watcher(r.open()))

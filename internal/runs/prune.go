@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +46,7 @@ func (s *Snapshots) Prune(ctx context.Context, by loop.Actor, olderThan time.Dur
 		return p, err
 	}
 	err = s.ws.Store.Update(ctx, func(tx *store.Tx) (err error) {
-		if p.Feed, err = tx.PruneFeed(ctx, s.ws.Now().Add(-olderThan)); err != nil {
+		if p.Feed, err = tx.PruneFeed(ctx, s.ws.Now().Add(-olderThan), math.MaxInt); err != nil {
 			return err
 		}
 		p.Notices, err = tx.PruneNotices(ctx, s.ws.Now().Add(-olderThan))

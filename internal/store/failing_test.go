@@ -210,7 +210,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"PlacementAt":    func(rt *RunTx) error { _, err := rt.PlacementAt(ctx, "node_run", "/repo"); return err },
 		"Placements":     func(rt *RunTx) error { _, err := rt.Placements(ctx, "ws"); return err },
 		"LoopsMoved":     func(rt *RunTx) error { _, err := rt.LoopsMoved(ctx, loop.Cursor{}); return err },
-		"PruneFeed":      func(rt *RunTx) error { _, err := rt.PruneFeed(ctx, time.Now()); return err },
+		"PruneFeed":      func(rt *RunTx) error { _, err := rt.PruneFeed(ctx, time.Now(), 9); return err },
 		"RecordChanges":  func(rt *RunTx) error { _, err := rt.RecordChanges(ctx, []loop.Change{have.change}); return err },
 		"Repository":     func(rt *RunTx) error { _, err := rt.Repository(ctx, "ws"); return err },
 		"RequestEffect":  func(rt *RunTx) error { return rt.RequestEffect(ctx, loop.EffectRequest{Kind: "push", Key: "push/1"}) },

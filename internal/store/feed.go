@@ -117,12 +117,14 @@ func (r *Reader) LoopsMoved(ctx context.Context, since loop.Cursor) (bool, error
 	return !still, nil
 }
 
-const pruneFeed = `DELETE FROM feed WHERE at_ms < $1 AND seq < (SELECT max(seq) FROM feed)`
+const pruneFeed = `
+DELETE FROM feed
+WHERE  at_ms < $1 AND seq < (SELECT max(seq) FROM feed) AND seq <= (SELECT max(seq) FROM (SELECT seq FROM feed ORDER BY seq LIMIT $2) oldest)`
 
-// PruneFeed removes the entries that are older than a time, but never the newest
-// one, and returns how many.
-func (t *Tx) PruneFeed(ctx context.Context, before time.Time) (int64, error) {
-	n, err := t.exec(ctx, pruneFeed, millis(before))
+// PruneFeed removes those of the oldest entries, at most so many, that are older than a
+// time, but never the newest one, and returns how many. It reads no others.
+func (t *Tx) PruneFeed(ctx context.Context, before time.Time, most int) (int64, error) {
+	n, err := t.exec(ctx, pruneFeed, millis(before), most)
 	if err != nil {
 		return 0, fmt.Errorf("prune the feed: %w", err)
 	}

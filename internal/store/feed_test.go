@@ -127,6 +127,28 @@ func TestAReaderOfTheFeedMissesNothingOfWritersBesideIt(t *testing.T) {
 	})
 }
 
+func TestOnlySoManyOfTheOldestEntriesArePruned(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l := seed(t, s, "ci")
+		for range 3 {
+			update(t, s, func(ctx context.Context, tx *store.Tx) error {
+				return tx.PlanNext(ctx, l.ID, tx.Now(), tx.Now(), tx.Now())
+			})
+		}
+		all := feed(t, s, loop.Cursor{})
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			n, err := tx.PruneFeed(ctx, time.Now().Add(time.Minute), 2)
+			if n != 2 {
+				t.Errorf("%d entries were removed, want 2", n)
+			}
+			return err
+		})
+		if left := feed(t, s, loop.Cursor{}); len(all) < 4 || !slices.Equal(left, all[2:]) {
+			t.Errorf("of %v are left %v", all, left)
+		}
+	})
+}
+
 func TestACursorThatWasPrunedIsRefused(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		l := seed(t, s, "ci")
@@ -134,7 +156,7 @@ func TestACursorThatWasPrunedIsRefused(t *testing.T) {
 		fire(t, s, l, "-1", alice)
 		var n int64
 		update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
-			n, err = tx.PruneFeed(ctx, time.Now().Add(time.Minute))
+			n, err = tx.PruneFeed(ctx, time.Now().Add(time.Minute), 1000)
 			return err
 		})
 		if n == 0 || feedHead(t, s) == (loop.Cursor{}) {
