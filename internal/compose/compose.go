@@ -275,9 +275,9 @@ func (d *Parts) Daemon(ctx context.Context, o DaemonOptions) (*daemon.Daemon, er
 		deps.Beside = []func(context.Context) error{watcher.Run, deliverer.Run}
 	}
 	if d.lookup.Store.PostgresPool() == nil {
-		deps.Queue = queue.NewLocal(d.lookup.Store, d.lookup.Node.ID, d.lookup.Now)
+		deps.Queue = queue.NewLocal(d.lookup.Store, d.lookup.Node.ID, clock.System{}.Now)
 	} else {
-		q, err := queue.NewRiver(ctx, queue.Options{Store: d.lookup.Store, Node: d.registry.Node, Now: d.lookup.Now, Workers: o.Workers, Log: d.engine.Log})
+		q, err := queue.NewRiver(ctx, queue.Options{Store: d.lookup.Store, Node: d.registry.Node, Now: clock.System{}.Now, Workers: o.Workers, Log: d.engine.Log})
 		if err != nil {
 			return nil, err
 		}

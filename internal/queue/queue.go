@@ -183,13 +183,13 @@ func (q *Local) look(ctx context.Context) (time.Duration, error) {
 		still[run.ID] = true
 		p, waits := q.later[run.ID]
 		_, taken := q.taken[run.ID]
-		left := q.hints - q.store.Now().Sub(run.Created)
+		age := q.store.Now().Sub(run.Created) // It is negative after the clock of the database was set back.
 		switch {
 		case taken || q.ended[run.ID] || q.offered[run.ID] != nil:
 		case waits && p.until.After(now):
 			wait = min(wait, p.until.Sub(now))
-		case !waits && q.hints > 0 && left > 0:
-			wait = min(wait, left)
+		case !waits && age.Abs() < q.hints:
+			wait = min(wait, q.hints-age)
 		default:
 			found = append(found, run)
 		}

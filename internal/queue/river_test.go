@@ -59,6 +59,20 @@ func TestARunWithoutAHintIsFoundByTheLookAtTheRows(t *testing.T) {
 	}
 }
 
+func TestARunWithoutAHintIsFoundAlsoWhenTheClockOfTheDatabaseWasSetBack(t *testing.T) {
+	r := newRig(t, storetest.PostgreSQL(t), true)
+	q := r.queue(time.Now)
+	r.hint = nil
+	id := r.fires("here")
+	r.ahead = -time.Second // It is still left to a hint.
+	r.nothing(q)
+	r.ahead = -7 * 24 * time.Hour
+	q.Wake()
+	if run := r.takes(q); run.ID != id {
+		t.Errorf("took %s, want %s", run.ID, id)
+	}
+}
+
 func TestARunGoesToANodeWithAllItsLabels(t *testing.T) {
 	r := newRig(t, storetest.PostgreSQL(t), true)
 	r.share("ws_here", "there")
