@@ -5,28 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/event"
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/protocol/heartbeat"
 	"github.com/pawl-run/pawl/internal/queue"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // rig is a daemon in the bubble of a test, where hours pass at once. The clock of its store
-// is set by the test. One workspace is placed on its node and cannot be opened.
+// is set by the test. The workspace ws, and ws_gone which cannot be opened, lie on its node.
 type rig struct {
 	*Daemon
 
 	t     *testing.T
 	wrong atomic.Int64 // by how much the clock of the store is ahead of that of the bubble
-	scans atomic.Int64 // times that somebody wanted to open the workspace, as each look at definitions does
+	scans atomic.Int64 // times that somebody wanted to open ws_gone, as each look at definitions does
 }
 
 // inBubble runs a test with a daemon that was not started.
@@ -38,7 +42,7 @@ func inBubble(t *testing.T, test func(r *rig)) {
 
 func newRig(t *testing.T, database string) *rig {
 	t.Helper()
-	r := &rig{t: t}
+	r, root := &rig{t: t}, t.TempDir()
 	s, err := store.Open(t.Context(), store.Options{
 		Database: database, Now: time.Now, Virtual: func() time.Time { return time.Now().Add(time.Duration(r.wrong.Load())) },
 	})
@@ -55,14 +59,22 @@ func newRig(t *testing.T, database string) *rig {
 	r.Daemon = New(Deps{
 		Store: s, Pulse: event.NewPulse(s, time.Second), Queue: queue.NewLocal(s, "node", s.Now), Engine: engine.New(engine.Deps{Store: s, Now: s.Now, NewID: newID}),
 		Node: "node", Now: s.Now, NewID: newID, Log: slog.New(slog.DiscardHandler), Tell: func(Happened) {},
-		Open: func(context.Context, string) (*Place, error) {
-			r.scans.Add(1)
-			return nil, errors.New("its folder is gone")
+		Open: func(_ context.Context, path string) (*Place, error) {
+			if path != root {
+				r.scans.Add(1)
+				return nil, errors.New("its folder is gone")
+			}
+			ws := loop.Workspace{ID: "ws", Root: root}
+			of := lookup.Deps{Store: s, Now: s.Now, Protocols: map[string]engine.Protocol{loop.ProtocolBoard: heartbeat.Protocol{}}}
+			return &Place{Workspace: &lookup.Workspace{Workspace: ws, Deps: of, Loops: catalog.New(ws, s, s.Now, "1")}}, nil
 		},
 	})
 	r.update(func(ctx context.Context, tx *store.Tx) error {
-		return errors.Join(tx.AddWorkspace(ctx, loop.Workspace{ID: "ws", Root: "/repo"}), tx.SaveNode(ctx, loop.Node{ID: "node", Name: "node"}),
-			tx.Place(ctx, loop.Placement{WorkspaceID: "ws", NodeID: "node", Path: "/repo"}))
+		err := tx.SaveNode(ctx, loop.Node{ID: "node", Name: "node"})
+		for id, at := range map[string]string{"ws": root, "ws_gone": "/gone"} {
+			err = errors.Join(err, tx.AddWorkspace(ctx, loop.Workspace{ID: id, Root: at}), tx.Place(ctx, loop.Placement{WorkspaceID: id, NodeID: "node", Path: at}))
+		}
+		return errors.Join(err, tx.AddWorkspace(ctx, loop.Workspace{ID: "ws_elsewhere", Root: "/elsewhere"}))
 	})
 	return r
 }
@@ -74,13 +86,13 @@ func (r *rig) update(change func(context.Context, *store.Tx) error) {
 	}
 }
 
-// plans registers an hourly loop that fires next at a time of the store.
-func (r *rig) plans(name string, due time.Time) {
+// plans registers an hourly loop, which no file defines, that fires next at a time of the store.
+func (r *rig) plans(workspace, name string, due time.Time) {
 	r.t.Helper()
-	d := loop.Definition{Name: name, Cadence: "1h", Tier: loop.TierReport}.WithDefaults()
-	l := loop.Loop{ID: "lp_" + name, WorkspaceID: "ws", Name: name, Protocol: loop.ProtocolSpine}
+	d := loop.Definition{Name: name, Protocol: loop.ProtocolBoard, Cadence: "1h", Tier: loop.TierReport}.WithDefaults()
+	l := loop.Loop{ID: "lp_" + name, WorkspaceID: workspace, Name: name, Protocol: d.Protocol}
 	r.update(func(ctx context.Context, tx *store.Tx) error {
-		return errors.Join(tx.AddLoop(ctx, loop.Workspace{ID: "ws", Root: "/repo"}, l), tx.AddDefinition(ctx, l.ID, d),
+		return errors.Join(tx.AddLoop(ctx, loop.Workspace{ID: workspace}, l), tx.AddDefinition(ctx, l.ID, d),
 			tx.SaveRegistration(ctx, l.ID, loop.Registration{Source: "s", Good: d.Digest(), Planned: due, Due: due}))
 	})
 }
@@ -103,7 +115,7 @@ func TestDefinitionsAreLookedAtHoweverTheClockOfTheStoreIsSet(t *testing.T) {
 	for name, by := range map[string]time.Duration{"a week back": -168 * time.Hour, "a week ahead": 168 * time.Hour, "not at all": 0} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(r *rig) {
-				r.plans("l", r.Now().Add(20*time.Second)) // Before the next look.
+				r.plans("ws", "l", r.Now().Add(20*time.Second)) // Before the next look.
 				defer r.fires()()
 				time.Sleep(10 * time.Second)
 				r.wrong.Store(int64(by))
@@ -152,4 +164,45 @@ func TestALookIsKeptWithItsMonotonicReading(t *testing.T) {
 	if looked := r.looked.Load().String(); !strings.Contains(looked, " m=") {
 		t.Errorf("it looked last at %s", looked)
 	}
+}
+
+func TestALoopIsNotLateBecauseItsDaemonOrHostSlept(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		due := r.Now().Add(time.Hour)
+		r.plans("ws", "l", due)
+		r.plans("ws_elsewhere", "other", due)
+		night := func(nights int64) { r.wrong.Store(nights * int64(10*time.Hour)) }
+		want := func(when string, fired int64, titles ...string) {
+			r.t.Helper()
+			err := r.Store.View(r.t.Context(), func(rd *store.Reader) error {
+				l, err := rd.Loop(r.t.Context(), "lp_l")
+				if err != nil {
+					return err
+				}
+				notices, err := rd.Notices(r.t.Context(), 0, 9)
+				var got []string
+				for _, n := range slices.Backward(notices) {
+					got = append(got, n.Title)
+				}
+				if l.LastN != fired || !slices.Equal(got, titles) {
+					r.t.Errorf("%s the loop has fired %d times, and people were told %q; want %d and %q", when, l.LastN, got, fired, titles)
+				}
+				return err
+			})
+			if err != nil {
+				r.t.Fatal(err)
+			}
+		}
+		night(1)
+		defer r.fires()()
+		time.Sleep(lateGap / 2)
+		want("right after the start,", 1)
+		time.Sleep(2*lateGap + lateGap/4)
+		want("minutes after the start,", 1, "other is late")
+		night(2) // Its run is still queued.
+		time.Sleep(lateGap * 3 / 4)
+		want("right after it slept,", 1, "other is late")
+		time.Sleep(2 * lateGap)
+		want("minutes after it slept,", 1, "other is late", "l is late") // Nobody takes up the run.
+	})
 }

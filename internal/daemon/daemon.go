@@ -180,7 +180,6 @@ func (d *Daemon) Start(ctx context.Context) error {
 		{tidyGap, d.tidy, "remove and compress what is old"},
 		{sweepGap, d.sweep, "look for lost runs"},
 		{beatGap, d.beat, "say that this node is there"},
-		{lateGap, func(ctx context.Context) error { return notify.TellLate(ctx, d.Store) }, "look for loops that are late"},
 	} {
 		d.working.Go(func() { d.repeat(working, keep.gap, keep.doing, keep.work) })
 	}
@@ -316,7 +315,8 @@ func sleep(ctx context.Context, gap time.Duration) bool {
 	}
 }
 
-// fireDue fires loops when they are due, and reads their definitions again.
+// fireDue fires loops when they are due, reads their definitions again, and tells of loops
+// that are late.
 func (d *Daemon) fireDue(ctx context.Context) {
 	t := trigger.Trigger{
 		Store: d.Store, Node: d.Node, Engine: d.Engine, Target: d.fleet.target, Hint: d.Hint,
@@ -324,8 +324,9 @@ func (d *Daemon) fireDue(ctx context.Context) {
 			d.Tell(Happened{Loop: l.Name, Wrong: fmt.Errorf("it is due and cannot be fired: %w", why)})
 		},
 	}
-	var process clock.System // Looks at definitions keep to it: the clock of the store may be set.
-	scanned := process.Now()
+	var process clock.System // Looks keep to it: the clock of the store may be set.
+	scanned, looked, stored := process.Now(), process.Now(), d.Now().Round(0)
+	graceFrom := looked // loops have a lateGap from then on before it is looked for those that did not come
 	for {
 		fired, next, err := t.Tick(ctx)
 		for _, run := range fired {
@@ -342,8 +343,20 @@ func (d *Daemon) fireDue(ctx context.Context) {
 			next = d.Now().Add(sweepGap)
 		}
 		d.tellWrong(ctx, "fire", "", err)
-		looked := process.Now()
-		d.looked.Store(&looked)
+		now, nowStored := process.Now(), d.Now().Round(0)
+		if slept := nowStored.Sub(stored) - now.Sub(looked); slept > lateGap/2 {
+			graceFrom = now // The host slept, or a clock was set ahead: nobody could come meanwhile.
+		}
+		looked, stored = now, nowStored
+		d.looked.Store(&now)
+		if err == nil && now.Sub(graceFrom) >= lateGap {
+			graceFrom = now
+			late := notify.TellLate(ctx, d.Store)
+			if late != nil {
+				late = fmt.Errorf("look for loops that are late: %w", late)
+			}
+			d.tellWrong(ctx, "late", "", late)
+		}
 		wait := scanGap - process.Now().Sub(scanned)
 		if !next.IsZero() {
 			wait = min(wait, next.Sub(d.Now()))

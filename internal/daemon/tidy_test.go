@@ -14,10 +14,10 @@ import (
 
 func TestAnIdleDaemonRemovesWhatIsOldAndMakesItsFileSmaller(t *testing.T) {
 	inBubble(t, func(r *rig) {
-		r.plans("l", r.Now().Add(time.Hour))
+		r.plans("ws", "l", r.Now().Add(time.Hour))
 		var run loop.Run
 		r.update(func(ctx context.Context, tx *store.Tx) error {
-			l, err := tx.Number(ctx, "ws", loop.ProtocolSpine, "l")
+			l, err := tx.Number(ctx, "ws", loop.ProtocolBoard, "l")
 			if err != nil {
 				return err
 			}
@@ -60,8 +60,8 @@ func TestAnIdleDaemonRemovesWhatIsOldAndMakesItsFileSmaller(t *testing.T) {
 			t.Errorf("while a run is executed, %+v became %+v", had, now)
 		}
 		r.atWork.Add(-1)
-		r.plans("new", r.Now().Add(time.Hour))
-		r.plans("newer", r.Now().Add(time.Hour))
+		r.plans("ws", "new", r.Now().Add(time.Hour))
+		r.plans("ws", "newer", r.Now().Add(time.Hour))
 		tidy()
 		now := r.left()
 		if now.feed != 2 || now.notices != 1 { // One for each new loop, and the matter that lasts.
