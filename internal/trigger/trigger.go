@@ -104,7 +104,7 @@ func (t *Trigger) Tick(ctx context.Context) (fired []loop.Run, next time.Time, e
 func (t *Trigger) read(ctx context.Context, after *string) (list []due, more bool, next time.Time, err error) {
 	now := t.Store.Now()
 	for id, until := range t.rests {
-		if !now.Before(until) {
+		if !now.Before(until) || until.Sub(now) > restTime { // Or the clock was set back.
 			delete(t.rests, id)
 		}
 	}
