@@ -4,6 +4,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -134,5 +135,14 @@ func describeLate(row loops.Row) string {
 	if row.State == lookup.Queued {
 		return name + ": run #" + strconv.FormatInt(row.LastN, 10) + " is queued since " + formatMinute(*row.Late) + " and nobody takes it up (pawl up does)"
 	}
-	return name + " is late: it should have come at " + formatMinute(*row.Late) + " (pawl up makes it come)"
+	return name + " is late: " + describeLateTime(*row.Late, row.LateUntil)
+}
+
+// describeLateTime says when a loop should have come, or until when it waits because the
+// clock was set back.
+func describeLateTime(late time.Time, until *time.Time) string {
+	if until != nil {
+		return "the clock was set back, so it comes at " + formatMinute(*until) + " and not at " + formatMinute(late) + " (pawl run does not wait)"
+	}
+	return "it should have come at " + formatMinute(late) + " (pawl up makes it come)"
 }

@@ -94,7 +94,7 @@ func TestScripts(t *testing.T) {
 			"called": cmdCalled,
 			"repo":   cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
 			"remember": cmdRemember, "schema": cmdSchema, "older": cmdOlder, "theirs": cmdTheirs, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
-			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC, "due": cmdDue, "aged": cmdAged, "freeport": cmdFreePort, "deliver": cmdDeliver, "listens": cmdListens, "waits": cmdWaits, "ended": cmdEnded, "tell": cmdTell, "model": cmdModel,
+			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC, "due": cmdDue, "aged": cmdAged, "setback": cmdSetBack, "freeport": cmdFreePort, "deliver": cmdDeliver, "listens": cmdListens, "waits": cmdWaits, "ended": cmdEnded, "tell": cmdTell, "model": cmdModel,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
@@ -463,6 +463,17 @@ func cmdAged(ts *testscript.TestScript, _ bool, args []string) {
 			}
 		}
 		return true, nil
+	})
+}
+
+// cmdSetBack makes a loop as it is after the clock was set back by a time.
+func cmdSetBack(ts *testscript.TestScript, _ bool, args []string) {
+	by, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	inStore(ts, "loop "+args[0]+" is not registered", func(ctx context.Context, db *sql.DB) (bool, error) {
+		const query = `UPDATE loops SET created_ms = created_ms + $1, planned_ms = planned_ms + $1, due_ms = due_ms + $1 WHERE name = $2`
+		_, err := db.ExecContext(ctx, query, by.Milliseconds(), args[0])
+		return err == nil, err
 	})
 }
 

@@ -81,7 +81,7 @@ func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 		p.Field("", "broken", output.CleanLine(w.Broken)+" ("+describeLastGood(w.LastGood)+")")
 	}
 	if w.Late != nil {
-		p.Field("", "late", "it should have come at "+formatMinute(*w.Late)+" (pawl up makes it come)")
+		p.Field("", "late", describeLateTime(*w.Late, w.LateUntil))
 	}
 	if w.Unserved != "" {
 		p.Field("", "node_labels", w.Unserved+"; "+lookup.ServeLabels.String())

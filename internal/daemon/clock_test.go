@@ -166,43 +166,66 @@ func TestALookIsKeptWithItsMonotonicReading(t *testing.T) {
 	}
 }
 
+// want fails if the loop l has not fired so many times, or people were not told just this.
+func (r *rig) want(when string, fired int64, titles ...string) {
+	r.t.Helper()
+	err := r.Store.View(r.t.Context(), func(rd *store.Reader) error {
+		l, err := rd.Loop(r.t.Context(), "lp_l")
+		if err != nil {
+			return err
+		}
+		notices, err := rd.Notices(r.t.Context(), 0, 9)
+		var got []string
+		for _, n := range slices.Backward(notices) {
+			got = append(got, n.Title)
+		}
+		if l.LastN != fired || !slices.Equal(got, titles) {
+			r.t.Errorf("%s the loop has fired %d times, and people were told %q; want %d and %q", when, l.LastN, got, fired, titles)
+		}
+		return err
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 func TestALoopIsNotLateBecauseItsDaemonOrHostSlept(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		due := r.Now().Add(time.Hour)
 		r.plans("ws", "l", due)
 		r.plans("ws_elsewhere", "other", due)
 		night := func(nights int64) { r.wrong.Store(nights * int64(10*time.Hour)) }
-		want := func(when string, fired int64, titles ...string) {
-			r.t.Helper()
-			err := r.Store.View(r.t.Context(), func(rd *store.Reader) error {
-				l, err := rd.Loop(r.t.Context(), "lp_l")
-				if err != nil {
-					return err
-				}
-				notices, err := rd.Notices(r.t.Context(), 0, 9)
-				var got []string
-				for _, n := range slices.Backward(notices) {
-					got = append(got, n.Title)
-				}
-				if l.LastN != fired || !slices.Equal(got, titles) {
-					r.t.Errorf("%s the loop has fired %d times, and people were told %q; want %d and %q", when, l.LastN, got, fired, titles)
-				}
-				return err
-			})
-			if err != nil {
-				r.t.Fatal(err)
-			}
-		}
 		night(1)
 		defer r.fires()()
 		time.Sleep(lateGap / 2)
-		want("right after the start,", 1)
+		r.want("right after the start,", 1)
 		time.Sleep(2*lateGap + lateGap/4)
-		want("minutes after the start,", 1, "other is late")
+		r.want("minutes after the start,", 1, "other is late")
 		night(2) // Its run is still queued.
 		time.Sleep(lateGap * 3 / 4)
-		want("right after it slept,", 1, "other is late")
+		r.want("right after it slept,", 1, "other is late")
 		time.Sleep(2 * lateGap)
-		want("minutes after it slept,", 1, "other is late", "l is late") // Nobody takes up the run.
+		r.want("minutes after it slept,", 1, "other is late", "l is late") // Nobody takes up the run.
+	})
+}
+
+func TestALoopThatWaitsBecauseTheClockWasSetBackIsLate(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.plans("ws", "l", r.Now().Add(time.Hour))
+		stop := r.fires()
+		r.wrong.Store(int64(time.Hour))
+		time.Sleep(3 * lateGap)
+		r.want("at its time", 1)
+		r.wrong.Store(int64(-167 * time.Hour))
+		time.Sleep(3 * lateGap)
+		r.want("a week before that", 1, "l is late")
+		r.wrong.Store(int64(time.Hour))
+		time.Sleep(3 * lateGap)
+		r.want("at its time again", 1, "l is late", "l is back")
+		stop()
+		r.wrong.Store(int64(-167 * time.Hour))
+		defer r.fires()()
+		time.Sleep(3 * lateGap)
+		r.want("when the clock was set back meanwhile,", 1, "l is late", "l is back", "l is late")
 	})
 }

@@ -327,6 +327,7 @@ func (d *Daemon) fireDue(ctx context.Context) {
 	var process clock.System // Looks keep to it: the clock of the store may be set.
 	scanned, looked, stored := process.Now(), process.Now(), d.Now().Round(0)
 	graceFrom := looked // loops have a lateGap from then on before it is looked for those that did not come
+	setBack := true     // the clock of the store may have been set back while no daemon was at work
 	for {
 		fired, next, err := t.Tick(ctx)
 		for _, run := range fired {
@@ -347,12 +348,13 @@ func (d *Daemon) fireDue(ctx context.Context) {
 		if slept := nowStored.Sub(stored) - now.Sub(looked); slept > lateGap/2 {
 			graceFrom = now // The host slept, or a clock was set ahead: nobody could come meanwhile.
 		}
+		setBack = setBack || stored.Sub(nowStored) > lateGap/2
 		looked, stored = now, nowStored
 		d.looked.Store(&now)
 		if err == nil && now.Sub(graceFrom) >= lateGap {
 			graceFrom = now
-			late := notify.TellLate(ctx, d.Store)
-			if late != nil {
+			late := notify.TellLate(ctx, d.Store, setBack)
+			if setBack = setBack && late != nil; late != nil {
 				late = fmt.Errorf("look for loops that are late: %w", late)
 			}
 			d.tellWrong(ctx, "late", "", late)

@@ -144,30 +144,30 @@ const queuedLong = 5 * time.Minute
 
 // LateSince returns when a loop should have come that has stopped coming: two of its
 // planned times are over since its newest run, or nobody has taken up that run. It is nil
-// for one that comes, is paused, or cannot come.
-func (w *Workspace) LateSince(l Loop) *time.Time {
-	now, since := w.Now(), l.Row.Created
-	if since.IsZero() || l.Problem != nil || l.Row.Registered.Broken != "" || w.PausedBy(l) != "" {
-		return nil
+// for one that comes, is paused, or cannot come. Until is set for a loop that waits because
+// the clock was set back, and when it comes by itself: late is its next time by its cadence.
+func (w *Workspace) LateSince(l Loop) (late, until *time.Time) {
+	now, came := w.Now(), []time.Time{l.Row.Ticked}
+	if l.Row.Created.IsZero() || l.Problem != nil || l.Row.Registered.Broken != "" || w.PausedBy(l) != "" {
+		return nil, nil
 	}
 	if run := l.Last; run != nil {
 		switch state := w.Liveness(*run); {
 		case state == Queued && now.Sub(run.Created) > queuedLong:
-			return &run.Created
+			return &run.Created, nil
 		case state == Queued || state == Running:
-			return nil
-		case run.Created.After(since):
-			since = run.Created
+			return nil, nil
 		}
+		came = append(came, run.Created)
 	}
-	if l.Row.Ticked.After(since) {
-		since = l.Row.Ticked
+	if next, setBack := schedule.SetBack(l.Usable(), l.Row, now); setBack {
+		return &next, &l.Row.Registered.Planned
 	}
-	planned, late := schedule.Late(l.Usable(), l.Row.Created, since, now)
-	if !late {
-		return nil
+	planned, stopped := schedule.Late(l.Usable(), l.Row.Created, schedule.LastCame(l.Row.Created, now, came...), now)
+	if !stopped {
+		return nil, nil
 	}
-	return &planned
+	return &planned, nil
 }
 
 // Paused names a kill switch that stops all loops of the workspace: its file, or what

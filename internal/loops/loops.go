@@ -48,7 +48,8 @@ type Row struct {
 	Rests      *Rest         `json:"rests,omitempty"`     // why it does not act although nobody paused it; in ls and show
 	Drift      string        `json:"drift,omitempty"`     // how much more the newest run used than those before; only in show
 	Held       *loop.Holder  `json:"held,omitempty"`
-	Late       *time.Time    `json:"late,omitempty"` // when it should have come, if it has stopped coming
+	Late       *time.Time    `json:"late,omitempty"`       // when it should have come, if it has stopped coming; with LateUntil: when it would come
+	LateUntil  *time.Time    `json:"late_until,omitempty"` // when it comes: it waits because the clock was set back
 
 	DeferredTo *loop.Deferral `json:"deferred_to,omitempty"` // the run that the newest one gave way to
 
@@ -149,6 +150,6 @@ func (s *Service) rowOf(l lookup.Loop) Row {
 	if l.File != "" && l.Problem == nil && l.Row.Registered.Broken == "" {
 		row.Next = shape.Time(l.Row.Registered.Due)
 	}
-	row.Late = s.ws.LateSince(l)
+	row.Late, row.LateUntil = s.ws.LateSince(l)
 	return row
 }

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,26 +21,29 @@ const (
 )
 
 // TellLate tells people of the loops of the store, on whatever node, that have stopped
-// coming, and of those that come again. It writes nothing if nothing has changed.
-func TellLate(ctx context.Context, s *store.Store) error {
+// coming, and of those that come again. It writes nothing if nothing has changed. Those that
+// wait because the clock was set back are found only if setBack says that it may have been,
+// since nobody has looked for them, which reads all loops.
+func TellLate(ctx context.Context, s *store.Store, setBack bool) error {
 	var late map[string]lateLoop
 	var over []string
-	err := s.View(ctx, func(r *store.Reader) (err error) {
-		if late, err = findLate(ctx, r, s.Now()); err != nil {
+	err := s.View(ctx, func(r *store.Reader) error {
+		lasting, err := r.LastingNotices(ctx)
+		if err != nil {
 			return err
 		}
-		lasting, err := r.LastingNotices(ctx)
+		lasting = slices.DeleteFunc(lasting, func(n loop.Notice) bool { return n.Event != loop.NoticeLate })
+		if late, err = findLate(ctx, r, s.Now(), lasting, setBack); err != nil {
+			return err
+		}
 		over = nil
 		for _, n := range lasting {
-			if n.Event != loop.NoticeLate {
-				continue
-			}
 			if _, still := late[n.LoopID]; !still {
 				over = append(over, n.Key)
 			}
 			delete(late, n.LoopID)
 		}
-		return err
+		return nil
 	})
 	if err != nil || len(late)+len(over) == 0 {
 		return err
@@ -66,8 +70,13 @@ type lateLoop struct {
 	why string
 }
 
-func findLate(ctx context.Context, r *store.Reader, now time.Time) (map[string]lateLoop, error) {
+// findLate finds, by id, the loops that are late. Told are notices of some that were.
+func findLate(ctx context.Context, r *store.Reader, now time.Time, told []loop.Notice, setBack bool) (map[string]lateLoop, error) {
 	loops, err := r.OverdueLoops(ctx, now.Add(-lateGrace), mostLate)
+	if err != nil {
+		return nil, err
+	}
+	ahead, err := loopsAhead(ctx, r, now, told, setBack)
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +87,9 @@ func findLate(ctx context.Context, r *store.Reader, now time.Time) (map[string]l
 	var ids, digests []string
 	for _, l := range loops {
 		ids, digests = append(ids, l.ID), append(digests, l.Registered.Good)
+	}
+	for _, l := range ahead {
+		digests = append(digests, l.Registered.Good)
 	}
 	var waiting []string
 	for _, run := range queued {
@@ -94,19 +106,23 @@ func findLate(ctx context.Context, r *store.Reader, now time.Time) (map[string]l
 	}
 	found := map[string]lateLoop{}
 	for _, l := range loops {
-		since := l.Created
-		if l.Ticked.After(since) {
-			since = l.Ticked
+		came := []time.Time{l.Ticked}
+		if i := slices.IndexFunc(newest, func(run loop.Run) bool { return run.LoopID == l.ID }); i >= 0 {
+			came = append(came, newest[i].Created)
 		}
-		if i := slices.IndexFunc(newest, func(run loop.Run) bool { return run.LoopID == l.ID }); i >= 0 && newest[i].Created.After(since) {
-			since = newest[i].Created
-		}
+		since := schedule.LastCame(l.Created, now, came...)
 		if planned, late := schedule.Late(defs[l.Registered.Good], l.Created, since, now); late {
 			why := "no daemon of a node where it lies is at work."
 			if l.Registered.Broken != "" {
 				why = "its definition broke. " + l.Registered.Broken
 			}
 			found[l.ID] = lateLoop{l, "It should have come at " + planned.UTC().Format(time.RFC3339) + " and did not: " + why}
+		}
+	}
+	for _, l := range ahead {
+		if next, yes := schedule.SetBack(defs[l.Registered.Good], l, now); yes {
+			found[l.ID] = lateLoop{l, fmt.Sprintf("The clock of the store was set back: it comes at %s, which was planned before, and not at %s. If the clock is wrong now, set it right.",
+				l.Registered.Planned.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339))}
 		}
 	}
 	served, err := r.NodesFor(ctx, seenLately, waiting...)
@@ -142,4 +158,24 @@ func findLate(ctx context.Context, r *store.Reader, now time.Time) (map[string]l
 		}
 	}
 	return found, nil
+}
+
+// loopsAhead lists loops that may wait because the clock was set back: those of which
+// something was told, and with setBack all.
+func loopsAhead(ctx context.Context, r *store.Reader, now time.Time, told []loop.Notice, setBack bool) (list []loop.Loop, err error) {
+	if setBack {
+		if list, err = r.LoopsSetBack(ctx, now, mostLate); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range told {
+		l, err := r.Loop(ctx, n.LoopID)
+		if err != nil && !errors.Is(err, loop.ErrNotFound) {
+			return nil, err
+		}
+		if err == nil && !l.Paused && l.Registered.Due.After(now) {
+			list = append(list, l)
+		}
+	}
+	return list, nil
 }

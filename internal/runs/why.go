@@ -30,7 +30,8 @@ type Why struct {
 	Attempts      []Attempt    `json:"attempts"`
 	Broken        string       `json:"broken,omitempty"`     // of a loop: why its definition cannot run now, so that the loop does not fire
 	LastGood      string       `json:"last_good,omitempty"`  // digest of the newest definition that could run; only with Broken
-	Late          *time.Time   `json:"late,omitempty"`       // of a loop: when it should have come, if it has stopped coming
+	Late          *time.Time   `json:"late,omitempty"`       // of a loop: when it should have come, if it has stopped coming; with LateUntil: when it would come
+	LateUntil     *time.Time   `json:"late_until,omitempty"` // of a loop: when it comes, as it waits because the clock was set back
 	Unserved      string       `json:"unserved,omitempty"`   // of a loop or a queued run: why no machine can execute its runs
 	Careful       []string     `json:"careful,omitempty"`    // what makes the verdict of a gate worth less
 	Denied        []string     `json:"denied,omitempty"`     // requests of its programs that did not pass, the first of them
@@ -120,7 +121,7 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 		if w.Broken = l.Row.Registered.Broken; w.Broken != "" {
 			w.LastGood = l.Row.Registered.Good
 		}
-		w.Late = s.ws.LateSince(l)
+		w.Late, w.LateUntil = s.ws.LateSince(l)
 		if w.Unserved == "" {
 			if w.Unserved, err = s.ws.UnservedLabels(ctx, l.Usable().NodeLabels); err != nil {
 				return w, err

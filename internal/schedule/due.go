@@ -166,6 +166,33 @@ func (f Firing) Note(d loop.Definition, before time.Time) (string, error) {
 	return note, nil
 }
 
+// SetBack reports whether a loop waits for longer than its cadence says because the clock was
+// set back: it was registered, or one of its times was decided, after now, and it is planned
+// for later than its next two times, the first of which it returns. Nothing fires these, if
+// the ledger has them already.
+func SetBack(d loop.Definition, l loop.Loop, now time.Time) (next time.Time, yes bool) {
+	if !l.Created.After(now) && !l.Ticked.After(now) {
+		return next, false
+	}
+	first, err := Next(d, l.Created, now)
+	if err != nil || first.Planned.IsZero() {
+		return next, false
+	}
+	second, err := Next(d, l.Created, first.Planned)
+	return first.Planned, err == nil && !second.Planned.IsZero() && l.Registered.Planned.After(second.Planned)
+}
+
+// LastCame is the newest of the times at which a loop was registered and came. What is dated
+// after now does not count: the clock was set back.
+func LastCame(created, now time.Time, came ...time.Time) time.Time {
+	for _, at := range came {
+		if at.After(created) && !at.After(now) {
+			created = at
+		}
+	}
+	return created
+}
+
 // Late reports whether a loop has stopped coming: two firings that were planned after
 // since, when it last came, are over. It returns when the first of them was planned.
 func Late(d loop.Definition, anchor, since, now time.Time) (planned time.Time, late bool) {

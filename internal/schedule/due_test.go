@@ -28,12 +28,16 @@ func TestWhatBecomesOfPlannedTimes(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		d    loop.Definition
-		now  string // on the day for whose 10:00 in UTC the first firing is planned
+		now  string // on 2026-01-05, for whose 10:00 in UTC the first firing is planned, or with its own day
 		want string
 		next string
 	}{
 		"it comes in time":                     {hourly, "10:00:03", "10:00 ran", "11:00"},
 		"it is not due yet":                    {hourly, "09:59:59", "", "10:00"},
+		"the clock went back by a week":        {hourly, "2025-12-29T10:00:00", "", "10:00"},
+		"a week is over":                       {hourly, "2026-01-12T10:00:00", "10:00-09:00 168 coalesced, 10:00 ran", "11:00"},
+		"the clock went ahead by a year":       {hourly, "2027-01-05T10:30:00", "10:00-09:00 8760 coalesced, 10:00 ran", "11:00"},
+		"of a year, the last hundred":          {with(func(d *loop.Definition) { d.CatchUp = loop.CatchUpAll }), "2027-01-05T10:30:00", "10:00-06:00 8661 coalesced, then 100 ran", "11:00"},
 		"one makes up for all":                 {hourly, "13:30:00", "10:00-12:00 3 coalesced, 13:00 ran", "14:00"},
 		"each is made up for":                  {with(func(d *loop.Definition) { d.CatchUp = loop.CatchUpAll }), "12:30:00", "10:00 ran, 11:00 ran, 12:00 ran", "13:00"},
 		"none is made up for":                  {with(func(d *loop.Definition) { d.CatchUp = loop.CatchUpSkip }), "12:30:00", "10:00-12:00 3 skipped missed", "13:00"},
@@ -45,7 +49,10 @@ func TestWhatBecomesOfPlannedTimes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const day, layout = "2026-01-05T", "15:04"
-			first, now := at(t, day+"10:00:00Z"), at(t, day+c.now+"Z")
+			if !strings.Contains(c.now, "T") {
+				c.now = day + c.now
+			}
+			first, now := at(t, day+"10:00:00Z"), at(t, c.now+"Z")
 			ticks, next, err := Ticks(c.d, first, Firing{first, first}, now)
 			if err != nil {
 				t.Fatal(err)
@@ -57,6 +64,9 @@ func TestWhatBecomesOfPlannedTimes(t *testing.T) {
 					text += fmt.Sprintf("-%s %d", k.Last.UTC().Format(layout), k.N)
 				}
 				got = append(got, strings.TrimSpace(fmt.Sprint(text, " ", k.Verdict, " ", k.Reason)))
+			}
+			if n := len(got); n > MaxCatchUp {
+				got = append(got[:n-MaxCatchUp], fmt.Sprintf("then %d ran", MaxCatchUp))
 			}
 			if text := strings.Join(got, ", "); text != c.want || next.Planned.UTC().Format(layout) != c.next {
 				t.Errorf("%s, next %s; want %s, next %s", text, next.Planned.UTC().Format(layout), c.want, c.next)
@@ -164,6 +174,38 @@ func TestALoopIsLateOnceTwoOfItsTimesAreOver(t *testing.T) {
 			}
 			if got != c.want {
 				t.Errorf("late since %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestALoopWaitsTooLongAfterItsClockWasSetBack(t *testing.T) {
+	now, hour := at(t, "2026-01-05T10:00:00Z"), time.Hour
+	hourly, monthly := loop.Definition{Name: "l", Cadence: "1h"}, loop.Definition{Name: "l", Cadence: "0 9 1 * *"}
+	for name, c := range map[string]struct {
+		d                        loop.Definition
+		created, ticked, planned time.Duration // from now
+		want                     string
+	}{
+		"by a week":                     {hourly, -300 * hour, 168 * hour, 169 * hour, "2026-01-05T11:00:00Z"},
+		"by a year":                     {hourly, -9000 * hour, 8760 * hour, 8761 * hour, "2026-01-05T11:00:00Z"},
+		"by two hours and a half":       {hourly, -300 * hour, 2 * hour, 3 * hour, "2026-01-05T11:00:00Z"},
+		"by an hour":                    {hourly, -300 * hour, hour, 2 * hour, ""},
+		"since it was registered":       {hourly, 168 * hour, 0, 169 * hour, "2026-01-05T11:00:00Z"},
+		"not at all":                    {hourly, -300 * hour, 0, hour, ""},
+		"not at all, and it is rare":    {monthly, -300 * hour, -100 * hour, 623 * hour, ""},
+		"not at all, and it was edited": {hourly, -300 * hour, -100 * hour, 623 * hour, ""},
+		"by less than its cadence":      {monthly, -300 * hour, 168 * hour, 623 * hour, ""},
+		"without a cadence":             {loop.Definition{}, -300 * hour, 168 * hour, 169 * hour, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := loop.Loop{Created: now.Add(c.created), Ticked: now.Add(c.ticked), Registered: loop.Registration{Planned: now.Add(c.planned)}}
+			got := ""
+			if next, yes := SetBack(c.d, l, now); yes {
+				got = next.UTC().Format(time.RFC3339)
+			}
+			if got != c.want {
+				t.Errorf("its next time would be %q, want %q", got, c.want)
 			}
 		})
 	}

@@ -104,8 +104,13 @@ func (d Doctor) checkLate(ctx context.Context, name string, add adder) {
 	if err != nil {
 		return // The store does not know it yet, or cannot be used, which another row says.
 	}
-	if late := d.Service.ws.LateSince(l); late != nil {
-		add(readiness.StateWarn, "late", "it should have come at "+late.UTC().Format("2006-01-02 15:04 UTC"), "{1} makes it come, {2} tells what is in its way",
+	const minute = "2006-01-02 15:04 UTC"
+	switch late, until := d.Service.ws.LateSince(l); {
+	case until != nil:
+		add(readiness.StateWarn, "late", "the clock was set back, so it comes at "+until.UTC().Format(minute)+" and not at "+late.UTC().Format(minute),
+			"set the clock right if it is wrong; {1} does not wait", loop.PawlCommand("run", name))
+	case late != nil:
+		add(readiness.StateWarn, "late", "it should have come at "+late.UTC().Format(minute), "{1} makes it come, {2} tells what is in its way",
 			loop.PawlCommand("up"), loop.PawlCommand("why", name))
 	}
 }

@@ -292,6 +292,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"LapsedWorkspaces":  func(rt *RunTx) error { _, err := rt.LapsedWorkspaces(ctx, "node_run"); return err },
 		"NextDue":           func(rt *RunTx) error { _, err := rt.NextDue(ctx, "node_run", time.Now()); return err },
 		"OverdueLoops":      func(rt *RunTx) error { _, err := rt.OverdueLoops(ctx, time.Now(), 9); return err },
+		"LoopsSetBack":      func(rt *RunTx) error { _, err := rt.LoopsSetBack(ctx, time.Now(), 9); return err },
 		"PlanNext":          func(rt *RunTx) error { return rt.PlanNext(ctx, "lp", time.Now(), time.Now(), time.Now()) },
 		"PlannedRuns":       func(rt *RunTx) error { _, err := rt.PlannedRuns(ctx, "lp"); return err },
 		"QueuedRun":         func(rt *RunTx) error { _, err := rt.QueuedRun(ctx, "node_run", "run"); return err },
