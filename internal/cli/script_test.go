@@ -450,14 +450,15 @@ func cmdDue(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// cmdAged makes it so that a loop was registered, and came last, so much longer ago.
+// cmdAged makes it so that a loop was registered, came last and is due so much longer ago.
 func cmdAged(ts *testscript.TestScript, _ bool, args []string) {
 	by, err := time.ParseDuration(args[1])
 	ts.Check(err)
 	inStore(ts, "loop "+args[0]+" is not registered", func(ctx context.Context, db *sql.DB) (bool, error) {
 		const loops = `UPDATE loops SET created_ms = created_ms - $1, ticked_ms = 0 WHERE name = $2`
 		const runs = `UPDATE runs SET created_ms = created_ms - $1 WHERE loop_id IN (SELECT id FROM loops WHERE name = $2)`
-		for _, query := range []string{runs, loops} {
+		const due = `UPDATE loops SET planned_ms = planned_ms - $1, due_ms = due_ms - $1 WHERE due_ms > 0 AND name = $2`
+		for _, query := range []string{runs, loops, due} {
 			if _, err := db.ExecContext(ctx, query, by.Milliseconds(), args[0]); err != nil {
 				return false, err
 			}

@@ -163,6 +163,9 @@ func (w *Workspace) LateSince(l Loop) (late, until *time.Time) {
 	if next, setBack := schedule.SetBack(l.Usable(), l.Row, now); setBack {
 		return &next, &l.Row.Registered.Planned
 	}
+	if reg := l.Row.Registered; !reg.Planned.After(now) && reg.Due.After(now) {
+		return nil, nil // It comes soon: its jitter puts it off.
+	}
 	planned, stopped := schedule.Late(l.Usable(), l.Row.Created, schedule.LastCame(l.Row.Created, now, came...), now)
 	if !stopped {
 		return nil, nil

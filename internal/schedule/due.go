@@ -81,10 +81,15 @@ func firingAt(d loop.Definition, c Cadence, zone *time.Location, planned time.Ti
 	if next := nextIn(d, c, zone, planned); !next.IsZero() {
 		most = min(most, next.Sub(planned)-time.Second)
 	}
+	f.Due = planned.Add(spread(d, planned, most))
+	return f
+}
+
+// spread is a time up to most, the same each time for one loop and one planned time.
+func spread(d loop.Definition, planned time.Time, most time.Duration) time.Duration {
 	hash := fnv.New64a()
 	fmt.Fprintf(hash, "%s\x00%d", d.Name, planned.Unix())
-	f.Due = planned.Add(time.Duration(hash.Sum64()%uint64(most/time.Second+1)) * time.Second)
-	return f
+	return time.Duration(hash.Sum64()%uint64(most/time.Second+1)) * time.Second
 }
 
 // SameDue reports whether two definitions of a loop fire at the same times.
@@ -103,13 +108,15 @@ const (
 
 // Ticks gives each planned time from f until now its verdict, and returns when the loop
 // fires next. The last of them fires a run, with catch_up: all each of the last MaxCatchUp.
-// The others are skipped, or are coalesced: the run after them makes up for them.
+// The others are skipped, or are coalesced: the run after them makes up for them. With a
+// jitter, runs that make up for what was missed are put off once, so that loops do not all
+// start when a machine wakes up: then no time has a verdict yet, and next is f, due later.
 func Ticks(d loop.Definition, anchor time.Time, f Firing, now time.Time) (ticks []loop.Tick, next Firing, err error) {
 	c, zone, err := plannedBy(d, anchor)
 	if err != nil || c == (Cadence{}) {
 		return nil, Firing{}, err
 	}
-	var fires []time.Time
+	var fires []Firing
 	add := func(at time.Time, v loop.TickVerdict, reason string) {
 		if n := len(ticks); n > 0 && ticks[n-1].Verdict == v && ticks[n-1].Reason == reason && v != loop.TickRan {
 			ticks[n-1].Last, ticks[n-1].N = at, ticks[n-1].N+1
@@ -117,27 +124,46 @@ func Ticks(d loop.Definition, anchor time.Time, f Firing, now time.Time) (ticks 
 		}
 		ticks = append(ticks, loop.Tick{First: at, Last: at, N: 1, Verdict: v, Reason: reason})
 	}
-	for next = f; !next.Planned.IsZero() && !next.Due.After(now); next = firingAt(d, c, zone, nextIn(d, c, zone, next.Planned)) {
-		late := now.Sub(next.Due)
+	next = f
+	first := firingAt(d, c, zone, f.Planned)
+	putOff := f.Due.After(first.Due) // It was put off already.
+	if !putOff {
+		first = f
+	}
+	for missed := first; !next.Planned.IsZero() && !next.Due.After(now); missed = next {
+		late := now.Sub(missed.Due)
 		switch {
 		case d.StartDeadline > 0 && late > d.StartDeadline:
-			add(next.Planned, loop.TickSkipped, loop.TickLate)
+			add(missed.Planned, loop.TickSkipped, loop.TickLate)
 		case d.CatchUp == loop.CatchUpSkip && d.StartDeadline == 0 && late > lateAfter:
-			add(next.Planned, loop.TickSkipped, loop.TickMissed)
+			add(missed.Planned, loop.TickSkipped, loop.TickMissed)
 		default:
-			fires = append(fires, next.Planned)
+			fires = append(fires, missed)
+		}
+		next = firingAt(d, c, zone, nextIn(d, c, zone, missed.Planned))
+	}
+	runs := min(len(fires), 1)
+	if d.CatchUp == loop.CatchUpAll {
+		runs = min(len(fires), MaxCatchUp)
+	}
+	if n := len(fires); n > 0 && !putOff && now.Sub(fires[n-1].Due) > lateAfter {
+		most := d.Jitter
+		if !next.Planned.IsZero() {
+			most = min(most, next.Due.Sub(now)-time.Second)
+		}
+		if d.StartDeadline > 0 { // All of the runs are still in time afterwards.
+			most = min(most, fires[n-runs].Due.Add(d.StartDeadline-lateAfter).Sub(now))
+		}
+		if due := now.Add(spread(d, fires[n-1].Planned, max(most, 0))); due.After(now) {
+			return nil, Firing{f.Planned, due}, nil
 		}
 	}
-	most := 1
-	if d.CatchUp == loop.CatchUpAll {
-		most = MaxCatchUp
-	}
-	for i, at := range fires {
-		if i < len(fires)-most {
-			add(at, loop.TickCoalesced, "")
+	for i, fire := range fires {
+		if i < len(fires)-runs {
+			add(fire.Planned, loop.TickCoalesced, "")
 			continue
 		}
-		add(at, loop.TickRan, "")
+		add(fire.Planned, loop.TickRan, "")
 	}
 	return ticks, next, nil
 }

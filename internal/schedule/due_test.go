@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,22 @@ func TestEachPlannedTimeHasOneVerdict(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
+		if len(ticks) == 0 && next.Due.After(now) && !f.Due.After(now) { // It was put off, once.
+			_, after, err := Ticks(d, anchor, Firing{f.Planned, f.Due.Add(time.Second)}, now) // As if it was put off before.
+			if err != nil || !next.Planned.Equal(f.Planned) || next.Due.Sub(now) > d.Jitter || !next.Due.Before(after.Due) {
+				rt.Fatalf("%v is put off at %s to %v, and %v comes after it, %v", f, now, next, after, err)
+			}
+			deadlines := d.StartDeadline > 0
+			if now = next.Due.Add(time.Duration(rapid.IntRange(0, 40).Draw(rt, "later")) * time.Second); rapid.IntRange(0, 3).Draw(rt, "asleep") == 0 {
+				now, deadlines = now.Add(30*time.Hour), false
+			}
+			if ticks, next, err = Ticks(d, anchor, next, now); err != nil {
+				rt.Fatal(err)
+			}
+			if ran := slices.ContainsFunc(ticks, func(k loop.Tick) bool { return k.Verdict == loop.TickRan }); len(ticks) == 0 || deadlines && !ran {
+				rt.Fatalf("at %s, after it was put off, the ticks are %+v", now, ticks)
+			}
+		}
 		c, zone, _ := plannedBy(d, anchor)
 		planned, ran := f.Planned, 0
 		for _, k := range ticks {
@@ -149,6 +166,63 @@ func TestAJitterSpreadsAndIsTheSameEachTime(t *testing.T) {
 	}
 	if len(seen) < 9 {
 		t.Errorf("200 loops start in %d different minutes, want all of 10", len(seen))
+	}
+}
+
+func TestWhatWasMissedIsMadeUpForSpreadByTheJitter(t *testing.T) {
+	anchor := at(t, "2026-01-05T10:00:00Z")
+	now := anchor.Add(5*time.Hour + 20*time.Minute)
+	starts := func(change func(*loop.Definition)) (minutes map[time.Duration]bool) {
+		t.Helper()
+		minutes = map[time.Duration]bool{}
+		for i := range 200 {
+			d := loop.Definition{Name: fmt.Sprint("l", i), Cadence: "1h", Jitter: 10 * time.Minute}
+			change(&d)
+			f, err := Next(d, anchor, anchor)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ticks, next, err := Ticks(d, anchor, f, now)
+			off := time.Duration(0)
+			if len(ticks) == 0 && err == nil {
+				off = next.Due.Sub(now)
+				ticks, next, err = Ticks(d, anchor, next, next.Due)
+			}
+			if n := len(ticks); err != nil || n == 0 || ticks[n-1].Verdict != loop.TickRan || !next.Due.After(now.Add(off)) {
+				t.Fatalf("%s: ticks %+v, next %v, %v", d.Name, ticks, next, err)
+			}
+			minutes[off/time.Minute] = true
+		}
+		return minutes
+	}
+	if n := len(starts(func(*loop.Definition) {})); n < 9 || n > 11 {
+		t.Errorf("200 loops that a machine wakes up with start in %d different minutes, want all of 10", n)
+	}
+	for name, c := range map[string]struct {
+		change func(*loop.Definition)
+		most   time.Duration
+	}{
+		"without a jitter":              {func(d *loop.Definition) { d.Jitter = 0 }, 0},
+		"not past the next time":        {func(d *loop.Definition) { d.Cadence, d.Jitter = "30m", time.Hour }, 39 * time.Minute},
+		"not past their deadline":       {func(d *loop.Definition) { d.StartDeadline = 22 * time.Minute }, 11 * time.Minute},
+		"not past the deadline of each": {func(d *loop.Definition) { d.StartDeadline, d.CatchUp = 22*time.Minute, loop.CatchUpAll }, 11 * time.Minute},
+	} {
+		for off := range starts(c.change) {
+			if off > c.most/time.Minute {
+				t.Errorf("%s: one is put off by %d minutes", name, off)
+			}
+		}
+	}
+	// In time, and when it was put off before, it comes at once.
+	d := loop.Definition{Name: "l", Cadence: "1h", Jitter: 10 * time.Minute}
+	f, _ := Next(d, anchor, anchor)
+	for _, f := range []Firing{{f.Planned, now.Add(-40 * time.Second)}, {f.Planned, now.Add(-time.Hour)}} {
+		if ticks, next, err := Ticks(d, anchor, f, now); err != nil || len(ticks) == 0 {
+			t.Errorf("due at %s, it is put off to %v, %v", f.Due, next, err)
+		}
+	}
+	if ticks, _, err := Ticks(d, anchor, f, f.Due.Add(50*time.Second)); err != nil || len(ticks) != 1 {
+		t.Errorf("in time, the ticks are %+v, %v", ticks, err)
 	}
 }
 
