@@ -271,6 +271,41 @@ func TestAWorkspaceThatIsGoneKeepsNoAnswerFromExpiring(t *testing.T) {
 	d.daemon.Stop(t.Context())
 }
 
+func TestADaemonDoesNotTakeAnotherRepositoryForTheWorkspaceThatLayThere(t *testing.T) {
+	onBothDatabases(t, func(t *testing.T, s *fixture) {
+		d := startDaemon(t, s, "echo two > src/a.txt")
+		d.starts()
+		d.want("fix#1 fires", "fix#1 proposed")
+		id := strings.TrimSpace(readFile(t, filepath.Join(s.root, ".git/pawl-workspace")))
+		if err := os.Rename(s.root, filepath.Join(t.TempDir(), "moved")); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(s.root, "README.md"), "another one\n")
+		s.git("init", "-q", "-b", "main")
+		s.git("remote", "add", "origin", "https://example.com/other")
+		s.git("add", "-A")
+		s.git("commit", "-q", "-m", "first")
+		d.listener("other", `"file:notes/**"`, "")
+		d.makeDue()
+		d.daemon.Reload()
+		// It is due, and the scan comes: each of them may be the first to notice.
+		for told := ""; !strings.HasSuffix(told, s.root+" is not workspace "+id+" any more"); {
+			if told = d.next(); !strings.HasPrefix(told, "wrong: ") {
+				t.Fatalf("it happens that %s", told)
+			}
+		}
+		d.daemon.Reload()
+		d.until("the loop of the other repository is one of another workspace", func(r *store.Reader) (bool, error) {
+			loops, err := d.loopRows(r)
+			return err == nil && loops["other"].WorkspaceID != "" && loops["other"].WorkspaceID != id && loops["fix"].WorkspaceID == id, err
+		})
+		d.daemon.Stop(t.Context())
+		if n := len(d.happened); n > 0 {
+			t.Errorf("it also happens that %s", d.next())
+		}
+	})
+}
+
 // A worker is a daemon that tells nobody. What happens in its runs is told by the daemon
 // of any node.
 func TestWhatHappensInRunsOfAWorkerIsToldByADaemon(t *testing.T) {

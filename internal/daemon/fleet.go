@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/listen"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -70,13 +71,17 @@ func (f *fleet) scan(ctx context.Context) (wrong map[string]error, err error) {
 	return wrong, ctx.Err()
 }
 
+// placeAt returns the workspace of a placement. It opens it again if another clone may be at its path.
 func (f *fleet) placeAt(ctx context.Context, at loop.Placement) (*Place, error) {
 	f.mu.Lock()
 	p := f.places[at.WorkspaceID]
 	f.mu.Unlock()
-	if p != nil && p.Root == at.Path {
+	if p != nil && p.Root == at.Path && node.Lies(at) {
 		return p, nil
 	}
+	f.mu.Lock()
+	delete(f.places, at.WorkspaceID) // Nobody listens or fires there until it is known what is there now.
+	f.mu.Unlock()
 	p, err := f.open(ctx, at.Path)
 	if err != nil {
 		return nil, err
@@ -142,6 +147,9 @@ func (f *fleet) counts() (workspaces int, found Found) {
 // set for it; empty if none is.
 func (f *fleet) target(ctx context.Context, l loop.Loop, d loop.Definition) (t engine.Target, sw string, err error) {
 	p, err := f.place(ctx, l.WorkspaceID)
+	if err == nil { // Another clone may have been put there since the last scan.
+		p, err = f.placeAt(ctx, loop.Placement{WorkspaceID: p.ID, NodeID: f.node, Path: p.Root})
+	}
 	if err != nil {
 		return t, "", err
 	}

@@ -122,14 +122,15 @@ func recognize(ctx context.Context, r *store.Reader, n loop.Node, ws *loop.Works
 		return at, copiedFault(*ws, fmt.Sprintf("it has the id of the workspace %s at %s on node %s", ws.ID, places[0].Path, name), "it is a second place of that workspace")
 	case places[here].Path == ws.Root:
 		at.placed = true
-	case lies(places[here]):
+	case Lies(places[here]):
 		return at, copiedFault(*ws, fmt.Sprintf("it has the id of the workspace %s at %s, which is there too", ws.ID, places[here].Path), "it takes the place of that clone")
 	}
 	return at, nil
 }
 
-// lies reports whether the clone of a placement is still where it was.
-func lies(p loop.Placement) bool {
+// Lies reports whether the clone of a placement is still where it was. A clone whose git directory nobody can find out
+// is.
+func Lies(p loop.Placement) bool {
 	dir, err := gitdir.Of(p.Path)
 	if err != nil {
 		return true // Nobody can tell; two clones with one id are worse.
