@@ -54,6 +54,7 @@ func newRig(t *testing.T, database string) *rig {
 	if database != "" {
 		r.store = openStore(t, database)
 	}
+	r.write(".git/HEAD", "")
 	r.Catalog = catalog.New(r.ws, r.store, func() time.Time { return r.now }, "v1")
 	return r
 }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -87,6 +89,10 @@ func (c *Catalog) nothingMoved(ctx context.Context, last lastSync) (bool, error)
 }
 
 func (c *Catalog) trySync(ctx context.Context) (s Synced, err error) {
+	// A clone that was removed, or whose disk is not mounted, says nothing of its loops.
+	if _, err := os.Lstat(filepath.Join(c.ws.Root, ".git")); err != nil {
+		return s, fmt.Errorf("look at the clone of the workspace: %w", err)
+	}
 	last := c.files.lastSync()
 	if same, err := c.nothingMoved(ctx, last); same || err != nil {
 		return last.found, err

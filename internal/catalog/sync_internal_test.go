@@ -23,6 +23,9 @@ func TestWhereNothingHasMovedRowsAreNotRead(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = s.Close() })
 			ws := loop.Workspace{ID: "ws", Root: t.TempDir()}
+			if err := os.Mkdir(filepath.Join(ws.Root, ".git"), 0o755); err != nil {
+				t.Fatal(err)
+			}
 			update := func(fn func(tx *store.Tx) error) {
 				t.Helper()
 				if err := s.Update(ctx, fn); err != nil {

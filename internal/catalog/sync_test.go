@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -281,6 +282,36 @@ func TestOfALoopThatWasOnlyRegisteredNothingIsListedOnceItsFileIsGone(t *testing
 	})
 }
 
+// The disk of a clone may not be mounted, and a clone of a node be removed while others have
+// theirs.
+func TestACloneThatIsGoneTakesNoLoopAway(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.registers()
+		r.write(catalog.DefinitionFile("a"), "name: a\ntier: L1\ncadence: 1h\n")
+		if s, err := r.Sync(t.Context()); err != nil || s.Changed != 1 {
+			t.Fatalf("Sync = %+v, %v", s, err)
+		}
+		before := r.rows()
+		if err := os.Rename(r.ws.Root, r.ws.Root+".away"); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := r.Sync(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("Sync = %v, want that the clone is not there", err)
+			}
+		}
+		if d := cmp.Diff(before, r.rows()); d != "" {
+			t.Errorf("the rows have changed:\n%s", d)
+		}
+		if err := os.Rename(r.ws.Root+".away", r.ws.Root); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := r.Sync(t.Context()); err != nil || s.Loops != 1 || s.Changed != 0 {
+			t.Errorf("Sync = %+v, %v once it is back", s, err)
+		}
+	})
+}
+
 // Whatever happens to files, after a look at them the rows say what the files say.
 func TestRowsSayWhatFilesSay(t *testing.T) {
 	onBoth(t, func(t *testing.T, base *rig) {
@@ -288,6 +319,7 @@ func TestRowsSayWhatFilesSay(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			n++
 			r := &rig{t: t, ws: loop.Workspace{ID: fmt.Sprintf("ws%d", n), Root: filepath.Join(top, fmt.Sprint(n))}, store: base.store, now: time.Now()}
+			r.write(".git/HEAD", "")
 			r.registers()
 			names := rapid.SampledFrom([]string{"a", "b", "c"})
 			cadences := rapid.SampledFrom([]string{"1h", "2h", "0 9 * * 1-5", "H H * * *", ""})
