@@ -10,7 +10,7 @@ var alwaysMutants = []mutant{
 	},
 	{
 		"any number of missed runs is made up for", "internal/schedule/due.go",
-		[][2]string{{"most = MaxCatchUp", "most = 100 * MaxCatchUp"}},
+		[][2]string{{"runs = min(len(fires), MaxCatchUp)", "runs = min(len(fires), 100*MaxCatchUp)"}},
 		"schedule.TestEachPlannedTimeHasOneVerdict",
 	},
 	{
