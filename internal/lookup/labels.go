@@ -5,14 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
-
-// seenLately is how long ago a machine may have been seen at the latest to count on it.
-const seenLately = 5 * time.Minute
 
 // UnservedLabels says why no machine can execute runs that ask for labels; empty if one
 // can. This node is one that is there, and every other one that was seen lately; the
@@ -50,7 +46,7 @@ func (w *Workspace) nodesHere(ctx context.Context, r *store.Reader) ([]loop.Node
 	there := []loop.Node{w.Node}
 	for _, n := range all {
 		lies := slices.ContainsFunc(places, func(p loop.Placement) bool { return p.NodeID == n.ID })
-		if n.ID != w.Node.ID && lies && w.Now().Sub(n.Seen) <= seenLately {
+		if n.ID != w.Node.ID && lies && w.Now().Sub(n.Seen) <= loop.SeenLately {
 			there = append(there, n)
 		}
 	}

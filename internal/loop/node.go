@@ -21,6 +21,9 @@ type Node struct {
 	Seen    time.Time `json:"seen"` // by the database's clock
 }
 
+// SeenLately is how long ago a node may have been seen at the latest to count on it.
+const SeenLately = 5 * time.Minute
+
 // NodeNameForm says what IsNodeName accepts.
 const NodeNameForm = "use at most 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit"
 

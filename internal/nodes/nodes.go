@@ -30,6 +30,7 @@ type Service struct {
 // States of a node.
 const (
 	Idle    = "idle"    // it has no live run
+	Away    = "away"    // so, and it was not seen lately: nobody fires or executes anything there
 	Working = "working" // it extends the leases of its runs
 	Lost    = "lost"    // the lease of a live run of it is over
 	Differs = "differs" // its pawl does not know these tables: it takes no work
@@ -95,8 +96,11 @@ func (s *Service) List(ctx context.Context) (list []View, err error) {
 
 // addRuns adds the runs that the node has not finished, and its state.
 func (v *View) addRuns(ctx context.Context, r *store.Reader, schema int64, now time.Time) error {
-	if v.Schema != schema {
+	switch {
+	case v.Schema != schema:
 		v.State = Differs
+	case !v.Here && now.Sub(v.Seen) > loop.SeenLately:
+		v.State = Away
 	}
 	open, err := r.OpenRuns(ctx, v.ID)
 	for _, run := range open {

@@ -16,7 +16,6 @@ import (
 const (
 	lateGrace  = 2 * time.Minute  // a loop is not looked at before
 	queueGrace = 15 * time.Minute // a queued run is not looked at before
-	seenLately = 5 * time.Minute  // a machine that was not seen for so long is not there
 	mostLate   = 1000             // loops that one look finds
 )
 
@@ -125,7 +124,7 @@ func findLate(ctx context.Context, r *store.Reader, now time.Time, told []loop.N
 				l.Registered.Planned.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339))}
 		}
 	}
-	served, err := r.NodesFor(ctx, seenLately, waiting...)
+	served, err := r.NodesFor(ctx, loop.SeenLately, waiting...)
 	if err != nil {
 		return nil, err
 	}
