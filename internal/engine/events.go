@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -38,7 +39,7 @@ func (s *sensing) senseEvents(ctx context.Context) error {
 // For how long the events of a run wait that could not act on them, if nobody knows when a
 // run can.
 const (
-	busyWait = 5 * time.Minute // other runs have the agent, or what it acts with
+	busyWait = 5 * time.Minute // other runs have the agent, or what it acts with, or a vendor does not answer
 	restWait = 24 * time.Hour  // until a person does something, who can also end the wait
 )
 
@@ -57,7 +58,9 @@ func (c *cycle) wakeLater() {
 			return err
 		})
 	}
-	if c.run.Event == "" || len(c.its) > 0 {
+	// A turn that ended for want of an account, a vendor or a budget leaves its step open.
+	worked := func(it loop.Iteration) bool { return !it.Reason.IsExternal() }
+	if c.run.Event == "" || slices.ContainsFunc(c.its, worked) {
 		return
 	}
 	switch h := c.agent.hold; {
@@ -67,10 +70,10 @@ func (c *cycle) wakeLater() {
 	case !until.IsZero():
 	case c.run.Outcome == loop.OutcomeBudget:
 		until, why = c.Now().Add(restWait), loop.OnBudget
-	case h == nil || c.run.Outcome == loop.OutcomeQuiet:
+	case c.run.Outcome == loop.OutcomeQuiet || h == nil && len(c.its) == 0:
 		return
-	case h.Reason.IsSeat():
-		until, why = c.Now().Add(busyWait), string(h.Reason)
+	case h == nil || h.Reason.IsSeat():
+		until, why = c.Now().Add(busyWait), string(c.run.Reason)
 	default:
 		until, why = c.Now().Add(restWait), string(h.Reason)
 	}

@@ -177,6 +177,29 @@ func TestEventsOfARunThatMayNotActWaitUntilItMay(t *testing.T) {
 	})
 }
 
+// The turn that finds out that its account may not call has done nothing with what it was told.
+func TestEventsOfATurnThatWasRefusedWaitForItsReset(t *testing.T) {
+	onBothMetered(t, faulty(fakemodel.Fault{Status: http.StatusTooManyRequests, RetryAfter: 40 * 60, Times: 1}), func(t *testing.T, p *meteredRig) {
+		p.agent = p.once
+		target := p.calls("a", nil)
+		queued := p.queue(target, engine.Firing{Trigger: "event", Event: "webhook:x", Key: "k"})
+		p.change(func(ctx context.Context, tx *store.Tx) error {
+			return tx.SaveRegistration(ctx, target.Loop.ID, loop.Registration{Source: "s", Good: "d"})
+		})
+		p.happened(queued, loop.FiringEvent{Source: "webhook:x", Payload: "look"})
+		run, err := p.engine.Execute(t.Context(), target, queued.ID)
+		if err != nil || run.Outcome != loop.OutcomeBlocked || p.turns.Load() != 1 {
+			t.Fatalf("the run = %s %s after %d turns, %v", run.Outcome, run.Reason, p.turns.Load(), err)
+		}
+		until := p.holds()[0].Until.Truncate(time.Millisecond)
+		for _, e := range p.firingEvents(target.Loop.ID) {
+			if e.Verdict != loop.FiringWaits || !e.NotBefore.Equal(until) {
+				t.Errorf("%+v, want that it waits until %s", e, until)
+			}
+		}
+	})
+}
+
 // An account that may not call for 40 minutes: the loop comes again right after.
 func TestTheEndOfARestFiresTheLoop(t *testing.T) {
 	onBothMetered(t, faulty(fakemodel.Fault{Status: http.StatusTooManyRequests, RetryAfter: 40 * 60, Times: 1}), func(t *testing.T, p *meteredRig) {
