@@ -8,7 +8,20 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/daemon"
 )
+
+func TestTheUnitReloadsByTheSignalThatUpListensFor(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, t.TempDir())
+	signal, ok := daemon.ReloadSignals()[0].(syscall.Signal)
+	if want := "ExecReload=/bin/kill -" + strings.TrimPrefix(unix.SignalName(signal), "SIG") + " $MAINPID\n"; !ok || !strings.Contains(p.pawl("service", "install", "--user", "--print"), want) {
+		t.Errorf("the unit has no line %s", want)
+	}
+}
 
 // The messages of systemd's protocol, on its real kind of socket.
 func TestUpTellsItsServiceManagerThatItIsReadyAliveAndEnding(t *testing.T) {

@@ -115,9 +115,9 @@ func (s SystemService) WarnOfStore(v *ServiceView, database string) error {
 // unit is a unit of systemd. A stop reaches pawl alone, which ends its agents when their
 // time is over; one of them that runs out of memory ends nobody else.
 //
-// A start takes as long as there is to recover. What passes by itself, such as a database that is away, is tried
-// for ever. Nothing takes namespaces, mounts, /proc, the name of the host or devices away: the sandbox of a run
-// is made of them, and each run gets less than a unit could leave it.
+// A start may take as long as recovering takes. What passes by itself, such as a database that is away, is tried for
+// ever. No program gains privileges. The other protections of systemd are left out: sandboxes need namespaces, mounts,
+// a whole /proc, cgroups and a host name of their own, and agents work in checkouts anywhere.
 func (s SystemService) unit() string {
 	var b strings.Builder
 	b.WriteString("[Unit]\nDescription=pawl fires loops when they are due\nDocumentation=https://github.com/pawl-run/pawl\nStartLimitIntervalSec=0\n")
