@@ -229,3 +229,23 @@ func TestALoopThatWaitsBecauseTheClockWasSetBackIsLate(t *testing.T) {
 		r.want("when the clock was set back meanwhile,", 1, "l is late", "l is back", "l is late")
 	})
 }
+
+func TestALoopOfWhichNothingWasDecidedIsPlannedAnewWhenTheClockIsSetBack(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.plans("ws", "new", r.Now().Add(time.Hour))
+		defer r.fires()()
+		time.Sleep(3 * lateGap)
+		r.wrong.Store(int64(-168 * time.Hour))
+		time.Sleep(3 * lateGap)
+		err := r.Store.View(r.t.Context(), func(rd *store.Reader) error {
+			l, err := rd.Loop(r.t.Context(), "lp_new")
+			if in := l.Registered.Due.Sub(r.Now()); in < 0 || in > time.Hour {
+				r.t.Errorf("it is due in %s", in)
+			}
+			return err
+		})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+	})
+}

@@ -353,7 +353,7 @@ func (d *Daemon) fireDue(ctx context.Context) {
 		d.looked.Store(&now)
 		if err == nil && now.Sub(graceFrom) >= lateGap {
 			graceFrom = now
-			late := notify.TellLate(ctx, d.Store, setBack)
+			late := d.lookForLate(ctx, &t, setBack)
 			if setBack = setBack && late != nil; late != nil {
 				late = fmt.Errorf("look for loops that are late: %w", late)
 			}
@@ -390,6 +390,22 @@ func (d *Daemon) fireDue(ctx context.Context) {
 			d.tellWrong(ctx, "answers", "", err)
 		}
 	}
+}
+
+// lookForLate tells of loops that are late. If the clock was set back, those that wait for that
+// reason are planned anew where that is possible, and are late where it is not.
+func (d *Daemon) lookForLate(ctx context.Context, t *trigger.Trigger, setBack bool) error {
+	if setBack {
+		anew, err := t.PlanAnew(ctx)
+		if err != nil {
+			return err
+		}
+		for _, l := range anew {
+			d.Tell(Happened{Loop: l.Name, Wrong: fmt.Errorf("the clock was set back: it comes at %s now", l.Registered.Due.UTC().Format(time.RFC3339))})
+			set(d.look)
+		}
+	}
+	return notify.TellLate(ctx, d.Store, setBack)
 }
 
 // scan makes the rows of all loops on this node say what their files say.

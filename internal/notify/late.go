@@ -166,6 +166,7 @@ func loopsAhead(ctx context.Context, r *store.Reader, now time.Time, told []loop
 		if list, err = r.LoopsSetBack(ctx, now, mostLate); err != nil {
 			return nil, err
 		}
+		list = slices.DeleteFunc(list, func(l loop.Loop) bool { return l.Paused })
 	}
 	for _, n := range told {
 		l, err := r.Loop(ctx, n.LoopID)

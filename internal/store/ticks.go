@@ -164,11 +164,11 @@ func (r *Reader) OverdueLoops(ctx context.Context, by time.Time, limit int) ([]l
 }
 
 const loopsSetBack = `
-SELECT ` + loopColumns + ` FROM loops WHERE due_ms > $1 AND (created_ms > $1 OR ticked_ms > $1) AND paused = 0 ORDER BY id LIMIT $2`
+SELECT ` + loopColumns + ` FROM loops WHERE due_ms > $1 AND (created_ms > $1 OR ticked_ms > $1) ORDER BY id LIMIT $2`
 
 // LoopsSetBack lists loops of all nodes that fire after a time and that were registered, or
-// had a planned time decided, after it, and are not paused by their own switch: the clock was
-// set back to that time. It reads all loops of the store.
+// had a planned time decided, after it: the clock was set back to that time. It reads all
+// loops of the store.
 func (r *Reader) LoopsSetBack(ctx context.Context, to time.Time, limit int) ([]loop.Loop, error) {
 	return collect(ctx, r, loopsSetBack, scanLoop, millis(to), limit)
 }

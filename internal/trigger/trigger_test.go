@@ -260,6 +260,39 @@ func TestALoopFiresAtItsTimesAndTheLedgerSaysWhatBecameOfEach(t *testing.T) {
 	})
 }
 
+func TestALoopIsPlannedAnewAfterTheClockWasSetBackUnlessItsTimesAreDecided(t *testing.T) {
+	onBoth(t, func(t *testing.T, database func(testing.TB) string) {
+		r := newRig(t, database(t))
+		old := r.registers(loop.Definition{Name: "old", Cadence: "1h"})
+		anew := func(want ...string) {
+			t.Helper()
+			loops, err := r.nodes[1].PlanAnew(t.Context())
+			var got []string
+			for _, l := range loops {
+				got = append(got, l.ID+" at "+l.Registered.Planned.UTC().Format("2 15:04"))
+			}
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("planned anew are %q, %v, want %q", got, err, want)
+			}
+		}
+		r.moves(90 * time.Minute)
+		r.tick(0)
+		fresh := r.registers(loop.Definition{Name: "fresh", Cadence: "1h"})
+		anew()
+		r.moves(-7 * 24 * time.Hour)
+		anew(fresh + " at 28 14:30")
+		anew()
+		r.moves(time.Hour)
+		r.tick(0)
+		r.moves(7*24*time.Hour + 30*time.Minute)
+		r.tick(0)
+		want := "13:00 ran #1, 14:00 coalesced #1, 15:00 coalesced #1; 14:30 ran #1, 15:30+166 coalesced #1, 14:30 coalesced #1"
+		if got := r.ledger(old) + "; " + r.ledger(fresh); got != want {
+			t.Errorf("the ledgers are %s, want %s", got, want)
+		}
+	})
+}
+
 func TestALoopThatCannotBeFiredKeepsNoOtherFromIt(t *testing.T) {
 	onBoth(t, func(t *testing.T, database func(testing.TB) string) {
 		r := newRig(t, database(t))
