@@ -35,6 +35,7 @@ type rig struct {
 
 // inBubble runs a test with a daemon that was not started.
 func inBubble(t *testing.T, test func(r *rig)) {
+	t.Helper()
 	t.Parallel()
 	database := storetest.SQLite(t) // What it shares with other tests is made outside of the bubble.
 	synctest.Test(t, func(t *testing.T) { test(newRig(t, database)) })
