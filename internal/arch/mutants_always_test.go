@@ -10,8 +10,8 @@ var alwaysMutants = []mutant{
 	},
 	{
 		"any number of missed runs is made up for", "internal/schedule/due.go",
-		[][2]string{{"runs = min(len(fires), MaxCatchUp)", "runs = min(len(fires), 100*MaxCatchUp)"}},
-		"schedule.TestEachPlannedTimeHasOneVerdict",
+		[][2]string{{"runs = min(len(fires), MaxCatchUp)", "runs = len(fires)"}},
+		"schedule.TestWhatBecomesOfPlannedTimes",
 	},
 	{
 		"a jitter reaches past the next firing", "internal/schedule/due.go",
