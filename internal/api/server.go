@@ -149,7 +149,7 @@ func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
 		return
 	case st.Hangs:
 		s.fail(w, &loop.Fault{
-			Exit: loop.ExitInterrupted, What: "pawl up hangs", Why: "it has stopped looking for loops that are due",
+			Exit: loop.ExitInterrupted, What: "the daemon hangs", Why: "it has stopped looking for loops that are due",
 			Fix: "start it anew: {1}, then {2}", Actions: []loop.Command{loop.PawlCommand("down"), loop.PawlCommand("up")},
 		}, nil)
 		return
