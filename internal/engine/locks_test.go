@@ -78,7 +78,8 @@ func TestTheLowerLoopGivesWayAndTheHigherOneWaits(t *testing.T) {
 			if err != nil || run.Outcome != loop.OutcomeQuiet || run.Reason != loop.ReasonLockHigher || run.Usage.Input != 0 {
 				t.Errorf("the lower one = %s %s %s, %v; want it quiet", run.Outcome, run.Reason, run.Detail, err)
 			}
-			if got := r.store.Commits() - before; got != 3 { // One of them fired it.
+			// One of them fired it. On a slow machine the run that is live extends its lease meanwhile.
+			if got := r.store.Commits() - before; got != 3 && got != 4 {
 				t.Errorf("it took %d commits, want that of its firing and two", got)
 			}
 			to := r.runRow(run.ID).DeferredTo
