@@ -121,8 +121,7 @@ func (f fleet) run(t *testing.T) map[string]loop.Outcome {
 	for _, s := range f.fixtures {
 		for _, name := range f.loops(s) {
 			all.Go(func() {
-				// A claim lasts for longer than thirty of them may keep a small machine from the store.
-				plain := s.command("run", loopEnv+"="+name, leaseEnv+"=5m")
+				plain := s.command("run", loopEnv+"="+name)
 				cmd := exec.CommandContext(t.Context(), "nice", append([]string{"-n", "19"}, plain.Args...)...)
 				cmd.Dir, cmd.Env = plain.Dir, plain.Env
 				var stderr strings.Builder

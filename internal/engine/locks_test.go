@@ -69,6 +69,8 @@ func (r *rig) loopRow(t engine.Target) (l loop.Loop) {
 func TestTheLowerLoopGivesWayAndTheHigherOneWaits(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, r *rig) {
+		r.deps.WatchGap = time.Hour // The run that is live writes nothing by itself, however long the others take.
+		r.engine = engine.New(r.deps)
 		low, mid, high, other := r.fixer("low", 10), r.fixer("mid", 20), r.fixer("high", 30), r.fixer("other", 1, func(d *loop.Definition) { d.Scope = []string{"docs/**"} })
 		scan := r.fixer("scan", 1, func(d *loop.Definition) { d.Tier, d.Verify = loop.TierReport, "" })
 		var queued loop.Run
@@ -78,8 +80,7 @@ func TestTheLowerLoopGivesWayAndTheHigherOneWaits(t *testing.T) {
 			if err != nil || run.Outcome != loop.OutcomeQuiet || run.Reason != loop.ReasonLockHigher || run.Usage.Input != 0 {
 				t.Errorf("the lower one = %s %s %s, %v; want it quiet", run.Outcome, run.Reason, run.Detail, err)
 			}
-			// One of them fired it. On a slow machine the run that is live extends its lease meanwhile.
-			if got := r.store.Commits() - before; got != 3 && got != 4 {
+			if got := r.store.Commits() - before; got != 3 { // One of them fired it.
 				t.Errorf("it took %d commits, want that of its firing and two", got)
 			}
 			to := r.runRow(run.ID).DeferredTo
