@@ -279,4 +279,19 @@ var cycleMutants = []mutant{
 		[][2]string{{"return s.RunID == by.RunID || sameMaker(s, by)", "return s.RunID == by.RunID"}},
 		"memory.TestAProposalCountsAfterTwoConfirmationsThatAreIndependentOfItAndOfEachOther",
 	},
+	{
+		"runs have to end in the order of their numbers", "internal/audit/log.go",
+		[][2]string{{"case a.lined < f.last.lined:", "case a.N < f.last.N:"}},
+		"audit.TestEveryEditOfALogIsFoundAtItsLine",
+	},
+	{
+		"lines of a run log stand in any order", "internal/audit/log.go",
+		[][2]string{{"case a.lined < f.last.lined:", "case a.lined < 0:"}},
+		"audit.TestEveryEditOfALogIsFoundAtItsLine",
+	},
+	{
+		"the chain does not tell when a late line was written", "internal/engine/lost.go",
+		[][2]string{{"return rt.Link(ctx, run.LoopID, loop.LinkOwed, run.ID, map[string]any{\"n\": run.N, \"node\": run.Node})", "return nil"}},
+		"audit.TestALineThatComesLateOrOvertakesIsInItsPlace",
+	},
 }

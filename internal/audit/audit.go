@@ -55,6 +55,32 @@ type Break struct {
 	What  string `json:"what"`
 	Found string `json:"found,omitempty"` // what is there
 	Want  string `json:"want,omitempty"`  // what was written
+
+	Unread bool `json:"-"` // the log cannot be read at all
+}
+
+// Mend is what helps a chain in which something is broken.
+type Mend string
+
+// What helps.
+const (
+	MendRewrite Mend = "rewrite" // RewriteLog: the run log alone is broken
+	MendMove    Mend = "move"    // the same, after the file in the log's place was moved away
+	MendRestore Mend = "restore" // a backup: the chain or the rows of the runs are broken
+)
+
+// Mend says what helps against all breaks of the chain. It has one at least.
+func (c *Chain) Mend() Mend {
+	mend := MendRewrite
+	for _, b := range c.Breaks {
+		if b.Where != c.Log {
+			return MendRestore
+		}
+		if b.Unread {
+			mend = MendMove
+		}
+	}
+	return mend
 }
 
 // String is the place and what is wrong with it.

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,20 +33,29 @@ type account struct {
 	} `json:"appended"`
 
 	at    time.Time
-	seq   int64
+	seq   int64 // of the entry that says how the run ended
+	lined int64 // of the entry that has its line: lines stand in the log in this order
 	runID string
 }
 
-// accounts reads the entries of runs. One that cannot be read is none: the walk
-// along the chain names it.
+// accounts reads the entries of runs, in the order of their lines. One that cannot be
+// read is none: the walk along the chain names it.
 func accounts(links []loop.Link) []account {
 	var list []account
+	at := map[string]int{}
 	for _, l := range links {
-		a := account{at: l.At, seq: l.Seq, runID: l.RunID}
-		if l.Kind == loop.LinkRun && json.Unmarshal([]byte(l.Body), &a) == nil && a.N > 0 {
+		a := account{at: l.At, seq: l.Seq, lined: l.Seq, runID: l.RunID}
+		if l.Kind != loop.LinkRun && l.Kind != loop.LinkOwed || json.Unmarshal([]byte(l.Body), &a) != nil || a.N <= 0 {
+			continue
+		}
+		if i, ended := at[l.RunID]; ended && l.Kind == loop.LinkOwed {
+			list[i].Appended, list[i].lined = a.Appended, l.Seq
+		} else if l.Kind == loop.LinkRun {
+			at[l.RunID] = len(list)
 			list = append(list, a)
 		}
 	}
+	slices.SortStableFunc(list, func(a, b account) int { return cmp.Compare(a.lined, b.lined) })
 	return list
 }
 
@@ -75,8 +85,13 @@ func (a account) lines(log string) []string {
 	if subject == "" && a.Commit != "" {
 		subject = "branch=" + a.Branch
 	}
-	healed := spine.LogLine(spine.Entry{At: a.at, Run: a.N, Action: m.Action, Subject: subject, Outcome: m.Log, Tokens: a.Tokens})
-	return append(forms, strings.TrimSuffix(healed, "\n"))
+	healed := spine.Entry{At: a.at, Run: a.N, Action: m.Action, Subject: subject, Outcome: m.Log, Tokens: a.Tokens}
+	forms = append(forms, strings.TrimSuffix(spine.LogLine(healed), "\n"))
+	if a.Outcome == loop.OutcomeProposed && strings.HasPrefix(subject, "pr=") {
+		healed.Outcome = spine.LogPullRequest
+		forms = append(forms, strings.TrimSuffix(spine.LogLine(healed), "\n"))
+	}
+	return forms
 }
 
 func logPath(name string) string { return path.Join(spine.Dir(name), spine.LogFile) }
@@ -88,16 +103,16 @@ func (s *Service) compareLogOf(c *Chain) error {
 	}
 	c.Log = logPath(c.Loop)
 	var since time.Time
-	links := c.Entries
-	if len(links) > 0 {
-		since = links[0].At.Truncate(time.Second)
+	if len(c.Entries) > 0 {
+		since = c.Entries[0].At.Truncate(time.Second)
 	}
-	for i, l := range c.Entries {
+	forgotten := int64(0)
+	for _, l := range c.Entries {
 		if l.Kind == loop.LinkForget { // The files of a loop that was forgotten are a person's to remove.
-			since, links = l.At.Truncate(time.Second).Add(time.Second), c.Entries[i:]
+			since, forgotten = l.At.Truncate(time.Second).Add(time.Second), l.Seq
 		}
 	}
-	told := s.written(c, accounts(links))
+	told := slices.DeleteFunc(s.written(c, accounts(c.Entries)), func(a account) bool { return a.lined < forgotten })
 	text, err := s.readLog(c.Log)
 	if errors.Is(err, fs.ErrNotExist) {
 		if slices.ContainsFunc(told, func(a account) bool { return a.lines(c.Log) != nil }) {
@@ -106,7 +121,7 @@ func (s *Service) compareLogOf(c *Chain) error {
 		return nil
 	}
 	if err != nil {
-		c.Breaks = append(c.Breaks, Break{Where: c.Log, What: err.Error()})
+		c.Breaks = append(c.Breaks, Break{Where: c.Log, What: err.Error(), Unread: true})
 		return nil //nolint:nilerr // A log that cannot be read is a finding.
 	}
 	found := compareLog(text, c.Log, since, told)
@@ -151,7 +166,7 @@ type logFound struct {
 	log  string
 	want map[int64]account // by number of the run
 	at   map[int64]int     // line at which a run stands
-	last int64             // highest number of a run so far
+	last account           // whose line stands last in the order of the chain, of those so far
 }
 
 // compareLog accounts for every line of a log. Lines of programs or stores from
@@ -166,7 +181,7 @@ func compareLog(text, log string, since time.Time, told []account) *logFound {
 	}
 	n, first := 0, int64(0)
 	if len(told) > 0 {
-		first = told[0].N
+		first = slices.MinFunc(told, func(a, b account) int { return cmp.Compare(a.N, b.N) }).N
 	}
 	var odd []Break // lines of no run above the first line of the chain
 	adopt := func() {
@@ -217,7 +232,8 @@ func (f *logFound) wanted(run int64, line string) bool {
 	return slices.Contains(f.want[run].lines(f.log), line)
 }
 
-// judge compares the line of a run with what the chain says of it.
+// judge compares the line of a run with what the chain says of it. Where it has to stand
+// is said by the chain alone: runs are numbered when they are fired, and end in any order.
 func (f *logFound) judge(line string, n int, run int64) {
 	b := Break{Where: f.log, Line: n, Run: run, Found: line}
 	a, known := f.want[run]
@@ -228,8 +244,8 @@ func (f *logFound) judge(line string, n int, run int64) {
 		b.What = fmt.Sprintf("run #%d is in line %d already", run, f.at[run])
 	case !f.wanted(run, line):
 		b.What, b.Want = fmt.Sprintf("the line of run #%d was changed", run), a.lines(f.log)[0]
-	case run < f.last:
-		b.What = fmt.Sprintf("run #%d stands behind run #%d", run, f.last)
+	case a.lined < f.last.lined:
+		b.What = fmt.Sprintf("run #%d stands behind run #%d, whose line was written later", run, f.last.N)
 	default:
 		f.lines++
 	}
@@ -237,7 +253,9 @@ func (f *logFound) judge(line string, n int, run int64) {
 		f.breaks = append(f.breaks, b)
 	}
 	if known && f.at[run] == 0 {
-		f.at[run], f.last = n, max(f.last, run)
+		if f.at[run] = n; a.lined >= f.last.lined {
+			f.last = a
+		}
 	}
 }
 

@@ -24,9 +24,17 @@ func told(n int, at time.Time) []account {
 		outcomes := []loop.Outcome{loop.OutcomeQuiet, loop.OutcomeProposed, loop.OutcomeFailed}
 		list = append(list, account{
 			N: int64(i + 1), Outcome: outcomes[i%3], Branch: fmt.Sprintf("pawl/x/%d", i+1), Commit: "c", Tokens: int64(i), at: at.Add(time.Duration(i) * time.Minute),
+			lined: int64(i + 1),
 		})
 	}
 	return list
+}
+
+func numbersOf(list []account) (numbers []int64) {
+	for _, a := range list {
+		numbers = append(numbers, a.N)
+	}
+	return numbers
 }
 
 func logOf(list []account) []string {
@@ -45,6 +53,9 @@ func TestEveryEditOfALogIsFoundAtItsLine(t *testing.T) {
 	const header = 2
 	rapid.Check(t, func(t *rapid.T) {
 		list := told(rapid.IntRange(2, 8).Draw(t, "runs"), at)
+		for i, n := range rapid.Permutation(numbersOf(list)).Draw(t, "numbers") { // Runs end in any order.
+			list[i].N = n
+		}
 		lines := logOf(list)
 		if f := compareLog(strings.Join(lines, ""), "log", at, list); len(f.breaks) > 0 || f.lines != len(list) {
 			t.Fatalf("an untouched log: %d lines, %v", f.lines, f.breaks)

@@ -124,13 +124,25 @@ func printAudit(p *output.Printer, found audit.Findings) error {
 	}
 	for _, c := range found.Chains {
 		if len(c.Breaks) > 0 {
-			return &loop.Fault{
-				Exit: loop.ExitError, What: "the audit of " + cmp.Or(c.Loop, "the workspace") + " is broken", Why: c.Breaks[0].String(),
-				Fix: "see who could write there; `pawl audit log " + cmp.Or(c.Loop, "LOOP") + " --rewrite` makes a run log anew from an intact chain, and a broken store is restored from a backup",
-			}
+			return auditFault(c)
 		}
 	}
 	return nil
+}
+
+// auditFault says what is wrong with a chain, and what helps: a log is made from a chain that
+// is intact, and nothing makes a chain.
+func auditFault(c audit.Chain) error {
+	f := &loop.Fault{Exit: loop.ExitError, What: "the audit of " + cmp.Or(c.Loop, "the workspace") + " is broken", Why: c.Breaks[0].String()}
+	rewrite := loop.PawlCommand("audit log", c.Loop).WithFlag("rewrite")
+	switch c.Mend() {
+	case audit.MendRewrite:
+		return f.WithAdvice(loop.Advise("see who could write there; {1} makes the log anew from its chain, which is intact, and keeps the old one", rewrite))
+	case audit.MendMove:
+		return f.WithAdvice(loop.Advise("move it away; {1} makes it anew from its chain, which is intact", rewrite))
+	case audit.MendRestore:
+	}
+	return f.WithAdvice(loop.Advise("see who could write there; a chain is not made anew: {1} brings a backup from before back", loop.PawlCommand("store restore", "FILE").WithBlanks("FILE")))
 }
 
 func printChain(p *output.Printer, c audit.Chain) {

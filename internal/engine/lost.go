@@ -185,7 +185,9 @@ func (e *Engine) finishOwed(ctx context.Context, t Target, run loop.Run) (*Recov
 	finished := c.run
 	err = c.commitBy(ctx, loop.PhaseConclude, func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
 		return tx.EnterOwed(ctx, finished, true)
-	}, c.recordChanges(changes))
+	}, c.recordChanges(changes), func(ctx context.Context, rt *store.RunTx) error {
+		return rt.Link(ctx, run.LoopID, loop.LinkOwed, run.ID, map[string]any{"n": run.N, "node": run.Node})
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,7 @@ const NoteDenied = "network: pawl denied "
 // Kinds of links of an audit chain.
 const (
 	LinkRun        = "run"        // how a run ended
+	LinkOwed       = "owed"       // the node of a run that another node had ended has written its files
 	LinkEffect     = "effect"     // how an effect ended
 	LinkApproval   = "approval"   // asked for, answered, void, expired
 	LinkDefinition = "definition" // the definition changed

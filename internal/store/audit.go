@@ -64,11 +64,11 @@ func (t *Tx) LinkBy(ctx context.Context, by loop.Actor, chain, kind, runID strin
 	return t.Link(ctx, chain, kind, runID, body)
 }
 
-// Link is that of Tx. The entry of the run itself also holds the lines that
-// this transaction appends to the loop's files, so that they can be compared
-// and written again byte for byte.
+// Link is that of Tx. The entry of the run itself, or of the files that it owed, also
+// holds the lines that this transaction appends to the loop's files, so that they can be
+// compared and written again byte for byte, and in the order in which they were written.
 func (t *RunTx) Link(ctx context.Context, chain, kind, runID string, body any) error {
-	if kind == loop.LinkRun && len(t.appended) > 0 {
+	if (kind == loop.LinkRun || kind == loop.LinkOwed) && len(t.appended) > 0 {
 		var fields map[string]json.RawMessage
 		if err := decode("link of run "+runID, encode(body), &fields); err != nil {
 			return err

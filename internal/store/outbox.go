@@ -42,7 +42,13 @@ func (t *RunTx) RecordChanges(ctx context.Context, changes []loop.Change) ([]loo
 	return pending, nil
 }
 
-const pendingChanges = `SELECT c.run_id, c.seq, c.body FROM changes c JOIN runs r ON r.id = c.run_id WHERE c.loop_id = $1 AND r.node_id IN ($2, '') ORDER BY r.n, c.seq`
+// Runs end in another order than that of their numbers. One that is live was the last to
+// record anything.
+const pendingChanges = `
+SELECT c.run_id, c.seq, c.body
+FROM   changes c JOIN runs r ON r.id = c.run_id
+WHERE  c.loop_id = $1 AND r.node_id IN ($2, '')
+ORDER  BY CASE r.ended_ms WHEN 0 THEN 1 ELSE 0 END, r.ended_ms, r.n, c.seq`
 
 // Pending lists the file changes of a loop that are for a node and not known to be
 // applied there, in the order in which they must be.

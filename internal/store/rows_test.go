@@ -184,6 +184,46 @@ func TestChangesStayPendingUntilTheyAreApplied(t *testing.T) {
 	})
 }
 
+// A run of the queue may end after one that was fired later.
+func TestChangesArePendingInTheOrderInWhichRunsEnded(t *testing.T) {
+	onBothAt(t, func(t *testing.T, s *store.Store, clock *hand) {
+		l := seed(t, s, "ci")
+		first, second, third := fire(t, s, l, "-1", loop.Holder{}), fire(t, s, l, "-2", alice), loop.Run{}
+		record := func(run loop.Run, text string) {
+			t.Helper()
+			err := held(t.Context(), s, run, func(rt *store.RunTx) error {
+				_, err := rt.RecordChanges(t.Context(), []loop.Change{{Kind: loop.ChangeAppend, Path: "run-log.md", Content: text}})
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		record(second, "#2")
+		settle(t, s, second, loop.OutcomeLanded)
+		clock.add(time.Second)
+		third = fire(t, s, l, "-3", alice)
+		settle(t, s, third, loop.OutcomeQuiet)
+		update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
+			first, _, err = tx.Claim(ctx, first.ID, first.Fence, alice, loop.Holder{})
+			return err
+		})
+		record(first, "#1, live")
+		for range 2 { // While it is live, and after it.
+			pending := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.PendingChange, error) {
+				return r.Pending(ctx, l.ID, "")
+			})
+			if len(pending) != 2 || pending[0].Content != "#2" || pending[1].RunID != first.ID {
+				t.Errorf("pending = %+v, want those of #2 before those of #1", pending)
+			}
+			if clock.add(time.Second); first.State == loop.RunRunning {
+				settle(t, s, first, loop.OutcomeQuiet)
+				first.State = loop.RunEnded
+			}
+		}
+	})
+}
+
 // Whoever finds the changes of several dead runs writes them in the order in
 // which the runs made them, whatever the ids of the runs are.
 func TestChangesOfSeveralRunsArePendingInTheOrderOfTheRuns(t *testing.T) {

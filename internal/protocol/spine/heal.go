@@ -1,6 +1,7 @@
 package spine
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
@@ -11,6 +12,10 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 )
+
+// LogPullRequest is the outcome in the log of a run that opened a pull request after an
+// approval.
+const LogPullRequest = "pr-opened"
 
 // highestRun is the highest number of a run that a log is believed.
 const highestRun = math.MaxInt32
@@ -49,7 +54,8 @@ func (s *session) healLog(text string) {
 		})
 	}
 	var repair engine.Repair
-	for _, run := range slices.Backward(s.v.Recent) {
+	ended := slices.SortedStableFunc(slices.Values(s.v.Recent), func(a, b loop.Run) int { return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.N, b.N)) })
+	for _, run := range ended { // Lines stand in the order in which runs ended.
 		if run.Ended.Before(last) || has(run) || run.State != loop.RunEnded || run.Outcome.Meaning().Action == "" {
 			continue
 		}
@@ -69,7 +75,7 @@ func (s *session) healLog(text string) {
 func (s *session) logLine(run loop.Run, at time.Time) loop.Change {
 	m := run.Outcome.Meaning()
 	if run.Outcome == loop.OutcomeProposed && run.Trigger == "approval" && strings.HasPrefix(run.Subject, "pr=") {
-		m.Log = "pr-opened"
+		m.Log = LogPullRequest
 	}
 	line := LogLine(Entry{At: at, Run: run.N, Action: m.Action, Subject: runSubject(run), Outcome: m.Log, Tokens: run.Usage.ChargedTokens()})
 	return loop.Change{

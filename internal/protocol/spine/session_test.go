@@ -510,6 +510,11 @@ func TestALogWithForeignLinesIsHealedByTime(t *testing.T) {
 			t.Errorf("%s: recovered %q, want %q", name, got, c.note)
 		}
 	}
+	overtaken := []loop.Run{run(3, nine.Add(time.Hour)), run(2, nine.Add(2*time.Hour)), run(1, nine)} // #2 was in the queue while #3 ran.
+	s := opened(t, seen(map[string]string{statePath: golden, logPath: line(1, nine)}, func(v *engine.View) { v.Recent = overtaken }))
+	if r := s.Recovered(); len(r) != 1 || r[0].Note != "run-log.md lacked the lines of runs #3 #2" {
+		t.Errorf("recovered %+v, want the lines in the order in which the runs ended", r)
+	}
 	last, err := Protocol{}.LastRun(memory{files: map[string]string{logPath: foreign + line(99999999999, nine) + "run#900 is text\n"}}, "ci-watch")
 	if err != nil || last != 142 {
 		t.Errorf("LastRun = %d, %v, want the highest number that a loop can have reached, 142", last, err)
