@@ -13,12 +13,14 @@ import (
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/specs"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // subject is what of a workspace a request is about, for grants.
 type subject struct {
 	loop string // a loop, as people name it; empty: none is named
 	run  string // a run, as people name it
+	ask  string // id of an approval
 	all  bool   // without a loop it is about all of them, and the result is cut to those that are granted
 }
 
@@ -46,8 +48,14 @@ var subjects = map[string]func(in any) subject{
 		return subject{}
 	},
 	ListApprovals.Name: func(in any) subject { return subject{loop: in.(ApprovalQuery).Loop, all: true} },
-	ShowApproval.Name:  aboutAll,
-	GetSpec.Name:       aboutSpec, ExportSpec.Name: aboutSpec, StepSpec.Name: aboutSpec, QueueStep.Name: aboutSpec, StopSpec.Name: aboutSpec,
+	ShowApproval.Name: func(in any) subject {
+		ref := in.(ApprovalRef).Approval
+		if strings.HasPrefix(ref, "ap_") {
+			return subject{ask: ref}
+		}
+		return subject{run: ref}
+	},
+	GetSpec.Name: aboutSpec, ExportSpec.Name: aboutSpec, StepSpec.Name: aboutSpec, QueueStep.Name: aboutSpec, StopSpec.Name: aboutSpec,
 	FlagSpec.Name:   func(in any) subject { return subject{loop: in.(FlagRequest).Spec} },
 	ListAgents.Name: aboutAll, ShowAgent.Name: aboutAll,
 }
@@ -59,7 +67,15 @@ func aboutSpec(in any) subject  { return subject{loop: in.(SpecRef).Spec} }
 func aboutStart(in any) subject { return subject{loop: in.(runs.StartRequest).Loop} }
 
 // loopOf is the id of the loop that a request is about.
-func (w *Workspace) loopOf(ctx context.Context, s subject) (string, error) {
+func (w *Workspace) loopOf(ctx context.Context, s subject) (id string, err error) {
+	if s.ask != "" {
+		err = w.Lookup.View(ctx, func(r *store.Reader) error {
+			a, err := w.Lookup.ApprovalByID(ctx, r, s.ask)
+			id = a.LoopID
+			return err
+		})
+		return id, err
+	}
 	if s.run != "" {
 		run, err := w.Lookup.Run(ctx, s.run)
 		return run.LoopID, err
@@ -108,7 +124,7 @@ func (i Info) outsideOfLoops(ctx context.Context, w *Workspace, g *loop.Grant, i
 		return reaches + ", and this is about more", nil
 	}
 	s := about(in)
-	if s.loop == "" && s.run == "" {
+	if s.loop == "" && s.run == "" && s.ask == "" {
 		if s.all {
 			return "", nil
 		}

@@ -144,26 +144,7 @@ func (i Info) outsideOfRun(ctx context.Context, w *Workspace, of *loop.Inside, i
 	if t, ok := in.(budgets.Target); ok && t.All {
 		return "the budget of everything tells of other workspaces", nil
 	}
-	if about := subjects[i.Name]; about != nil && about(in).run != "" {
-		id, err := w.loopOf(ctx, about(in))
-		if err != nil {
-			return "", err
-		}
-		return w.foreign(ctx, id)
-	}
 	return "", nil
-}
-
-// foreign says that a loop is of another workspace; empty: it is of this one.
-func (w *Workspace) foreign(ctx context.Context, loopID string) (why string, err error) {
-	err = w.Lookup.View(ctx, func(r *store.Reader) error {
-		l, err := r.Loop(ctx, loopID)
-		if err == nil && l.WorkspaceID != w.Lookup.ID {
-			why = "it is of another workspace"
-		}
-		return err
-	})
-	return why, err
 }
 
 // limitsInside says of the verbs with which the agent of a run may change something what they are

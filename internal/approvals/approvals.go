@@ -129,14 +129,7 @@ func (s *Service) nothingAskedFault(ctx context.Context, ref string, run loop.Ru
 func (s *Service) approvalByID(ctx context.Context, id string) (View, error) {
 	var a loop.Approval
 	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
-		if a, err = r.Approval(ctx, id); err != nil {
-			return err
-		}
-		// One store may serve several workspaces; each answers its own questions.
-		name, _, err := s.ws.LoopOf(ctx, r, a.LoopID)
-		if err == nil && name == "" {
-			err = loop.ErrNotFound
-		}
+		a, err = s.ws.ApprovalByID(ctx, r, id)
 		return err
 	})
 	if lookup.Absent(err) {

@@ -462,9 +462,9 @@ func (s *Service) proposingRun(ctx context.Context, run loop.Run) (loop.Run, err
 		return run, nil
 	}
 	err := s.ws.View(ctx, func(r *store.Reader) error {
-		a, err := r.Approval(ctx, id)
+		a, err := s.ws.ApprovalByID(ctx, r, id)
 		if err == nil && a.Action.Kind != loop.ActionCommand {
-			run, err = r.Run(ctx, a.RunID)
+			run, err = s.ws.RunByID(ctx, r, a.RunID)
 		}
 		return err
 	})

@@ -3,7 +3,6 @@ package boards
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/pawl-run/pawl/internal/board"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -55,6 +54,11 @@ func (s *Service) Send(ctx context.Context, by loop.Actor, r SendRequest) (v Mes
 		if m.TaskID != "" {
 			if _, err := tx.Row(ctx, s.ws.ID, board.SetTasks, m.TaskID); err != nil {
 				return absent(err, "task", m.TaskID, loop.PawlCommand("task list"))
+			}
+		}
+		if m.Answers != "" {
+			if _, err := s.findMessage(ctx, &tx.Reader, m.Answers); err != nil {
+				return err
 			}
 		}
 		if err := s.maySend(ctx, tx, members, m); err != nil {
@@ -145,19 +149,25 @@ func (s *Service) ListMessages(ctx context.Context, q MessageQuery) (all []Messa
 
 // ShowMessage shows a message, with the response that it got.
 func (s *Service) ShowMessage(ctx context.Context, id string) (v MessageView, err error) {
-	found := false
-	if id == "" {
-		id = " "
-	}
-	err = s.view(ctx, func(r *store.Reader) error {
-		list, err := r.Messages(ctx, s.ws.ID, store.MessageQuery{Key: id, OfBoards: true, Limit: 1})
-		if len(list) > 0 {
-			v, found = viewMessage(list[0]), true
-		}
+	err = s.ws.View(ctx, func(r *store.Reader) (err error) {
+		v, err = s.findMessage(ctx, r, id)
 		return err
 	})
-	if err == nil && !found {
-		err = absent(fmt.Errorf("message %s: %w", id, loop.ErrNotFound), "message", id, loop.PawlCommand("msg list"))
+	return v, absent(err, "message", id, loop.PawlCommand("msg list"))
+}
+
+// findMessage finds a message between agents of boards of the workspace.
+func (s *Service) findMessage(ctx context.Context, r *store.Reader, id string) (MessageView, error) {
+	var list []store.Message
+	var err error
+	if id != "" {
+		list, err = r.Messages(ctx, s.ws.ID, store.MessageQuery{Key: id, OfBoards: true, Limit: 1})
 	}
-	return v, err
+	if err == nil && len(list) == 0 {
+		err = absent(loop.ErrNotFound, "message", id, loop.PawlCommand("msg list"))
+	}
+	if err != nil {
+		return MessageView{}, err
+	}
+	return viewMessage(list[0]), nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Run finds a RUN: a run id, LOOP#N, or LOOP for its newest. A run that does not
-// exist is a *loop.Fault that is loop.ErrNotFound.
+// Run finds a RUN of the workspace: a run id, LOOP#N, or LOOP for its newest. A run that does
+// not exist, or is another workspace's, is a *loop.Fault that is loop.ErrNotFound.
 func (w *Workspace) Run(ctx context.Context, ref string) (loop.Run, error) {
 	var run loop.Run
 	read := func(fn func(*store.Reader) (loop.Run, error)) error {
@@ -20,13 +20,10 @@ func (w *Workspace) Run(ctx context.Context, ref string) (loop.Run, error) {
 			run, err = fn(r)
 			return err
 		})
-		if Absent(err) {
-			return &loop.Fault{Exit: loop.ExitNotFound, What: "there is no run " + ref, Fix: "{1} lists them", Actions: []loop.Command{loop.PawlCommand("runs")}, Err: err}
-		}
-		return err
+		return OrNoRun(err, ref)
 	}
-	if strings.HasPrefix(ref, "run_") {
-		err := read(func(r *store.Reader) (loop.Run, error) { return r.Run(ctx, ref) })
+	if isRunID(ref) {
+		err := read(func(r *store.Reader) (loop.Run, error) { return w.RunByID(ctx, r, ref) })
 		return run, err
 	}
 	name, number, numbered := strings.Cut(ref, "#")
@@ -77,7 +74,7 @@ func (w *Workspace) ChangingRun(ctx context.Context, ref string) (loop.Run, erro
 		return run, err
 	}
 	err = w.View(ctx, func(r *store.Reader) (err error) {
-		run, err = r.Run(ctx, open[0].RunID)
+		run, err = w.RunByID(ctx, r, open[0].RunID)
 		return err
 	})
 	return run, err

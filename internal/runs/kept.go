@@ -24,22 +24,20 @@ func keptCopies(ctx context.Context, ws *lookup.Workspace, r *store.Reader, home
 	}
 	var rows []Snapshot
 	for _, k := range copies {
-		run, err := r.Run(ctx, k.RunID)
+		run, err := ws.RunByID(ctx, r, k.RunID)
 		if lookup.Absent(err) {
-			continue // Another store's.
+			continue // Another workspace's, or another store's.
 		}
 		if err != nil {
 			return nil, err
 		}
-		name, _, err := ws.LoopOf(ctx, r, run.LoopID)
+		l, err := r.Loop(ctx, run.LoopID)
 		if err != nil {
 			return nil, err
 		}
-		if name != "" {
-			rows = append(rows, Snapshot{
-				Dir: k.Dir, Base: run.BaseCommit, Loop: name, N: run.N, RunID: run.ID, When: k.When, State: SnapshotKept, Run: run,
-			})
-		}
+		rows = append(rows, Snapshot{
+			Dir: k.Dir, Base: run.BaseCommit, Loop: l.Name, N: run.N, RunID: run.ID, When: k.When, State: SnapshotKept, Run: run,
+		})
 	}
 	return rows, nil
 }

@@ -118,7 +118,9 @@ func (s *Service) Show(ctx context.Context, ref string) (View, error) {
 // Keyed finds the run of the workspace that was fired with a key, or loop.ErrNotFound.
 func (s *Service) Keyed(ctx context.Context, key string) (run loop.Run, err error) {
 	err = s.ws.View(ctx, func(r *store.Reader) error {
-		run, err = r.RunByKey(ctx, key)
+		if run, err = r.RunByKey(ctx, key); err == nil {
+			run, err = s.ws.RunByID(ctx, r, run.ID)
+		}
 		return err
 	})
 	return run, err
@@ -129,7 +131,7 @@ func (s *Service) Keyed(ctx context.Context, key string) (run loop.Run, err erro
 func (s *Service) Events(ctx context.Context, runID string, after int64, limit int) (events []loop.Event, more bool, err error) {
 	err = s.ws.View(ctx, func(r *store.Reader) error {
 		// The state is read first: what an ended run wrote is then all there.
-		run, err := r.Run(ctx, runID)
+		run, err := s.ws.RunByID(ctx, r, runID)
 		if err != nil {
 			return err
 		}
@@ -137,7 +139,7 @@ func (s *Service) Events(ctx context.Context, runID string, after int64, limit i
 		more = run.State != loop.RunEnded && !lookup.IsLeft(s.ws.Liveness(run)) || len(events) == limit
 		return err
 	})
-	return events, more, err
+	return events, more, lookup.OrNoRun(err, runID)
 }
 
 // FeedHead is the newest place in the store's feed.
@@ -149,7 +151,14 @@ func (s *Service) FeedHead(ctx context.Context) (loop.Cursor, error) {
 // from where to wait for its next change. It also returns now and then without a
 // change: the process of a run may have died, which no row says.
 func (s *Service) WaitForRun(ctx context.Context, runID string, after loop.Cursor) (loop.Cursor, error) {
-	_, after, err := s.feed().Next(ctx, after, 2*time.Second, func(e loop.FeedEntry) bool { return e.Kind == loop.FeedRun && e.ID == runID })
+	err := s.ws.View(ctx, func(r *store.Reader) error {
+		_, err := s.ws.RunByID(ctx, r, runID)
+		return err
+	})
+	if err != nil {
+		return after, lookup.OrNoRun(err, runID)
+	}
+	_, after, err = s.feed().Next(ctx, after, 2*time.Second, func(e loop.FeedEntry) bool { return e.Kind == loop.FeedRun && e.ID == runID })
 	if errors.Is(err, store.ErrFeedPruned) { // It was followed too slowly: the rows say how it is now.
 		return s.FeedHead(ctx)
 	}

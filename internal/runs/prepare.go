@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/board"
 	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
@@ -23,6 +24,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/protocol/spec"
 	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/turn"
 	"github.com/pawl-run/pawl/internal/waiting"
 )
@@ -93,10 +95,39 @@ func (s *Service) Prepare(ctx context.Context, r StartRequest) (Prepared, error)
 		}
 	}
 	p.Target = s.ws.Target(def)
+	if err := s.checkStep(ctx, p.Target.Loop, r.Overrides.Step); err != nil {
+		return p, err
+	}
 	if e.File != "" {
 		p.Target.Register = s.ws.Loops.Registration(e)
 	}
 	return p, nil
+}
+
+// checkStep is the error for a step that a run of the loop cannot work on: the loop has none
+// with that key, and no task of a board of the workspace has it as its id.
+func (s *Service) checkStep(ctx context.Context, l loop.Loop, key string) error {
+	if key == "" {
+		return nil
+	}
+	err := s.ws.View(ctx, func(r *store.Reader) error {
+		steps, err := r.Steps(ctx, l.ID)
+		if err != nil || slices.ContainsFunc(steps, func(st loop.Step) bool { return st.Key == key }) {
+			return err
+		}
+		if l.Protocol == loop.ProtocolBoard {
+			_, err = r.Row(ctx, s.ws.ID, board.SetTasks, key)
+			return err
+		}
+		return loop.ErrNotFound
+	})
+	if !lookup.Absent(err) {
+		return err
+	}
+	return &loop.Fault{
+		Exit: loop.ExitNotFound, What: fmt.Sprintf("loop %s has no step with the key %q", l.Name, key), Err: loop.ErrNotFound,
+		Fix: "{1} has its steps", Actions: []loop.Command{loop.PawlCommand("show", l.Name)},
+	}
 }
 
 // loopFor returns the loop that a request names, or only the definition that it makes.

@@ -108,11 +108,8 @@ func (s *Snapshots) List(ctx context.Context) ([]Snapshot, error) {
 
 // addOwners adds what the store knows of the snapshots.
 func (s *Snapshots) addOwners(ctx context.Context, r *store.Reader, rows []Snapshot) error {
-	among := s.ws.ID
-	if s.ws.Repo.Shared() {
-		among = "" // Steps of the other checkouts go on from the same refs.
-	}
-	waiting, err := r.Waiting(ctx, among)
+	// Steps of the other checkouts of the repository go on from the same refs.
+	waiting, err := r.Waiting(ctx, s.ws.ID, s.ws.Repo.Shared())
 	if err != nil {
 		return err
 	}
@@ -154,21 +151,31 @@ func (s *Snapshots) addOwner(ctx context.Context, r *store.Reader, row *Snapshot
 // snapshotRun finds the run that made a snapshot: by its row, or by the id of
 // the run in the name. Without either it is somebody else's, and ErrNotFound.
 func (s *Snapshots) snapshotRun(ctx context.Context, r *store.Reader, ref string) (loop.Run, error) {
-	run, err := r.SnapshotRun(ctx, s.ws.ID, ref)
+	run, err := r.SnapshotRun(ctx, s.ws.ID, ref, false)
 	if !lookup.Absent(err) {
 		return run, err
 	}
 	name := strings.TrimPrefix(ref, git.SnapshotPrefix)
 	if id, rescued := strings.CutPrefix(name, "rescued/"); rescued {
 		id, _, _ = strings.Cut(id, "-")
-		return r.Run(ctx, id)
+		return s.rescuedRun(ctx, r, id)
 	}
 	if s.ws.Repo.Shared() {
-		if run, err := r.SnapshotRun(ctx, "", ref); !lookup.Absent(err) {
+		if run, err := r.SnapshotRun(ctx, s.ws.ID, ref, true); !lookup.Absent(err) {
 			return run, err
 		}
 	}
 	return s.namedRun(ctx, r, name)
+}
+
+// rescuedRun finds a run by its id, which a ref names that anybody can make: of the workspace,
+// or of another checkout of its repository.
+func (s *Snapshots) rescuedRun(ctx context.Context, r *store.Reader, id string) (loop.Run, error) {
+	run, err := s.ws.RunByID(ctx, r, id)
+	if !lookup.Absent(err) || !s.ws.Repo.Shared() {
+		return run, err
+	}
+	return r.RunOfRepository(ctx, s.ws.ID, id)
 }
 
 // namedRun resolves LOOP/N-TAIL, where TAIL is the end of the run's id: a second
@@ -212,6 +219,10 @@ func (s *Snapshots) Find(ctx context.Context, name string) (Snapshot, error) {
 			return row, nil
 		}
 	}
+	// A run of another checkout of the repository left it here, too.
+	if i := newestOf(rows, name); name != "" && i >= 0 {
+		return rows[i], nil
+	}
 	none := &loop.Fault{Exit: loop.ExitNotFound, What: "there is no snapshot " + name, Fix: "{1} lists them", Actions: []loop.Command{loop.PawlCommand("recover")}, Err: loop.ErrNotFound}
 	run, err := s.ws.Run(ctx, name)
 	if lookup.Absent(err) {
@@ -220,15 +231,21 @@ func (s *Snapshots) Find(ctx context.Context, name string) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	i := slices.IndexFunc(rows, func(row Snapshot) bool { return row.RunID == run.ID && row.Ref != "" })
-	if i < 0 {
-		i = slices.IndexFunc(rows, func(row Snapshot) bool { return row.RunID == run.ID })
-	}
-	if i >= 0 {
+	if i := newestOf(rows, run.ID); i >= 0 {
 		return rows[i], nil
 	}
 	none.Why = fmt.Sprintf("run #%d left no work behind, or its snapshot was removed", run.N)
 	return Snapshot{}, none
+}
+
+// newestOf is the index of the newest snapshot that a run left, or else of its kept copy; -1 if
+// it left none.
+func newestOf(rows []Snapshot, runID string) int {
+	i := slices.IndexFunc(rows, func(row Snapshot) bool { return row.RunID == runID && row.Ref != "" })
+	if i < 0 {
+		i = slices.IndexFunc(rows, func(row Snapshot) bool { return row.RunID == runID })
+	}
+	return i
 }
 
 // Diff is what a snapshot changed against its parent, as a patch.

@@ -65,13 +65,18 @@ func (s *Service) find(ctx context.Context, id string) (row store.Spec, spec loo
 		}
 		return err
 	})
-	if errors.Is(err, loop.ErrNotFound) {
-		err = &loop.Fault{
-			Exit: loop.ExitNotFound, What: "there is no spec " + readiness.Quote(id), Err: loop.ErrNotFound,
-			Fix: "{1} lists them", Actions: []loop.Command{loop.PawlCommand("spec list")},
-		}
+	return row, spec, orNoSpec(err, id)
+}
+
+// orNoSpec is the fault for a spec that is not in the workspace, if that is what err says.
+func orNoSpec(err error, id string) error {
+	if !errors.Is(err, loop.ErrNotFound) {
+		return err
 	}
-	return row, spec, err
+	return &loop.Fault{
+		Exit: loop.ExitNotFound, What: "there is no spec " + readiness.Quote(id), Err: loop.ErrNotFound,
+		Fix: "{1} lists them", Actions: []loop.Command{loop.PawlCommand("spec list")},
+	}
 }
 
 func (s *Service) read(ctx context.Context, r *store.Reader, id string) (row store.Spec, spec loopspec.Spec, err error) {
@@ -90,7 +95,7 @@ func (s *Service) read(ctx context.Context, r *store.Reader, id string) (row sto
 
 // lock is read for a transaction that changes the spec: others that do wait for it.
 func (s *Service) lock(ctx context.Context, tx *store.Tx, id string) (row store.Spec, spec loopspec.Spec, err error) {
-	if row, err = tx.Spec(ctx, id); err != nil {
+	if row, _, err = s.read(ctx, &tx.Reader, id); err != nil {
 		return row, spec, err
 	}
 	if _, err := tx.LockLoop(ctx, row.LoopID); err != nil {

@@ -47,7 +47,7 @@ func (s *Service) Spawn(ctx context.Context, by loop.Actor, r SpawnRequest) (Vie
 func (s *Service) spawn(ctx context.Context, tx *store.Tx, by loop.Actor, r SpawnRequest, id string) (added bool, err error) {
 	row, parent, err := s.lock(ctx, tx, r.Parent)
 	if err != nil {
-		return false, err
+		return false, orNoSpec(err, r.Parent)
 	}
 	if r.Concurrency == "" {
 		r.Concurrency = loopspec.Sequential

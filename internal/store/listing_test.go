@@ -215,26 +215,38 @@ func TestASnapshotBelongsToItsWorkspace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for workspace, found := range map[string]bool{"ws": true, "": true, "other": false} {
+		err = s.Update(t.Context(), func(tx *store.Tx) error {
+			return errors.Join(tx.AddWorkspace(t.Context(), loop.Workspace{ID: "linked", Repository: "ws"}), tx.AddWorkspace(t.Context(), loop.Workspace{ID: "other"}))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		type place struct {
+			workspace string
+			shared    bool
+		}
+		for in, found := range map[place]bool{
+			{"ws", false}: true, {"ws", true}: true, {"linked", false}: false, {"linked", true}: true, {"other", false}: false, {"other", true}: false, {"", true}: false,
+		} {
 			err := s.View(t.Context(), func(r *store.Reader) error {
-				got, err := r.SnapshotRun(t.Context(), workspace, ref)
+				got, err := r.SnapshotRun(t.Context(), in.workspace, ref, in.shared)
 				if err == nil && got.ID != run.ID {
 					t.Errorf("the ref is of run %s, want %s", got.ID, run.ID)
 				}
 				return err
 			})
 			if (err == nil) != found || err != nil && !errors.Is(err, loop.ErrNotFound) {
-				t.Errorf("in workspace %q: %v, want it found: %v", workspace, err, found)
+				t.Errorf("in %+v: %v, want it found: %v", in, err, found)
 			}
 			want := map[string]string{}
 			if found {
 				want[ref] = "open"
 			}
 			got := look(t, s, func(ctx context.Context, r *store.Reader) (map[string]string, error) {
-				return r.Waiting(ctx, workspace)
+				return r.Waiting(ctx, in.workspace, in.shared)
 			})
 			if d := cmp.Diff(want, got); d != "" {
-				t.Errorf("waiting in workspace %q (-want +got):\n%s", workspace, d)
+				t.Errorf("waiting in %+v (-want +got):\n%s", in, d)
 			}
 		}
 	})

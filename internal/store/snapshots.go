@@ -8,25 +8,55 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-const snapshotRuns = `
-SELECT ` + runColumns + ` FROM runs
-WHERE  snapshot = $1 AND loop_id IN (SELECT id FROM loops WHERE workspace_id = $2 OR $2 = '') ORDER BY created_ms DESC LIMIT 1`
+// sameRepository selects the workspaces of the repository of one.
+const sameRepository = `SELECT o.id FROM workspaces o JOIN workspaces w ON w.repository = o.repository WHERE w.id = `
 
-// SnapshotRun returns the run of a workspace whose work the ref keeps, or
-// ErrNotFound. An empty workspace means any.
-func (r *Reader) SnapshotRun(ctx context.Context, workspace, ref string) (loop.Run, error) {
-	return r.oneRun(ctx, "run of "+ref, snapshotRuns, ref, workspace)
+const (
+	snapshotRuns = `
+SELECT ` + runColumns + ` FROM runs
+WHERE  snapshot = $1 AND loop_id IN (SELECT id FROM loops WHERE workspace_id = $2) ORDER BY created_ms DESC LIMIT 1`
+	snapshotRunsOfRepository = `
+SELECT ` + runColumns + ` FROM runs
+WHERE  snapshot = $1 AND loop_id IN (SELECT id FROM loops WHERE workspace_id IN (` + sameRepository + `$2)) ORDER BY created_ms DESC LIMIT 1`
+	runOfRepository = `
+SELECT ` + runColumns + ` FROM runs
+WHERE  id = $1 AND loop_id IN (SELECT id FROM loops WHERE workspace_id IN (` + sameRepository + `$2))`
+)
+
+// SnapshotRun returns the run of a workspace whose work the ref keeps, or ErrNotFound. If the
+// refs are shared, it may be one of another workspace of the same repository.
+func (r *Reader) SnapshotRun(ctx context.Context, workspace, ref string, shared bool) (loop.Run, error) {
+	query := snapshotRuns
+	if shared {
+		query = snapshotRunsOfRepository
+	}
+	return r.oneRun(ctx, "run of "+ref, query, ref, workspace)
 }
 
-const waitingSteps = `
-SELECT s.snapshot, s.title FROM steps s JOIN loops l ON l.id = s.loop_id
-WHERE  s.snapshot <> '' AND s.state NOT IN ('done', 'dropped') AND (l.workspace_id = $1 OR $1 = '') ORDER BY s.id`
+// RunOfRepository returns a run of a workspace, or of another one of the same repository, or
+// ErrNotFound.
+func (r *Reader) RunOfRepository(ctx context.Context, workspace, id string) (loop.Run, error) {
+	return r.oneRun(ctx, "run "+id, runOfRepository, id, workspace)
+}
 
-// Waiting maps each snapshot ref from which a step of the workspace would continue to
-// the title of such a step. An empty workspace means all.
-func (r *Reader) Waiting(ctx context.Context, workspace string) (waiting map[string]string, err error) {
+const (
+	waitingSteps = `
+SELECT s.snapshot, s.title FROM steps s JOIN loops l ON l.id = s.loop_id
+WHERE  s.snapshot <> '' AND s.state NOT IN ('done', 'dropped') AND l.workspace_id = $1 ORDER BY s.id`
+	waitingStepsOfRepository = `
+SELECT s.snapshot, s.title FROM steps s JOIN loops l ON l.id = s.loop_id
+WHERE  s.snapshot <> '' AND s.state NOT IN ('done', 'dropped') AND l.workspace_id IN (` + sameRepository + `$1) ORDER BY s.id`
+)
+
+// Waiting maps each snapshot ref from which a step of the workspace would continue to the title
+// of such a step. If the refs are shared, steps of the other workspaces of the repository count.
+func (r *Reader) Waiting(ctx context.Context, workspace string, shared bool) (waiting map[string]string, err error) {
 	waiting = map[string]string{}
-	_, err = collect(ctx, r, waitingSteps, func(row interface{ Scan(...any) error }) (struct{}, error) {
+	query := waitingSteps
+	if shared {
+		query = waitingStepsOfRepository
+	}
+	_, err = collect(ctx, r, query, func(row interface{ Scan(...any) error }) (struct{}, error) {
 		var ref, title string
 		err := row.Scan(&ref, &title)
 		waiting[ref] = title
