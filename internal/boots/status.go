@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/bootdef"
 	"github.com/pawl-run/pawl/internal/bootstate"
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/shape"
 )
@@ -86,6 +87,16 @@ func (s *Service) Status(ctx context.Context, r StatusRequest) (Status, error) {
 	for _, repair := range repairs {
 		v.Repairs = append(v.Repairs, repair.Note)
 	}
+	found, err := s.ws.Loop(ctx, loop.ProtocolBoot+":"+bootdef.Name)
+	if err != nil {
+		return v, err
+	}
+	v.Waits = found.Open
+	live := ""
+	if found.Last != nil && s.ws.Liveness(*found.Last) == lookup.Running {
+		live = found.Last.ID
+	}
+	memory, _ = schemas.CloseLost(memory, live, s.ws.Now()) // As a run does before it plans.
 	v.fill(memory, r.Request, s.ws.Now())
 	if v.Last, err = m.lastSession(ctx); err != nil {
 		return v, err
@@ -93,9 +104,7 @@ func (s *Service) Status(ctx context.Context, r StatusRequest) (Status, error) {
 	if err := m.countUnpushed(ctx, &v); err != nil {
 		return v, err
 	}
-	found, err := s.ws.Loop(ctx, loop.ProtocolBoot+":"+bootdef.Name)
-	v.Waits = found.Open
-	return v, err
+	return v, nil
 }
 
 // fill says what the memory says.

@@ -63,6 +63,7 @@ func (p Protocol) Open(ctx context.Context, v engine.View) (engine.Session, erro
 	if err := s.readMemory(ctx); err != nil {
 		return nil, err
 	}
+	s.closeLost()
 	if err := s.readLastCommit(ctx, base.Commit); err != nil {
 		return nil, err
 	}

@@ -112,6 +112,10 @@ func (s *session) settleTasks(sum engine.Summary) (tree string) {
 	}
 	s.counters.Iterations, s.counters.Errors = 0, 0
 	unfinished := ""
+	lastOf := map[string]int{} // number of the last iteration of a step
+	for _, it := range sum.Iterations {
+		lastOf[it.StepID] = it.N
+	}
 	for _, it := range sum.Iterations {
 		s.counters.Add(it)
 		id := ids[it.StepID]
@@ -121,6 +125,7 @@ func (s *session) settleTasks(sum engine.Summary) (tree string) {
 		switch {
 		case it.Verdict == loop.VerdictPass && sum.Run.Outcome != loop.OutcomePaused:
 			s.memory.Tasks.SetStatus(id, bootstate.StatusDone, "", sum.Now)
+			s.contract.Schemas.SetAttempts(s.memory, id, nil, sum.Now)
 			s.say("%s: done: %s", id, cmp.Or(reportOf(it).Summary, title))
 			if len(it.Changed) > 0 && s.v.Definition.Tier != loop.TierReport {
 				tree = it.Tree
@@ -128,12 +133,20 @@ func (s *session) settleTasks(sum engine.Summary) (tree string) {
 			unfinished = ""
 		case it.Reason == loop.ReasonAgentBlocked || it.Reason == loop.ReasonAgentEscalated || sum.Run.Outcome == loop.OutcomeGaveUp && it.N == len(sum.Iterations):
 			s.memory.Tasks.SetStatus(id, bootstate.StatusBlocked, firstLine(cmp.Or(it.Feedback, it.Reason.Sentence())), sum.Now)
+			s.contract.Schemas.SetAttempts(s.memory, id, nil, sum.Now) // Who opens it again wants it tried as often again.
 			s.say("%s: blocked: %s", id, firstLine(cmp.Or(it.Feedback, it.Reason.Sentence())))
 			unfinished = ""
 		default:
 			s.memory.Tasks.SetStatus(id, bootstate.StatusInProgress, "", sum.Now)
 			s.say("%s: not finished: %s", id, firstLine(cmp.Or(it.Feedback, it.Reason.Sentence())))
 			unfinished = id
+			if it.N != lastOf[it.StepID] {
+				continue
+			}
+			if blocked := s.settleAttempt(sum, id, it); blocked != "" {
+				s.say("%s: blocked: %s", id, blocked)
+				unfinished = ""
+			}
 		}
 	}
 	if len(sum.Iterations) > 0 {
@@ -260,6 +273,10 @@ func (s *session) undo(sum engine.Summary, commit loop.Effect) []loop.Change {
 			if it.Verdict == loop.VerdictPass && engine.StepID(sum.Run.LoopID, task.ID) == it.StepID {
 				s.memory.Tasks.SetStatus(task.ID, bootstate.StatusInProgress, "", sum.Now)
 				s.memory.State.SetNextIntent(task.ID)
+				a := s.attempt("the session was not committed: " + firstLine(commit.Error))
+				if s.contract.Schemas.FailAttempt(s.memory, task.ID, s.tried.Attempts(task.ID), a, sum.Now) != "" {
+					s.memory.State.SetNextIntent(bootstate.NextTask(s.memory.Tasks))
+				}
 			}
 		}
 	}

@@ -39,6 +39,8 @@ type session struct {
 	behind   bool               // the remote has commits that are not here
 	owed     bool               // commits of earlier sessions are not at the remote
 	question *engine.Question   // nil: none
+	tried    bootstate.Memory   // the memory whose attempts this run adds its own to
+	lost     []string           // what was noted of sessions that never ended
 
 	counters bootlink.Counters
 	audit    []string // lines of this run; End makes them
@@ -83,7 +85,7 @@ func (s *session) Discards() []string {
 
 // Recovered implements engine.Session.
 func (s *session) Recovered() []engine.Repair {
-	if len(s.repairs) == 0 {
+	if len(s.repairs)+len(s.lost) == 0 {
 		return nil
 	}
 	s.changed = true
@@ -98,6 +100,9 @@ func (s *session) Recovered() []engine.Repair {
 			s.texts[r.Path] = ""
 		}
 		list = append(list, repair)
+	}
+	for _, line := range s.lost {
+		list = append(list, engine.Repair{Note: line})
 	}
 	list[len(list)-1].Changes = append(list[len(list)-1].Changes, s.write()...)
 	return list
@@ -179,10 +184,11 @@ func (s *session) Candidates(_ engine.Sensed, now time.Time) []plan.Candidate {
 	}
 	passed := slices.Clone(d.Passed)
 	slices.SortStableFunc(passed, func(a, b bootstate.Passed) int { return cmp.Compare(s.rank(a.Task), s.rank(b.Task)) })
+	waits := len(list) > 0 && list[0].Step.State == loop.StepWaiting
 	for _, p := range passed {
 		drop := p.Reason
-		if drop == loop.ReasonOutranked && d.Reason != loop.ReasonPlanRequest {
-			drop = "" // It is next in line, if the first has to wait.
+		if drop == loop.ReasonOutranked && waits {
+			drop = "" // It is next in line until a person has answered about the first.
 		}
 		add(p.Task, drop, p.Detail)
 	}
@@ -196,17 +202,23 @@ func (s *session) rank(id string) int {
 
 func sameTasks(a, b bootstate.Todo) bool { return string(a.Encode()) == string(b.Encode()) }
 
-// stepOf is the row of a task, or a new one. What people have opened again in the file
-// begins as new.
+// stepOf is the row of a task, or a new one. What the row has of earlier sessions is told to
+// the next attempt; whether the task is worked on, only the files say: a clone of the same
+// commit, whose store has no rows, works on the same.
 func (s *session) stepOf(task bootstate.Task) loop.Step {
 	for _, row := range s.v.Steps {
 		if row.Key != task.ID {
 			continue
 		}
 		row.Title = task.Title
-		if row.State == loop.StepDone || row.State == loop.StepEscalated && row.WaitsFor == "" {
-			row = row.AsNew()
+		switch row.State {
+		case loop.StepDone, loop.StepEscalated:
+			return row.AsNew()
+		case loop.StepWaiting:
+			return row
+		case loop.StepOpen, loop.StepClaimed, loop.StepFailed, loop.StepBlocked, loop.StepDropped:
 		}
+		row.State, row.RunID, row.WaitsFor, row.BlockedAt = loop.StepOpen, "", "", 0
 		return row
 	}
 	return loop.Step{Key: task.ID, Kind: loop.StepWork, Title: task.Title, State: loop.StepOpen}
@@ -235,6 +247,7 @@ func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 	s.begun++
 	s.unbegun = &snapshot{s.memory, maps.Clone(s.texts), s.changed}
 	s.memory.State, s.memory.Tasks = bootstate.Begin(s.memory.State, s.memory.Tasks, id, s.v.Now)
+	s.beginAttempt(id)
 	s.changed = true
 	task, _ := s.memory.Tasks.Task(id)
 	rules := s.contract.Rules

@@ -330,3 +330,62 @@ func TestARunOfALowerPriorityWaitsForNobodyElse(t *testing.T) {
 		t.Errorf("in the end: %s", state.Encode())
 	}
 }
+
+func TestASessionThatFailedIsFollowedByTheSameTaskInAnyClone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{todoPath: `{"version":"1.0.0","tasks":[
+		{"id":"low","title":"Low","status":"pending","priority":"low"},{"id":"crash","title":"Crash","status":"pending","priority":"critical"}]}`})
+	r.def.MaxIterations = 2
+	const fails = `{"outcome":"failed","reason":"no idea"}`
+	for n := 1; n <= bootstate.MostAttempts; n++ {
+		r.reports(fails, map[string]string{"outputs/a.txt": "x\n"})
+		if run := r.run(engine.Firing{}); run.Outcome != loop.OutcomeFailed || !strings.Contains(r.asked, "task crash, priority critical") {
+			t.Fatalf("session %d = %s %s %q with the prompt\n%s", n, run.Outcome, run.Reason, run.Detail, r.asked)
+		}
+		r.inOrder()
+		want, status := "crash", bootstate.StatusInProgress
+		if n == bootstate.MostAttempts {
+			want, status = "low", bootstate.StatusBlocked
+		}
+		state, todo, _ := r.memory("main")
+		if task, _ := todo.Task("crash"); task.Status != status || state.NextIntent() != want {
+			t.Fatalf("after %d sessions it is %s, and the next intent is %q: %s", n, task.Status, state.NextIntent(), todo.Encode())
+		}
+		c := r.clone() // With an empty store, and not pushed.
+		c.git("remote", "remove", "origin")
+		c.works("")
+		wantDone(t, c.run(engine.Firing{}))
+		if !strings.Contains(c.asked, "task "+want+", priority") {
+			t.Errorf("after %d sessions a clone does not work on %s:\n%s", n, want, c.asked)
+		}
+	}
+	// A person opens it again, and it is tried as often again.
+	_, todo, _ := r.memory("main")
+	todo.SetStatus("crash", bootstate.StatusPending, "", r.store.Now())
+	r.write(todoPath, string(todo.Encode()))
+	r.commit("open it again")
+	r.reports(fails, map[string]string{"outputs/a.txt": "x\n"})
+	r.run(engine.Firing{Request: "crash"})
+	if got := r.status("crash"); got != bootstate.StatusInProgress {
+		t.Errorf("a task that was opened again is %s after one session", got)
+	}
+}
+
+func TestASessionThatSomebodyEndsIsNoAttempt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	for range bootstate.MostAttempts + 1 {
+		ctx, cancel := context.WithCancel(t.Context())
+		r.agent = func(ctx context.Context, _ agent.Request) (agent.Result, error) {
+			cancel()
+			<-ctx.Done()
+			return agent.Result{}, ctx.Err()
+		}
+		if run, err := r.tryRun(ctx, engine.Firing{}); err != nil || run.Outcome != loop.OutcomeInterrupted {
+			t.Fatalf("run = %s %s, %v", run.Outcome, run.Reason, err)
+		}
+	}
+	if _, todo, _ := r.memory("main"); r.status("a") != bootstate.StatusInProgress || strings.Contains(string(todo.Encode()), "attempts") {
+		t.Errorf("the tasks are %s", todo.Encode())
+	}
+}
