@@ -28,10 +28,10 @@ type BoardSetting struct {
 // The verbs for heartbeat boards.
 var (
 	CreateBoard = write("boards.create", "create a heartbeat board", func(ctx context.Context, ws *Workspace, c Call, r BoardCreation) (boards.BoardView, error) {
-		return ws.Boards.CreateBoard(ctx, c.By, r.Name, r.BoardChange)
+		return ws.Boards.Once(c.claim).CreateBoard(ctx, c.By, r.Name, r.BoardChange)
 	})
 	SetBoard = write("boards.set", "change a board, and how its agents work", func(ctx context.Context, ws *Workspace, c Call, r BoardSetting) (boards.BoardView, error) {
-		return ws.Boards.SetBoard(ctx, c.By, r.Board, r.Change)
+		return ws.Boards.Once(c.claim).SetBoard(ctx, c.By, r.Board, r.Change)
 	})
 	ListBoards = read("boards.list", "list the boards of the workspace", func(ctx context.Context, ws *Workspace, _ Call, _ None) ([]boards.BoardRow, error) {
 		return ws.Boards.ListBoards(ctx)
@@ -52,7 +52,7 @@ var (
 		return ws.Boards.PlanImport(ctx, r)
 	})
 	ImportBoards = write("boards.import", "take over boards, agents, tasks and all that belongs to them", func(ctx context.Context, ws *Workspace, c Call, r boards.ImportRequest) (boards.Imported, error) {
-		return ws.Boards.Import(ctx, c.By, r)
+		return ws.Boards.Once(c.claim).Import(ctx, c.By, r)
 	})
 )
 
@@ -82,10 +82,10 @@ type TaskAssignment struct {
 // The verbs for the tasks of boards.
 var (
 	CreateTask = write("tasks.create", "create a task of a board", func(ctx context.Context, ws *Workspace, c Call, r boards.CreateTaskRequest) (boards.TaskView, error) {
-		return ws.Boards.CreateTask(ctx, c.By, r)
+		return ws.Boards.Once(c.claim).CreateTask(ctx, c.By, r)
 	})
 	SetTask = write("tasks.set", "change what a task says", func(ctx context.Context, ws *Workspace, c Call, r TaskSetting) (boards.TaskView, error) {
-		return ws.Boards.SetTask(ctx, c.By, r.Task, r.TaskChange)
+		return ws.Boards.Once(c.claim).SetTask(ctx, c.By, r.Task, r.TaskChange)
 	})
 	ListTasks = read("tasks.list", "list tasks of boards, the newest first", func(ctx context.Context, ws *Workspace, _ Call, q boards.TaskQuery) ([]boards.TaskRow, error) {
 		return ws.Boards.ListTasks(ctx, q)
@@ -94,16 +94,16 @@ var (
 		return ws.Boards.ShowTask(ctx, r.Task)
 	})
 	CommentTask = write("tasks.comment", "write a comment below a task", func(ctx context.Context, ws *Workspace, c Call, r boards.CommentRequest) (boards.Commented, error) {
-		return ws.Boards.Comment(ctx, c.By, r)
+		return ws.Boards.Once(c.claim).Comment(ctx, c.By, r)
 	})
 	MoveTask = write("tasks.move", "move a task to another column", func(ctx context.Context, ws *Workspace, c Call, r TaskMove) (boards.TaskView, error) {
-		return ws.Boards.MoveTask(ctx, c.By, r.Task, r.Column)
+		return ws.Boards.Once(c.claim).MoveTask(ctx, c.By, r.Task, r.Column)
 	})
 	AssignTask = write("tasks.assign", "give a task to an agent, or to nobody", func(ctx context.Context, ws *Workspace, c Call, r TaskAssignment) (boards.TaskView, error) {
-		return ws.Boards.AssignTask(ctx, c.By, r.Task, r.Agent)
+		return ws.Boards.Once(c.claim).AssignTask(ctx, c.By, r.Task, r.Agent)
 	})
 	ClaimTask = write("tasks.claim", "take a task for an agent, unless another one has it", func(ctx context.Context, ws *Workspace, c Call, r TaskAssignment) (boards.TaskView, error) {
-		return ws.Boards.ClaimTask(ctx, c.By, r.Task, r.Agent)
+		return ws.Boards.Once(c.claim).ClaimTask(ctx, c.By, r.Task, r.Agent)
 	})
 	ExplainTask = read("tasks.why", "say who would take a task next, and why nobody else does", func(ctx context.Context, ws *Workspace, _ Call, r TaskRef) (boards.TaskWhy, error) {
 		return ws.Boards.WhyTask(ctx, r.Task)
@@ -119,10 +119,10 @@ type MemberChange struct {
 // The verbs for the agents of boards.
 var (
 	CreateMember = write("members.create", "make an agent of boards, and the loop that is its heartbeat", func(ctx context.Context, ws *Workspace, c Call, r MemberChange) (boards.AgentView, error) {
-		return ws.Boards.CreateAgent(ctx, c.By, r.Agent, r.AgentChange)
+		return ws.Boards.Once(c.claim).CreateAgent(ctx, c.By, r.Agent, r.AgentChange)
 	})
 	SetMember = write("members.set", "change an agent of boards", func(ctx context.Context, ws *Workspace, c Call, r MemberChange) (boards.AgentView, error) {
-		return ws.Boards.SetAgent(ctx, c.By, r.Agent, r.AgentChange)
+		return ws.Boards.Once(c.claim).SetAgent(ctx, c.By, r.Agent, r.AgentChange)
 	})
 	ListMembers = read("members.list", "list the agents of boards", func(ctx context.Context, ws *Workspace, _ Call, _ None) ([]boards.AgentView, error) {
 		return ws.Boards.ListAgents(ctx)
@@ -140,7 +140,7 @@ type MessageRef struct {
 // The verbs for messages between agents.
 var (
 	SendMessage = write("messages.send", "send a message to an agent", func(ctx context.Context, ws *Workspace, c Call, r boards.SendRequest) (boards.MessageView, error) {
-		return ws.Boards.Send(ctx, c.By, r)
+		return ws.Boards.Once(c.claim).Send(ctx, c.By, r)
 	})
 	ListMessages = read("messages.list", "list messages of agents of boards, the newest first", func(ctx context.Context, ws *Workspace, _ Call, q boards.MessageQuery) ([]boards.MessageView, error) {
 		return ws.Boards.ListMessages(ctx, q)
@@ -164,10 +164,10 @@ type ResourceSetting struct {
 // The verbs for what agents of a board are to know.
 var (
 	CreateResource = write("resources.create", "create a resource of a board", func(ctx context.Context, ws *Workspace, c Call, r boards.CreateResourceRequest) (boards.ResourceView, error) {
-		return ws.Boards.CreateResource(ctx, c.By, r)
+		return ws.Boards.Once(c.claim).CreateResource(ctx, c.By, r)
 	})
 	SetResource = write("resources.set", "change a resource", func(ctx context.Context, ws *Workspace, c Call, r ResourceSetting) (boards.ResourceView, error) {
-		return ws.Boards.SetResource(ctx, c.By, r.Resource, r.ResourceChange)
+		return ws.Boards.Once(c.claim).SetResource(ctx, c.By, r.Resource, r.ResourceChange)
 	})
 	ListResources = read("resources.list", "list resources of boards", func(ctx context.Context, ws *Workspace, _ Call, q boards.ResourceQuery) ([]boards.ResourceRow, error) {
 		return ws.Boards.ListResources(ctx, q)

@@ -39,10 +39,11 @@ type SpecDocument struct {
 // The verbs for LoopSpecs.
 var (
 	CreateSpec = write("specs.create", "create a LoopSpec from a document or a template", func(ctx context.Context, ws *Workspace, c Call, r specs.CreateRequest) (specs.View, error) {
-		r.Key = c.Key
+		r.Key, r.Claim = c.Key, c.claim
 		return ws.Specs.Create(ctx, c.By, r)
 	})
 	GenerateSpec = write("specs.generate", "make a LoopSpec for a task, try its gates, and say where each part of it is from", func(ctx context.Context, ws *Workspace, c Call, r specs.GenerateRequest) (specs.Generated, error) {
+		r.Claim = c.claim
 		return ws.Specs.Generate(ctx, c.By, r, func(e loop.Event) { c.Say(Progress{Event: &e}) })
 	})
 	ListSpecs = read("specs.list", "list the LoopSpecs of the workspace, the newest change first", func(ctx context.Context, ws *Workspace, _ Call, q specs.Query) ([]specs.Row, error) {
@@ -58,6 +59,7 @@ var (
 		return ws.Specs.Flag(ctx, c.By, r.Spec, r.Text)
 	})
 	SpawnSpec = write("specs.spawn", "create a worker whose budget is taken out of that of its LoopSpec", func(ctx context.Context, ws *Workspace, c Call, r specs.SpawnRequest) (specs.View, error) {
+		r.Claim = c.claim
 		return ws.Specs.Spawn(ctx, c.By, r)
 	})
 	DeleteSpec = write("specs.delete", "remove a LoopSpec and its children", func(ctx context.Context, ws *Workspace, c Call, r SpecRef) (specs.Deleted, error) {

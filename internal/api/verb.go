@@ -60,6 +60,11 @@ type Store struct {
 	Everywhere loops.Everywhere
 	Gone       func(context.Context) ([]runs.GoneRepository, error)
 	Rows       *store.Store
+
+	// Self is this process, which claims calls that have a key, and HolderState looks at another
+	// one that has.
+	Self        loop.Holder
+	HolderState func(loop.Holder) loop.HolderState
 }
 
 // Progress is what is told while a verb is carried out. Exactly one field is set.
@@ -81,6 +86,8 @@ type Call struct {
 	// Key makes a verb that changes something be carried out once: the same key and request
 	// have the same answer again, and another request is refused. Empty: each call counts.
 	Key string
+
+	claim store.Claim // of a call with a key; zero: it has none
 }
 
 // Caller carries out verbs: in this process, or by asking another one. In is a request

@@ -170,6 +170,9 @@ var (
 		return ws.Runs.Plan(ctx, prepared)
 	})
 	RerunRun = write("runs.rerun", "work the last step of a run again, from the same base", func(ctx context.Context, ws *Workspace, c Call, r RerunRequest) (runs.View, error) {
+		if v, ok, err := ws.keyedRun(ctx, c); ok || err != nil {
+			return v, err
+		}
 		start, err := ws.Runs.Again(ctx, r.Run, r.Hint)
 		if err != nil {
 			return runs.View{}, err
@@ -446,7 +449,7 @@ var (
 		if err != nil {
 			return memories.Explained{}, err
 		}
-		return ws.Memories.Add(ctx, by.Actor(), a)
+		return ws.Memories.Once(c.claim).Add(ctx, by.Actor(), a)
 	})
 	ApproveMemory = write("memory.approve", "make an entry count", func(ctx context.Context, ws *Workspace, c Call, r MemoryRef) (memories.Explained, error) {
 		by, err := c.answer("")
@@ -508,7 +511,9 @@ var (
 		return c.Store.Notices.List(ctx)
 	})
 	AddChannel = writeStore("notices.add", "send notices to one more place", func(ctx context.Context, c Call, channel loop.Channel) (loop.Channel, error) {
-		return c.Store.Notices.Add(ctx, c.By, channel)
+		once := *c.Store.Notices
+		once.Claim = c.claim
+		return once.Add(ctx, c.By, channel)
 	})
 	RemoveChannel = writeStore("notices.remove", "send notices to a place no more", func(ctx context.Context, c Call, r ChannelRef) (None, error) {
 		return None{}, c.Store.Notices.Remove(ctx, r.Channel)
@@ -541,7 +546,9 @@ var (
 		return c.Store.Roster.Show(ctx, r.Agent)
 	})
 	CreateAgent = writeStore("agents.create", "add an agent to the roster", func(ctx context.Context, c Call, r AgentChange) (roster.Entry, error) {
-		return c.Store.Roster.Create(ctx, r.Agent, r.Change)
+		once := c.Store.Roster
+		once.Claim = c.claim
+		return once.Create(ctx, r.Agent, r.Change)
 	})
 	SetAgent = writeStore("agents.set", "change an agent of the roster", func(ctx context.Context, c Call, r AgentChange) (roster.Entry, error) {
 		return c.Store.Roster.Set(ctx, r.Agent, r.Change)

@@ -73,6 +73,56 @@ var httpMutants = []mutant{
 		"compose.TestAttack119NoNameLeadsOutOfTheWorkspace",
 	},
 	{
+		"a run is found by its id in every workspace", "internal/lookup/reach.go",
+		[][2]string{{"if err == nil && l.WorkspaceID != w.ID {", "if err == nil && l.WorkspaceID == \"\" {"}},
+		"compose.TestNoVerbReachesWhatIsOfAnotherWorkspace",
+	},
+	{
+		"somebody waits for a run of another workspace", "internal/runs/look.go",
+		[][2]string{{"_, err := s.ws.RunByID(ctx, r, runID)", "_, err := r.Run(ctx, runID)"}},
+		"compose.TestNoVerbReachesWhatIsOfAnotherWorkspace",
+	},
+	{
+		"a run works on a step that its loop has not", "internal/runs/prepare.go",
+		[][2]string{{"if err := s.checkStep(ctx, p.Target.Loop, r.Overrides.Step); err != nil {", "if err := s.checkStep(ctx, p.Target.Loop, \"\"); err != nil {"}},
+		"compose.TestNoVerbReachesWhatIsOfAnotherWorkspace",
+	},
+	{
+		"a message answers one of another workspace", "internal/boards/message.go",
+		[][2]string{{"if m.Answers != \"\" {", "if m.Answers == \" \" {"}},
+		"compose.TestNoVerbReachesWhatIsOfAnotherWorkspace",
+	},
+	{
+		"a ref names a run of another repository", "internal/runs/snapshots.go",
+		[][2]string{{"run, err := s.ws.RunByID(ctx, r, id)", "run, err := r.Run(ctx, id)"}},
+		"runs.TestARefThatNamesARunOfAnotherRepositoryIsNobodysWork",
+	},
+	{
+		"equal calls at once are all carried out", "internal/store/calls.go",
+		[][2]string{{"holder = $6 OR lease_until_ms < {now})", "holder = $6 OR lease_until_ms > 0)"}},
+		"compose.TestOfEqualCallsAtOnceOneIsCarriedOut",
+	},
+	{
+		"a claim that was taken over answers", "internal/store/calls.go",
+		[][2]string{{"AND fence = $3 AND answer = ''`\n)", "AND fence >= $3 AND answer = ''`\n)"}, {"c.Key), c.Fence)\n}\n\n// changeCall", "c.Key), 0)\n}\n\n// changeCall"}},
+		"store.TestOneProcessAtATimeCarriesACallOut",
+	},
+	{
+		"what a call makes and its answer are two transactions", "internal/boards/message.go",
+		[][2]string{{"return tx.AnswerCall(ctx, s.claim, v)", "return nil"}},
+		"compose.TestACallWhoseProcessDiesIsCarriedOutOnce",
+	},
+	{
+		"the run of a call is not looked for by its key", "internal/api/once.go",
+		[][2]string{{"if c.Key == \"\" {\n\t\treturn f, false, nil", "if c.Key != \"\" {\n\t\treturn f, false, nil"}},
+		"compose.TestACallWhoseProcessDiesIsCarriedOutOnce",
+	},
+	{
+		"a call is made again of which nobody knows what it did", "internal/api/once.go",
+		[][2]string{{"known.Begun && onceBy[i.Name] == unknown {", "known.Begun && onceBy[i.Name] == 0 {"}},
+		"compose.TestACallThatNobodyKnowsTheEndOfIsNotMadeAgain",
+	},
+	{
 		"a name in a request may come twice", "internal/api/server.go",
 		[][2]string{{"Values: 100_000}", "Values: 100_000, Twice: true}"}},
 		"compose.TestAttack131BombsOfJSONAreRefusedOverHTTP",

@@ -64,9 +64,9 @@ func (s *Service) SetAgent(ctx context.Context, by loop.Actor, handle string, c 
 
 // saveAgent checks everything before it writes anything: first the entry of the roster,
 // which belongs to no workspace, and then the rest in one transaction.
-func (s *Service) saveAgent(ctx context.Context, by loop.Actor, verb string, m board.Member, c AgentChange) (AgentView, error) {
+func (s *Service) saveAgent(ctx context.Context, by loop.Actor, verb string, m board.Member, c AgentChange) (v AgentView, err error) {
 	creates := m.Layer != ""
-	err := s.ws.Store.View(ctx, func(r *store.Reader) error {
+	err = s.ws.Store.View(ctx, func(r *store.Reader) error {
 		_, _, err := s.changed(ctx, r, creates, m, c)
 		return err
 	})
@@ -90,12 +90,15 @@ func (s *Service) saveAgent(ctx context.Context, by loop.Actor, verb string, m b
 		if err := s.register(ctx, tx, by, verb, member); err != nil {
 			return err
 		}
-		return s.link(ctx, tx, by, verb, "@"+m.Handle, plain(member))
+		if err := s.link(ctx, tx, by, verb, "@"+m.Handle, plain(member)); err != nil {
+			return err
+		}
+		if v, err = s.agentView(ctx, &tx.Reader, m.Handle); err != nil {
+			return err
+		}
+		return tx.AnswerCall(ctx, s.claim, v)
 	})
-	if err != nil {
-		return AgentView{}, err
-	}
-	return s.ShowAgent(ctx, m.Handle)
+	return v, err
 }
 
 // saveEntry makes or changes the entry of the roster that has the handle.
@@ -355,14 +358,22 @@ func (s *Service) agentViews(ctx context.Context, r *store.Reader) (all []AgentV
 
 // ShowAgent shows an agent of boards.
 func (s *Service) ShowAgent(ctx context.Context, handle string) (v AgentView, err error) {
-	all, err := s.ListAgents(ctx)
+	err = s.ws.View(ctx, func(r *store.Reader) (err error) {
+		v, err = s.agentView(ctx, r, handleOf(handle))
+		return err
+	})
+	return v, absent(err, "agent of a board", "@"+handleOf(handle), loop.PawlCommand("agent list"))
+}
+
+func (s *Service) agentView(ctx context.Context, r *store.Reader, handle string) (AgentView, error) {
+	all, err := s.agentViews(ctx, r)
 	if err != nil {
-		return v, err
+		return AgentView{}, err
 	}
 	for _, v := range all {
-		if v.Handle == handleOf(handle) {
+		if v.Handle == handle {
 			return v, nil
 		}
 	}
-	return v, absent(loop.ErrNotFound, "agent of a board", "@"+handleOf(handle), loop.PawlCommand("agent list"))
+	return AgentView{}, loop.ErrNotFound
 }

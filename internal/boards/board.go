@@ -64,7 +64,8 @@ func (s *Service) CreateBoard(ctx context.Context, by loop.Actor, name string, c
 	c.Name = &name
 	b := board.Board{ID: s.NewID(board.PrefixBoard), Slug: board.SlugOf(name)}
 	c.apply(&b)
-	return viewBoard(b), s.saveBoard(ctx, by, "board create", func(context.Context, *store.Tx) (board.Board, int64, error) { return b, 0, nil }, &b)
+	err := s.saveBoard(ctx, by, "board create", func(context.Context, *store.Tx) (board.Board, int64, error) { return b, 0, nil }, &b)
+	return viewBoard(b), err
 }
 
 // SetBoard changes a board. The agents that work on it do so by what it says from their
@@ -96,7 +97,10 @@ func (s *Service) saveBoard(ctx context.Context, by loop.Actor, verb string, get
 			return err
 		}
 		*made = b
-		if err := s.link(ctx, tx, by, verb, b.ID, plain(b)); err != nil || version == 0 {
+		if err := s.link(ctx, tx, by, verb, b.ID, plain(b)); err != nil {
+			return err
+		}
+		if err := tx.AnswerCall(ctx, s.claim, viewBoard(b)); err != nil || version == 0 {
 			return err
 		}
 		members, err := s.members(ctx, &tx.Reader)

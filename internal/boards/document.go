@@ -160,9 +160,9 @@ func (s *Service) Import(ctx context.Context, by loop.Actor, r ImportRequest) (v
 		if err != nil {
 			return err
 		}
-		v.Sets, v.Added = p.sets, p.added
+		v.Sets, v.Added, v.Written = p.sets, p.added, true
 		if p.added == 0 {
-			return nil
+			return tx.AnswerCall(ctx, s.claim, v)
 		}
 		now := board.At(tx.Now())
 		for _, row := range p.rows(now) {
@@ -181,7 +181,10 @@ func (s *Service) Import(ctx context.Context, by loop.Actor, r ImportRequest) (v
 		if err := s.register(ctx, tx, by, "board import", p.members()...); err != nil {
 			return err
 		}
-		return s.link(ctx, tx, by, "board import", v.Path, plain(v.Sets))
+		if err := s.link(ctx, tx, by, "board import", v.Path, plain(v.Sets)); err != nil {
+			return err
+		}
+		return tx.AnswerCall(ctx, s.claim, v)
 	})
 	v.Written = err == nil
 	return v, err

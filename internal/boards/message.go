@@ -69,7 +69,10 @@ func (s *Service) Send(ctx context.Context, by loop.Actor, r SendRequest) (v Mes
 			return err
 		}
 		v = MessageView{Schema: "pawl.message/v1", Message: m}
-		return s.link(ctx, tx, by, "msg send", m.ID, plain(m))
+		if err := s.link(ctx, tx, by, "msg send", m.ID, plain(m)); err != nil {
+			return err
+		}
+		return tx.AnswerCall(ctx, s.claim, v)
 	})
 	return v, err
 }

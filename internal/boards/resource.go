@@ -68,14 +68,17 @@ func (s *Service) CreateResource(ctx context.Context, by loop.Actor, q CreateRes
 		if err := s.write(ctx, tx, made.Row(), 0); err != nil {
 			return err
 		}
-		return s.link(ctx, tx, by, "resource create", made.ID, plain(made))
+		if err := s.link(ctx, tx, by, "resource create", made.ID, plain(made)); err != nil {
+			return err
+		}
+		return tx.AnswerCall(ctx, s.claim, v)
 	})
 	return v, err
 }
 
 // SetResource changes a resource.
-func (s *Service) SetResource(ctx context.Context, by loop.Actor, id string, c ResourceChange) (ResourceView, error) {
-	err := s.update(ctx, func(tx *store.Tx) error {
+func (s *Service) SetResource(ctx context.Context, by loop.Actor, id string, c ResourceChange) (v ResourceView, err error) {
+	err = s.update(ctx, func(tx *store.Tx) error {
 		r, err := read[board.Resource](ctx, &tx.Reader, s.ws.ID, board.SetResources, id)
 		if err != nil {
 			return absent(err, "resource", id, loop.PawlCommand("resource list"))
@@ -87,28 +90,36 @@ func (s *Service) SetResource(ctx context.Context, by loop.Actor, id string, c R
 		if err := s.write(ctx, tx, r.value.Row(), r.from.Version); err != nil {
 			return err
 		}
-		return s.link(ctx, tx, by, "resource set", id, plain(r.value))
+		if err := s.link(ctx, tx, by, "resource set", id, plain(r.value)); err != nil {
+			return err
+		}
+		if v, err = s.resourceView(ctx, &tx.Reader, id); err != nil {
+			return err
+		}
+		return tx.AnswerCall(ctx, s.claim, v)
 	})
-	if err != nil {
-		return ResourceView{}, err
-	}
-	return s.ShowResource(ctx, id)
+	return v, err
 }
 
 // ShowResource shows a resource.
 func (s *Service) ShowResource(ctx context.Context, id string) (v ResourceView, err error) {
-	v.Schema = "pawl.resource/v1"
-	err = s.ws.View(ctx, func(r *store.Reader) error {
-		found, err := read[board.Resource](ctx, r, s.ws.ID, board.SetResources, id)
-		if err != nil {
-			return err
-		}
-		v.Resource = found.value
-		b, err := s.findBoard(ctx, r, found.value.BoardID)
-		v.Slug = b.value.Slug
+	err = s.ws.View(ctx, func(r *store.Reader) (err error) {
+		v, err = s.resourceView(ctx, r, id)
 		return err
 	})
 	return v, absent(err, "resource", id, loop.PawlCommand("resource list"))
+}
+
+func (s *Service) resourceView(ctx context.Context, r *store.Reader, id string) (ResourceView, error) {
+	v := ResourceView{Schema: "pawl.resource/v1"}
+	found, err := read[board.Resource](ctx, r, s.ws.ID, board.SetResources, id)
+	if err != nil {
+		return v, err
+	}
+	v.Resource = found.value
+	b, err := s.findBoard(ctx, r, found.value.BoardID)
+	v.Slug = b.value.Slug
+	return v, err
 }
 
 // ResourceQuery selects resources.

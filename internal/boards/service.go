@@ -34,11 +34,20 @@ type Deps struct {
 type Service struct {
 	Deps
 
-	ws *lookup.Workspace
+	ws    *lookup.Workspace
+	claim store.Claim // of the call that is carried out; zero: it has no key
 }
 
 // New makes the service.
-func New(ws *lookup.Workspace, d Deps) *Service { return &Service{d, ws} }
+func New(ws *lookup.Workspace, d Deps) *Service { return &Service{Deps: d, ws: ws} }
+
+// Once returns the service that carries out one call: what it does and its answer are kept in
+// one transaction.
+func (s *Service) Once(c store.Claim) *Service {
+	once := *s
+	once.claim = c
+	return &once
+}
 
 // everything is no limit for a list of rows.
 const everything = math.MaxInt32

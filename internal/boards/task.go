@@ -69,9 +69,9 @@ func (c TaskChange) apply(t *board.Task) error {
 }
 
 // CreateTask creates a task.
-func (s *Service) CreateTask(ctx context.Context, by loop.Actor, r CreateTaskRequest) (TaskView, error) {
+func (s *Service) CreateTask(ctx context.Context, by loop.Actor, r CreateTaskRequest) (v TaskView, err error) {
 	id := s.NewID(board.PrefixTask)
-	err := s.update(ctx, func(tx *store.Tx) error {
+	err = s.update(ctx, func(tx *store.Tx) error {
 		b, err := s.findBoard(ctx, &tx.Reader, r.Board)
 		if err != nil {
 			return err
@@ -103,12 +103,22 @@ func (s *Service) CreateTask(ctx context.Context, by loop.Actor, r CreateTaskReq
 		if err := s.note(ctx, tx, board.Activity{BoardID: t.BoardID, ActorType: board.AuthorOf(t.CreatedBy), ActorID: t.CreatedBy, ActionType: board.TaskCreated, TaskID: t.ID, Message: t.Title}); err != nil {
 			return err
 		}
-		return s.link(ctx, tx, by, "task create", t.ID, plain(t))
+		if err := s.link(ctx, tx, by, "task create", t.ID, plain(t)); err != nil {
+			return err
+		}
+		v, err = s.answerTask(ctx, tx, id)
+		return err
 	})
+	return v, err
+}
+
+// answerTask shows a task as the transaction leaves it, and keeps that as the answer of the call.
+func (s *Service) answerTask(ctx context.Context, tx *store.Tx, id string) (TaskView, error) {
+	v, err := s.taskView(ctx, &tx.Reader, id)
 	if err != nil {
 		return TaskView{}, err
 	}
-	return s.ShowTask(ctx, id)
+	return v, tx.AnswerCall(ctx, s.claim, v)
 }
 
 // checkTask is the error for a task that cannot be stored.
@@ -193,25 +203,30 @@ func settle(t *board.Task, from board.Status, now board.Millis) {
 
 // ShowTask shows a task with its comments and the newest entries of its log.
 func (s *Service) ShowTask(ctx context.Context, id string) (v TaskView, err error) {
-	v.Schema = "pawl.task/v1"
-	err = s.ws.View(ctx, func(r *store.Reader) error {
-		t, err := read[board.Task](ctx, r, s.ws.ID, board.SetTasks, id)
-		if err != nil {
-			return err
-		}
-		v.Task, v.RunID = t.value, t.from.RunID
-		if v.ExecutionLog, err = s.log(ctx, r, id); err != nil {
-			return err
-		}
-		if v.Comments, err = list[board.Comment](ctx, r, s.ws.ID, loop.RowQuery{Set: board.SetComments, Scope: id}); err != nil {
-			return err
-		}
-		b, err := s.findBoard(ctx, r, t.value.BoardID)
-		v.Slug = b.value.Slug
+	err = s.ws.View(ctx, func(r *store.Reader) (err error) {
+		v, err = s.taskView(ctx, r, id)
 		return err
 	})
-	v.Comments = shape.List(v.Comments)
 	return v, absent(err, "task", id, loop.PawlCommand("task list"))
+}
+
+func (s *Service) taskView(ctx context.Context, r *store.Reader, id string) (TaskView, error) {
+	v := TaskView{Schema: "pawl.task/v1"}
+	t, err := read[board.Task](ctx, r, s.ws.ID, board.SetTasks, id)
+	if err != nil {
+		return v, err
+	}
+	v.Task, v.RunID = t.value, t.from.RunID
+	if v.ExecutionLog, err = s.log(ctx, r, id); err != nil {
+		return v, err
+	}
+	if v.Comments, err = list[board.Comment](ctx, r, s.ws.ID, loop.RowQuery{Set: board.SetComments, Scope: id}); err != nil {
+		return v, err
+	}
+	v.Comments = shape.List(v.Comments)
+	b, err := s.findBoard(ctx, r, t.value.BoardID)
+	v.Slug = b.value.Slug
+	return v, err
 }
 
 // log reads the newest entries of a task's log, the oldest first.
@@ -270,18 +285,19 @@ func (s *Service) ListTasks(ctx context.Context, q TaskQuery) (all []TaskRow, er
 }
 
 // changeTask changes a task that no run holds.
-func (s *Service) changeTask(ctx context.Context, by loop.Actor, id, verb string, change func(*store.Tx, *board.Task) error) (TaskView, error) {
-	err := s.update(ctx, func(tx *store.Tx) error {
+func (s *Service) changeTask(ctx context.Context, by loop.Actor, id, verb string, change func(*store.Tx, *board.Task) error) (v TaskView, err error) {
+	err = s.update(ctx, func(tx *store.Tx) error {
 		t, err := read[board.Task](ctx, &tx.Reader, s.ws.ID, board.SetTasks, id)
 		if err != nil {
 			return absent(err, "task", id, loop.PawlCommand("task list"))
 		}
-		return s.rewriteTask(ctx, tx, by, t, verb, change)
+		if err := s.rewriteTask(ctx, tx, by, t, verb, change); err != nil {
+			return err
+		}
+		v, err = s.answerTask(ctx, tx, id)
+		return err
 	})
-	if err != nil {
-		return TaskView{}, err
-	}
-	return s.ShowTask(ctx, id)
+	return v, err
 }
 
 // rewriteTask writes a task as change leaves it, unless a run holds it.
@@ -345,7 +361,7 @@ func (s *Service) enterColumn(ctx context.Context, tx *store.Tx, t *board.Task, 
 // ClaimTask gives a task to an agent and moves it to what is in progress, in one transaction.
 // It is refused if another agent has the task, assigned or begun, or if it is past that. A
 // second claim of the same agent changes nothing.
-func (s *Service) ClaimTask(ctx context.Context, by loop.Actor, id, handle string) (TaskView, error) {
+func (s *Service) ClaimTask(ctx context.Context, by loop.Actor, id, handle string) (v TaskView, err error) {
 	handle = handleOf(handle)
 	others := loop.PawlCommand("task list")
 	refused := func(exit int, why, fix string, actions ...loop.Command) error {
@@ -354,7 +370,7 @@ func (s *Service) ClaimTask(ctx context.Context, by loop.Actor, id, handle strin
 	if handle == "" {
 		return TaskView{}, refused(loop.ExitUsage, "no agent is named", "name the agent that takes it: {1}", loop.PawlCommand("agent list"))
 	}
-	err := s.update(ctx, func(tx *store.Tx) error {
+	err = s.update(ctx, func(tx *store.Tx) error {
 		t, err := read[board.Task](ctx, &tx.Reader, s.ws.ID, board.SetTasks, id)
 		if err != nil {
 			return absent(err, "task", id, loop.PawlCommand("task list"))
@@ -362,7 +378,8 @@ func (s *Service) ClaimTask(ctx context.Context, by loop.Actor, id, handle strin
 		begun := t.value.Status == board.InProgress
 		switch has := t.value.AssigneeID; {
 		case begun && has == handle:
-			return nil
+			v, err = s.answerTask(ctx, tx, id)
+			return err
 		case begun && has != "":
 			return refused(loop.ExitHeld, "@"+has+" has claimed it", "take another one: {1}", others)
 		case has != "" && has != handle:
@@ -370,7 +387,7 @@ func (s *Service) ClaimTask(ctx context.Context, by loop.Actor, id, handle strin
 		case !begun && !t.value.Status.Waits():
 			return refused(loop.ExitHeld, "it is in "+string(t.value.Status), "take another one: {1}; or open this one again: {2}", others, loop.PawlCommand("task move", id, string(board.Todo)))
 		}
-		return s.rewriteTask(ctx, tx, by, t, "task claim", func(tx *store.Tx, t *board.Task) error {
+		err = s.rewriteTask(ctx, tx, by, t, "task claim", func(tx *store.Tx, t *board.Task) error {
 			t.AssigneeID = handle
 			if err := s.enterColumn(ctx, tx, t, board.InProgress); err != nil {
 				return err
@@ -379,11 +396,12 @@ func (s *Service) ClaimTask(ctx context.Context, by loop.Actor, id, handle strin
 				BoardID: t.BoardID, ActorType: board.ByAgent, ActorID: handle, ActionType: board.TaskClaimed, TaskID: id, Message: fmt.Sprintf("@%s has claimed %s", handle, t.Title),
 			})
 		})
+		if err == nil {
+			v, err = s.answerTask(ctx, tx, id)
+		}
+		return err
 	})
-	if err != nil {
-		return TaskView{}, err
-	}
-	return s.ShowTask(ctx, id)
+	return v, err
 }
 
 // AssignTask gives a task to an agent, or to nobody if the handle is empty.
@@ -465,7 +483,10 @@ func (s *Service) Comment(ctx context.Context, by loop.Actor, r CommentRequest) 
 			return &loop.Fault{Exit: loop.ExitRefused, What: what + " is not made", Why: words, Fix: "write something new"}
 		}
 		made.Comment = c
-		return s.addComment(ctx, tx, by, t.value, c)
+		if err := s.addComment(ctx, tx, by, t.value, c); err != nil {
+			return err
+		}
+		return tx.AnswerCall(ctx, s.claim, made)
 	})
 	return made, err
 }

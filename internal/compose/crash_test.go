@@ -93,6 +93,8 @@ func child() int {
 		work(ctx, open)
 	case "up", "worker":
 		return serve(ctx, open, os.Getenv(childEnv) == "up")
+	case "call":
+		return carryOut(ctx, open)
 	}
 	o.ReadOnly = os.Getenv(childEnv) == "look"
 	d, err := compose.New(ctx, o)

@@ -92,7 +92,7 @@ func (d *Parts) openRepo(ctx context.Context, deps lookup.Deps, repo *git.Repo) 
 
 // StoreVerbs returns the verbs that need no repository.
 func (d *Parts) StoreVerbs() *api.Store {
-	return &api.Store{Roster: d.Roster(), Nodes: d.Nodes(), Notices: d.Notices(), Everywhere: d.Everywhere(), Gone: d.Gone, Rows: d.lookup.Store}
+	return &api.Store{Roster: d.Roster(), Nodes: d.Nodes(), Notices: d.Notices(), Everywhere: d.Everywhere(), Gone: d.Gone, Rows: d.lookup.Store, Self: d.Self(), HolderState: d.lookup.HolderState}
 }
 
 // WithoutStore returns the verbs that files are enough for, for the repository

@@ -21,12 +21,23 @@ import (
 
 // Service carries out the verbs in one workspace.
 type Service struct {
-	ws   *lookup.Workspace
-	hide func(string) string
+	ws    *lookup.Workspace
+	hide  func(string) string
+	claim store.Claim // of the call that is carried out; zero: it has no key
 }
 
 // New makes the service. Hide takes secrets out of a text.
-func New(ws *lookup.Workspace, hide func(string) string) *Service { return &Service{ws, hide} }
+func New(ws *lookup.Workspace, hide func(string) string) *Service {
+	return &Service{ws: ws, hide: hide}
+}
+
+// Once returns the service that carries out one call: what it adds and its answer are kept in
+// one transaction.
+func (s *Service) Once(c store.Claim) *Service {
+	once := *s
+	once.claim = c
+	return &once
+}
 
 // View is an entry as people see it.
 type View struct {
@@ -202,7 +213,10 @@ func (s *Service) Add(ctx context.Context, by loop.Actor, a Addition) (e Explain
 			return err
 		}
 		e = explain(written[0])
-		return s.link(ctx, tx, by, written[0], before)
+		if err := s.link(ctx, tx, by, written[0], before); err != nil {
+			return err
+		}
+		return tx.AnswerCall(ctx, s.claim, e)
 	})
 	return e, err
 }

@@ -27,6 +27,7 @@ type Service struct {
 	Sender   *notify.Sender
 	Here     string // id of this node; empty: it is not registered
 	Now      func() time.Time
+	Claim    store.Claim // of the call that is carried out; zero: it has no key
 }
 
 // View is a channel as people see it.
@@ -105,8 +106,11 @@ func (s *Service) Add(ctx context.Context, by loop.Actor, c loop.Channel) (loop.
 				Actions: []loop.Command{loop.PawlCommand("notify rm", c.Name)},
 			}
 		}
+		if err != nil {
+			return err
+		}
 		c.Created = tx.Now()
-		return err
+		return tx.AnswerCall(ctx, s.Claim, c)
 	})
 	return c, err
 }

@@ -27,6 +27,7 @@ type Roster struct {
 	Profiles []agent.Profile
 	Now      func() time.Time
 	NewID    func(prefix string) string
+	Claim    store.Claim // of the call that is carried out; zero: it has no key
 }
 
 // Entry is one entry, schema pawl.agent/v1.
@@ -71,7 +72,12 @@ func (r Roster) Create(ctx context.Context, handle string, c Change) (Entry, err
 	}
 	a.Created = r.Now().UTC()
 	a.Updated = a.Created
-	err = r.Store.Update(ctx, func(tx *store.Tx) error { return tx.SaveAgent(ctx, a) })
+	err = r.Store.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.SaveAgent(ctx, a); err != nil {
+			return err
+		}
+		return tx.AnswerCall(ctx, r.Claim, entryOf(a))
+	})
 	return entryOf(a), err
 }
 

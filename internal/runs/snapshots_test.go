@@ -159,6 +159,19 @@ func TestASnapshotIsKeptForItsTimeAfterItsStepWasDone(t *testing.T) {
 	}
 }
 
+func TestARefThatNamesARunOfAnotherRepositoryIsNobodysWork(t *testing.T) {
+	r := verbtest.New(t)
+	v := kept(r, "tidy")
+	other := r.InRepo(verbtest.NewRepo(t))
+	gittest.Run(t, other.Root, "update-ref", "refs/pawl/snapshots/rescued/"+v.ID+"-1", "HEAD")
+	rows, err := other.Snapshots.List(t.Context())
+	if err != nil || len(rows) != 1 || rows[0].State != runs.SnapshotForeign || rows[0].RunID != "" || rows[0].Loop != "" {
+		t.Errorf("in the other repository = %+v, %v, want the work of no run", rows, err)
+	}
+	_, err = other.Snapshots.Find(t.Context(), v.ID)
+	verbtest.WantFault(t, err, loop.ExitNotFound, "there is no snapshot "+v.ID, "", "pawl recover")
+}
+
 func TestLinkedWorktreesKeepEachOthersSnapshots(t *testing.T) {
 	r := verbtest.New(t)
 	v := kept(r, "tidy")

@@ -20,11 +20,11 @@ var (
 )
 
 // insertChild stores a spec that an agent makes inside of a run, below the loop of that run, and
-// returns its id. One of the same key and goal is there already.
+// returns its id. One of the same key and goal is there already. Stored is as for insert.
 //
 // Its budget comes out of that of the loops above it. The life of a spec is divided here. A
 // day or a month is not: each run of the child reserves in those of all loops above it.
-func (s *Service) insertChild(ctx context.Context, by loop.Actor, spec loopspec.Spec, r CreateRequest) (string, error) {
+func (s *Service) insertChild(ctx context.Context, by loop.Actor, spec loopspec.Spec, r CreateRequest, stored func(tx *store.Tx, id string) error) (string, error) {
 	tools, err := s.inheritTools(ctx, by.Grant.Inside, spec)
 	if err != nil {
 		return "", err
@@ -58,8 +58,10 @@ func (s *Service) insertChild(ctx context.Context, by loop.Actor, spec loopspec.
 				undo = func() {}
 				return err
 			}
-			added, err = s.add(ctx, tx, by, child, l)
-			return err
+			if added, err = s.add(ctx, tx, by, child, l); err != nil || !added {
+				return err
+			}
+			return stored(tx, child.ID)
 		})
 		if err != nil || !added {
 			undo()

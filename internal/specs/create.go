@@ -29,7 +29,8 @@ type CreateRequest struct {
 
 	// Key makes the id of the spec: what is created with the same key again is there already,
 	// and nothing more is created. Empty: the id is random.
-	Key string `json:"-"`
+	Key   string      `json:"-"`
+	Claim store.Claim `json:"-"` // of the call that creates it
 }
 
 // Fill is what a template is filled with, beside what the repository says of itself.
@@ -78,11 +79,20 @@ func (s *Service) Create(ctx context.Context, by loop.Actor, r CreateRequest) (v
 	if in != nil {
 		insert = s.insertChild
 	}
-	id, err := insert(ctx, by, spec, r)
+	id, err := insert(ctx, by, spec, r, func(tx *store.Tx, id string) (err error) {
+		if v, err = s.viewIn(ctx, &tx.Reader, id); err != nil {
+			return err
+		}
+		v.Notes = onlyNotes(findings)
+		return tx.AnswerCall(ctx, r.Claim, v)
+	})
 	if err != nil {
 		return View{}, err
 	}
-	v, err = s.Get(ctx, id)
+	if v.Spec.ID == id {
+		return v, nil
+	}
+	v, err = s.Get(ctx, id) // It was there already.
 	v.Notes = onlyNotes(findings)
 	return v, err
 }
@@ -171,8 +181,9 @@ func definitionOf(spec loopspec.Spec, rubric *loopspec.Rubric) loop.Definition {
 }
 
 // insert stores a new spec with its loop and returns its id. An id that is in the document
-// is kept if no other spec has it.
-func (s *Service) insert(ctx context.Context, by loop.Actor, spec loopspec.Spec, r CreateRequest) (string, error) {
+// is kept if no other spec has it. Stored is called with the id in the same transaction, once
+// the spec is there, and again if the database has the transaction made again.
+func (s *Service) insert(ctx context.Context, by loop.Actor, spec loopspec.Spec, r CreateRequest, stored func(tx *store.Tx, id string) error) (string, error) {
 	given, keep := spec.ID, r.Foreign
 	for try := 0; ; try++ {
 		random, err := randomBytes()
@@ -196,8 +207,10 @@ func (s *Service) insert(ctx context.Context, by loop.Actor, spec loopspec.Spec,
 			if now := tx.Now().UnixMilli(); !keep || spec.CreatedAt == 0 {
 				spec.CreatedAt, spec.UpdatedAt = now, now
 			}
-			added, err = s.add(ctx, tx, by, spec, loop.Loop{})
-			return err
+			if added, err = s.add(ctx, tx, by, spec, loop.Loop{}); err != nil || !added {
+				return err
+			}
+			return stored(tx, spec.ID)
 		})
 		if err != nil || added {
 			return spec.ID, err

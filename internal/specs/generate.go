@@ -29,6 +29,8 @@ type GenerateRequest struct {
 	Fill
 
 	Create bool `json:"create,omitempty"` // the spec, instead of only showing it
+
+	Claim store.Claim `json:"-"` // of the call that creates it
 }
 
 // Generated is a spec that was made for a task, schema pawl.spec_generated/v1.
@@ -114,8 +116,10 @@ func (s *Service) Generate(ctx context.Context, by loop.Actor, r GenerateRequest
 	if g.Tried, err = s.tryGates(ctx, g.Spec, g.Sources); err != nil || !r.Create {
 		return g, err
 	}
-	g.ID, err = s.insert(ctx, by, g.Spec, CreateRequest{})
-	g.Spec.ID = g.ID
+	_, err = s.insert(ctx, by, g.Spec, CreateRequest{}, func(tx *store.Tx, id string) error {
+		g.ID, g.Spec.ID = id, id
+		return tx.AnswerCall(ctx, r.Claim, g)
+	})
 	return g, err
 }
 

@@ -56,16 +56,21 @@ func New(ws *lookup.Workspace, d Deps) *Service { return &Service{Deps: d, ws: w
 // is a *loop.Fault if there is none.
 func (s *Service) find(ctx context.Context, id string) (row store.Spec, spec loopspec.Spec, err error) {
 	err = s.ws.View(ctx, func(r *store.Reader) error {
-		row, spec, err = s.read(ctx, r, id)
-		if !errors.Is(err, loop.ErrNotFound) {
-			return err
-		}
-		if l, loopErr := r.Loop(ctx, id); loopErr == nil && l.Protocol == loop.ProtocolSpec {
-			row, spec, err = s.read(ctx, r, l.Name)
-		}
+		row, spec, err = s.findIn(ctx, r, id)
 		return err
 	})
 	return row, spec, orNoSpec(err, id)
+}
+
+func (s *Service) findIn(ctx context.Context, r *store.Reader, id string) (row store.Spec, spec loopspec.Spec, err error) {
+	row, spec, err = s.read(ctx, r, id)
+	if !errors.Is(err, loop.ErrNotFound) {
+		return row, spec, err
+	}
+	if l, loopErr := r.Loop(ctx, id); loopErr == nil && l.Protocol == loop.ProtocolSpec {
+		row, spec, err = s.read(ctx, r, l.Name)
+	}
+	return row, spec, err
 }
 
 // orNoSpec is the fault for a spec that is not in the workspace, if that is what err says.

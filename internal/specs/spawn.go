@@ -15,6 +15,8 @@ type SpawnRequest struct {
 	Goal        string               `json:"goal,omitempty"` // empty: the parent's
 	Concurrency loopspec.Concurrency `json:"concurrency,omitempty"`
 	Budget      loopspec.Budget      `json:"budget,omitzero"` // taken out of the parent's
+
+	Claim store.Claim `json:"-"` // of the call that creates it
 }
 
 // Spawn creates a worker of a spec. Its budget is taken out of what the parent has left, in
@@ -23,25 +25,27 @@ func (s *Service) Spawn(ctx context.Context, by loop.Actor, r SpawnRequest) (Vie
 	if _, _, err := s.find(ctx, r.Parent); err != nil {
 		return View{}, err
 	}
-	var id string
-	for id == "" {
+	for {
 		random, err := randomBytes()
 		if err != nil {
 			return View{}, err
 		}
-		err = s.ws.Store.Update(ctx, func(tx *store.Tx) error {
-			id = ""
-			added, err := s.spawn(ctx, tx, by, r, loopspec.NewID(random))
-			if err == nil && added {
-				id = loopspec.NewID(random)
+		var v View
+		added := false
+		err = s.ws.Store.Update(ctx, func(tx *store.Tx) (err error) {
+			id := loopspec.NewID(random)
+			if added, err = s.spawn(ctx, tx, by, r, id); err != nil || !added {
+				return err
 			}
-			return err
+			if v, err = s.viewIn(ctx, &tx.Reader, id); err != nil {
+				return err
+			}
+			return tx.AnswerCall(ctx, r.Claim, v)
 		})
-		if err != nil {
-			return View{}, err
+		if err != nil || added {
+			return v, err
 		}
 	}
-	return s.Get(ctx, id)
 }
 
 func (s *Service) spawn(ctx context.Context, tx *store.Tx, by loop.Actor, r SpawnRequest, id string) (added bool, err error) {

@@ -49,20 +49,24 @@ type Row struct {
 const MostIterations = 500
 
 // Get returns a spec with what became of it.
-func (s *Service) Get(ctx context.Context, id string) (View, error) {
-	row, spec, err := s.find(ctx, id)
+func (s *Service) Get(ctx context.Context, id string) (v View, err error) {
+	err = s.ws.View(ctx, func(r *store.Reader) (err error) {
+		v, err = s.viewIn(ctx, r, id)
+		return err
+	})
+	return v, orNoSpec(err, id)
+}
+
+func (s *Service) viewIn(ctx context.Context, r *store.Reader, id string) (View, error) {
+	row, spec, err := s.findIn(ctx, r, id)
 	if err != nil {
 		return View{}, err
 	}
-	var its []loop.Iteration
-	var family Family
-	err = s.ws.View(ctx, func(r *store.Reader) (err error) {
-		if its, err = r.NewestIterations(ctx, row.LoopID, MostIterations); err != nil {
-			return err
-		}
-		family, err = s.family(ctx, r, row)
-		return err
-	})
+	its, err := r.NewestIterations(ctx, row.LoopID, MostIterations)
+	if err != nil {
+		return View{}, err
+	}
+	family, err := s.family(ctx, r, row)
 	if err != nil {
 		return View{}, err
 	}

@@ -327,7 +327,7 @@ func TestASnapshotIsSettledWhenItsStepsAre(t *testing.T) {
 		}
 		waits := func() string {
 			return look(t, s, func(ctx context.Context, r *store.Reader) (string, error) {
-				w, err := r.Waiting(ctx, "ws")
+				w, err := r.Waiting(ctx, "ws", false)
 				return w["refs/pawl/snapshots/ci/1"], err
 			})
 		}
@@ -343,7 +343,7 @@ func TestASnapshotIsSettledWhenItsStepsAre(t *testing.T) {
 			t.Errorf("settled at %v by a run that failed, that did not pass, or by another step", at)
 		}
 		found := look(t, s, func(ctx context.Context, r *store.Reader) (loop.Run, error) {
-			return r.SnapshotRun(ctx, "ws", "refs/pawl/snapshots/ci/1")
+			return r.SnapshotRun(ctx, "ws", "refs/pawl/snapshots/ci/1", false)
 		})
 		if found.ID != first.ID {
 			t.Errorf("the ref is of run %s, want %s", found.ID, first.ID)

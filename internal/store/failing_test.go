@@ -251,7 +251,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"SaveRubric":   func(rt *RunTx) error { return rt.SaveRubric(ctx, "lp_1234567", "{}") },
 		"Spec":         func(rt *RunTx) error { _, err := rt.Spec(ctx, "lp_1234567"); return err },
 		"BeginCall": func(rt *RunTx) error {
-			_, err := rt.BeginCall(ctx, KeyedCall{Key: "k", Verb: "v", Request: "r"})
+			_, err := rt.BeginCall(ctx, KeyedCall{Key: "k", Verb: "v", Request: "r"}, loop.Holder{})
 			return err
 		},
 		"AdoptLoop": func(rt *RunTx) error {
@@ -266,8 +266,12 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"CheckInside": func(rt *RunTx) error {
 			return rt.CheckInside(ctx, loop.Inside{RunID: run.ID, Fence: run.Fence, LoopID: "lp"})
 		},
-		"DropCall":          func(rt *RunTx) error { return rt.DropCall(ctx, "k") },
-		"AnswerCall":        func(rt *RunTx) error { return rt.AnswerCall(ctx, "k", "{}") },
+		"Call":              func(rt *RunTx) error { _, err := rt.Call(ctx, "k"); return err },
+		"ExtendCall":        func(rt *RunTx) error { return rt.ExtendCall(ctx, Claim{"k", 1}) },
+		"FreeCall":          func(rt *RunTx) error { return rt.FreeCall(ctx, Claim{"k", 1}) },
+		"DropCall":          func(rt *RunTx) error { return rt.DropCall(ctx, Claim{"k", 1}) },
+		"AnswerCall":        func(rt *RunTx) error { return rt.AnswerCall(ctx, Claim{"k", 1}, "a") },
+		"RunOfRepository":   func(rt *RunTx) error { _, err := rt.RunOfRepository(ctx, "ws", run.ID); return err },
 		"RunByKey":          func(rt *RunTx) error { _, err := rt.RunByKey(ctx, run.Key); return err },
 		"Specs":             func(rt *RunTx) error { _, err := rt.Specs(ctx, "ws", time.Time{}, "", 9); return err },
 		"EndRest":           func(rt *RunTx) error { return rt.EndRest(ctx, "lp") },
@@ -330,7 +334,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			return rt.SettleBudget(ctx, have.scopes, func(_, _ loop.Amount, _ bool) loop.Amount { return loop.Amount{Tokens: 2} })
 		},
 		"Settled":      func(rt *RunTx) error { _, _, err := rt.Settled(ctx, ended); return err },
-		"SnapshotRun":  func(rt *RunTx) error { _, err := rt.SnapshotRun(ctx, "ws", "ref"); return err },
+		"SnapshotRun":  func(rt *RunTx) error { _, err := rt.SnapshotRun(ctx, "ws", "ref", true); return err },
 		"Standings":    func(rt *RunTx) error { _, err := rt.Standings(ctx, have.scopes, nil, time.Now()); return err },
 		"SetSwitch":    func(rt *RunTx) error { _, err := rt.SetSwitch(ctx, loop.Actor{Who: "ann"}, "ws", "deploy"); return err },
 		"ClearSwitch":  func(rt *RunTx) error { _, err := rt.ClearSwitch(ctx, "ws"); return err },
@@ -348,7 +352,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			_, err := rt.VoidProposals(ctx, "lp", []string{"st"}, "", "old")
 			return err
 		},
-		"Waiting":     func(rt *RunTx) error { _, err := rt.Waiting(ctx, "ws"); return err },
+		"Waiting":     func(rt *RunTx) error { _, err := rt.Waiting(ctx, "ws", true); return err },
 		"WorkspaceAt": func(rt *RunTx) error { _, err := rt.WorkspaceAt(ctx, "bare_run"); return err },
 		"Workspaces":  func(rt *RunTx) error { _, err := rt.Workspaces(ctx, "n"); return err },
 	}

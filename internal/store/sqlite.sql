@@ -442,7 +442,7 @@ CREATE TABLE keyed_calls (
   request  TEXT NOT NULL, -- digest of what was asked
   answer   TEXT NOT NULL DEFAULT '', -- JSON; empty: it is not known yet
   made_ms  INTEGER NOT NULL
-) STRICT;
+, holder TEXT NOT NULL DEFAULT '', fence INTEGER NOT NULL DEFAULT 0, lease_until_ms INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE INDEX keyed_calls_made ON keyed_calls (made_ms);
 CREATE INDEX loops_of_parent ON loops (parent_id, created_ms) WHERE parent_id <> '';
 CREATE INDEX effects_done ON effects (loop_id, kind) WHERE state = 'done';
@@ -475,3 +475,4 @@ INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (25, 25, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (26, 26, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (27, 27, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (28, 28, 1);
+INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (29, 29, 1);
