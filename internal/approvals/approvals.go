@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,14 +41,15 @@ type View struct {
 	By       string             `json:"by,omitempty"`
 	From     string             `json:"from,omitempty"`
 	Note     string             `json:"note,omitempty"`
-	Land     *loop.Command      `json:"land,omitempty"` // lands it; nil: it was asked, and Approve answers it
+	Failure  string             `json:"failure,omitempty"` // of a yes that has not landed: why the last try did not
+	Land     *loop.Command      `json:"land,omitempty"`    // lands it; nil: it was asked, and Approve answers it
 
 	Row    loop.Approval `json:"-"` // the question as it is recorded
 	RunRow loop.Run      `json:"-"` // the run that asked it
 }
 
 // List returns the questions of the workspace, or of one loop, newest
-// first: those that are open, or all.
+// first: those without an answer and those with a yes that has not landed, or all.
 func (s *Service) List(ctx context.Context, name string, all bool) ([]View, error) {
 	in := s.ws.ID
 	if name != "" {
@@ -59,7 +61,7 @@ func (s *Service) List(ctx context.Context, name string, all bool) ([]View, erro
 	}
 	var states []loop.ApprovalState
 	if !all {
-		states = []loop.ApprovalState{loop.ApprovalOpen}
+		states = loop.PendingStates()
 	}
 	var list []loop.Approval
 	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
@@ -75,7 +77,7 @@ func (s *Service) List(ctx context.Context, name string, all bool) ([]View, erro
 		if err != nil {
 			return nil, err
 		}
-		if !all && v.State != loop.ApprovalOpen {
+		if !all && !slices.Contains(states, v.State) {
 			continue // Its time has run out.
 		}
 		views = append(views, v)
@@ -153,8 +155,11 @@ func (s *Service) approvalView(ctx context.Context, a loop.Approval) (View, erro
 		Schema: "pawl.approval/v1", ID: a.ID, State: a.State, Action: a.Action, Does: describeAction(a), Tree: a.Tree, Hash: a.Hash, Gates: []runs.Gate{},
 		Created: a.Created, Expires: a.Expires, Answered: shape.Time(a.Answered), By: a.By, From: a.From, Note: a.Note, Row: a,
 	}
-	if a.State == loop.ApprovalOpen && !s.ws.Now().Before(a.Expires) {
+	if slices.Contains(loop.PendingStates(), a.State) && !a.Pending(s.ws.Now()) {
 		v.State = loop.ApprovalExpired
+	}
+	if v.State == loop.ApprovalLanding {
+		v.Failure = a.Failure
 	}
 	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
 		if v.RunRow, err = r.Run(ctx, a.RunID); err != nil {
@@ -188,7 +193,7 @@ func (s *Service) approvalView(ctx context.Context, a loop.Approval) (View, erro
 			v.Stale = "the proposed commit is gone: " + firstLine(err.Error())
 		}
 	}
-	if v.State == loop.ApprovalOpen && v.Stale == "" && a.Action.Kind != loop.ActionCommand {
+	if slices.Contains(loop.PendingStates(), v.State) && v.Stale == "" && a.Action.Kind != loop.ActionCommand {
 		if why, err := s.whyStale(ctx, v); err == nil {
 			v.Stale = why
 		}
@@ -279,6 +284,12 @@ func (v View) checkOpen() error {
 	a := v.Row
 	a.State = v.State
 	answered := &loop.AnsweredError{Approval: a}
+	if v.State == loop.ApprovalLanding {
+		return &loop.Fault{
+			Exit: loop.ExitHeld, What: "approval " + v.ID + " is not open", Why: answered.Error(), Err: errors.Join(loop.ErrAnswered, answered),
+			Fix: "{1} tries it at once, {2} takes the yes back", Actions: []loop.Command{engine.LandAgain(a, v.Run), loop.PawlCommand("reject", v.ID)},
+		}
+	}
 	return &loop.Fault{
 		Exit: loop.ExitHeld, What: "approval " + v.ID + " is not open", Why: answered.Error(), Err: errors.Join(loop.ErrAnswered, answered),
 		Fix: "nothing is left to answer; {1} says what it was about", Actions: []loop.Command{loop.PawlCommand("show", v.Run)},

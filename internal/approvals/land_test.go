@@ -335,7 +335,7 @@ func TestRecoverySaysWhatLandsWhenTheRunOfAYesDied(t *testing.T) {
 	if err != nil || rec == nil {
 		t.Fatalf("recover = %+v, %v", rec, err)
 	}
-	if want := "approval " + a.ID + " is used up and nothing has landed; `pawl land fix#1` does it"; rec.Next.String() != want || !strings.Contains(rec.Run.Detail, want) {
+	if want := "nothing has landed, and the yes to " + a.ID + " stays valid: the next run lands it, or `pawl land fix#1`"; rec.Next.String() != want || !strings.Contains(rec.Run.Detail, want) {
 		t.Errorf("recovery says %q and the run %q, want %q", rec.Next, rec.Run.Detail, want)
 	}
 	view, err := r.Runs.Show(t.Context(), "run_yes")

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,7 +48,7 @@ func printApprovals(p *output.Printer, rows []approvals.View, all bool) error {
 			if v.By != "" {
 				state += " by " + output.CleanLine(v.By)
 			}
-			if v.State == loop.ApprovalOpen {
+			if slices.Contains(loop.PendingStates(), v.State) {
 				expires = "in " + formatSpan(v.Expires.Sub(p.Now()))
 			}
 			return []string{v.ID, output.CleanLine(v.Run), state, excerpt(v.Does, 70), describeChange(v), expires}
@@ -106,6 +107,7 @@ func printApproval(p *output.Printer, v approvals.View) error {
 		p.Field("  ", "answer", fmt.Sprintf("%s, from %s, %s", v.By, v.From, p.Ago(v.Answered)))
 		p.Field("  ", "note", v.Note)
 	}
+	p.Field("  ", "not landed", output.CleanLine(v.Failure))
 	if v.Action.Commit != "" {
 		p.Field("  ", "look", "pawl diff "+v.Run)
 	}

@@ -77,6 +77,9 @@ func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 	}
 	printFamily(p, "", w.Family)
 	p.Field("", "waiting", describeWaiting(w.Waiting))
+	for _, l := range w.Landings {
+		p.Field("", "landing", output.CleanLine(l.String())+"; at once: "+l.Land.String())
+	}
 	if w.Broken != "" {
 		p.Field("", "broken", output.CleanLine(w.Broken)+" ("+describeLastGood(w.LastGood)+")")
 	}

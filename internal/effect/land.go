@@ -20,6 +20,9 @@ const (
 	ArgOnto   = "onto"   // the commit that the branch must be at
 	ArgCommit = "commit" // the commit of the proposal
 	ArgMerge  = "merge"  // "true": by a merge commit, else by a fast-forward
+
+	ArgApproval = "approval" // the yes that it carries out; empty: nobody was asked
+	ArgRetry    = "retry"    // "true": an earlier try may have arrived, which is looked for before it is applied
 )
 
 // Mover is what landing needs of a git repository.

@@ -16,6 +16,9 @@ func RequestsFor(a loop.Approval, now time.Time) []loop.EffectRequest {
 		ArgBranch: a.Action.Branch, ArgCommit: a.Action.Commit, ArgBase: a.Action.Base, ArgOnto: a.Action.Onto,
 		ArgTree: a.Tree, ArgWhen: now.UTC().Format(time.RFC3339),
 	}
+	if a.State == loop.ApprovalLanding {
+		args[ArgApproval] = a.ID
+	}
 	if a.Action.Kind == loop.ActionPullRequest {
 		return pullRequests(a, args)
 	}
@@ -24,6 +27,16 @@ func RequestsFor(a loop.Approval, now time.Time) []loop.EffectRequest {
 		args[ArgMessage] = fmt.Sprintf("Land %s\n\nPawl-Approval: %s\nPawl-Tree: %s\n", a.Action.Branch, a.ID, a.Tree)
 	}
 	return []loop.EffectRequest{{Kind: KindLand, Key: a.ID + "/land", Args: args}}
+}
+
+// Retries are requests for effects that were tried before, by a run of that id: they look
+// first whether an earlier try has arrived.
+func Retries(requests []loop.EffectRequest, runID string) []loop.EffectRequest {
+	for i := range requests {
+		requests[i].Key += "/" + runID
+		requests[i].Args[ArgRetry] = "true"
+	}
+	return requests
 }
 
 // pullRequests returns the two steps of an approved pull request. The second

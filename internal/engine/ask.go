@@ -84,6 +84,15 @@ func Yes(id string, by loop.Answer) Firing {
 	return f
 }
 
+// Try is the firing that tries once more to land what a person said yes to before. The id
+// tells it from other tries.
+func Try(id, try string, by loop.Actor) Firing {
+	f := answerFiring(id)
+	f.Key += "/" + try
+	f.By, f.Landing = by, true
+	return f
+}
+
 // Changes is the firing that answers an approval with what is to be different, and goes
 // on with its step, of the given key, from the work that was proposed.
 func Changes(id, step string, by loop.Answer) Firing {
@@ -103,6 +112,9 @@ func Again(id string, by loop.Answer) Firing {
 // firingOf is the firing that a queued run was made of.
 func firingOf(r loop.Run) Firing {
 	f := Firing{Trigger: r.Trigger, Planned: r.Planned, Event: r.Event, By: r.By, Key: r.Key, Request: r.Request, Overrides: r.Overrides, Approval: r.Approval}
+	if _, try, _ := strings.Cut(strings.TrimPrefix(r.Key, approvalKey), "/"); r.Trigger == triggerApproval && try != "" {
+		f.Landing = true
+	}
 	if void, again := strings.CutPrefix(r.Key, rebaseKey); again && r.Trigger == triggerApproval {
 		f.Rebase = void
 	}
@@ -115,6 +127,7 @@ func AnswerOf(r loop.Run) string {
 		return ""
 	}
 	_, id, _ := strings.Cut(r.Key, "/")
+	id, _, _ = strings.Cut(id, "/")
 	return id
 }
 

@@ -87,7 +87,7 @@ func (c *cycle) stateBranch(ctx context.Context, effects []loop.Effect) (b git.B
 	var asked []loop.Approval
 	var live []string
 	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
-		if asked, err = r.Approvals(ctx, c.target.Workspace.ID, loop.ApprovalOpen); err != nil {
+		if asked, err = r.Approvals(ctx, c.target.Workspace.ID, loop.PendingStates()...); err != nil {
 			return err
 		}
 		live, err = c.runsOn(ctx, r, b.Commit)

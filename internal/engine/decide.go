@@ -61,7 +61,9 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 		s.Candidates = append(s.Candidates, cand)
 	}
 	d := plan.Next(s, now)
-	c.awaits = slices.ContainsFunc(d.Considered, func(o loop.Considered) bool { return o.Reason == loop.ReasonStepWaiting })
+	c.awaits = slices.ContainsFunc(d.Considered, func(o loop.Considered) bool {
+		return o.Reason == loop.ReasonStepWaiting || o.Reason == loop.ReasonLandingWaits || o.Reason == loop.ReasonLandingRests
+	})
 	body, err := json.Marshal(d.Considered)
 	if err != nil {
 		panic("engine: reasons do not marshal: " + err.Error())

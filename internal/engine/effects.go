@@ -26,6 +26,9 @@ type outbox struct {
 	tree      *workTree
 	requested int             // effects asked for
 	owed      map[string]bool // keys of effects of earlier runs that this one was through with at its start
+	due       *owedLanding    // the yes whose landing this run tries before its own work; nil: none
+	landed    *landedLater    // what it has landed by that; nil: nothing
+	gaveUp    bool            // that was the last try before a person asks for it
 	refusal   *loop.Fault     // why a guardrail refused one
 	lock      *os.File        // the locked file of acquire; nil: not locked
 }
@@ -50,9 +53,10 @@ func (o *outbox) drain(ctx context.Context) ([]loop.Effect, error) {
 	if err != nil {
 		return nil, err
 	}
+	undone := map[string]bool{} // ids of approvals an effect of which did not come about
 	for i := range effects {
 		e := &effects[i]
-		if o.owed[e.Key] || isStateCommit(*e) {
+		if o.owed[e.Key] || isStateCommit(*e) || undone[e.Args[effect.ArgApproval]] {
 			continue
 		}
 		if e.State == loop.EffectRequested || e.State == loop.EffectApplying { // Else whoever found that out died before the run had ended.
@@ -66,6 +70,9 @@ func (o *outbox) drain(ctx context.Context) ([]loop.Effect, error) {
 		switch {
 		case e.State == loop.EffectDone:
 			o.noteDone(*e)
+		case o.isOwed(*e):
+			o.said.Note("%s: %s", e.Kind, firstLine(o.said.Hide(e.Error)))
+			undone[e.Args[effect.ArgApproval]] = true
 		case e.Kind == effect.KindMemoryPush: // All is here, and the next run pushes it first.
 			o.noteUndone("not pushed", e.Error)
 			o.run.Commit = cmp.Or(e.Result[effect.ResultCommit], o.run.Commit)
@@ -174,6 +181,20 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 			return err
 		}
 	}
+	if e.Args[effect.ArgRetry] != "" { // Nothing is repeated before a look said that nothing arrived.
+		found, err := kind.Look(ctx, *e)
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			o.recordOutcome(e, loop.EffectApplying, loop.EffectFailed, nil, fmt.Errorf("look whether it happened: %w", err))
+			return nil
+		}
+		if found.Applied {
+			o.recordOutcome(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
+			return nil
+		}
+	}
 	if err := beforeApply.Hit(ctx); err != nil {
 		return err
 	}
@@ -256,6 +277,7 @@ func (o *outbox) recordOutcome(e *loop.Effect, from, to loop.EffectState, result
 	}
 	row := *e
 	o.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveEffect(ctx, from, row) }, o.linkEffect(row))
+	o.settleLanding(row)
 }
 
 // linkEffect is the part of a transaction that puts an effect into the audit chain.
@@ -295,9 +317,6 @@ func (o *outbox) concludeUndone(ctx context.Context, e loop.Effect) error {
 	end := endingOfEffect(e, o.refusal)
 	o.run.Outcome, o.run.Reason, o.run.Detail = end.outcome, end.reason, end.detail
 	o.reopenPassed()
-	if err := o.reopenAccepted(ctx); err != nil {
-		return err
-	}
 	if e.Kind != effect.KindPropose && e.Kind != effect.KindMemoryCommit || len(o.its) == 0 {
 		return nil
 	}
@@ -310,26 +329,6 @@ func (o *outbox) concludeUndone(ctx context.Context, e loop.Effect) error {
 // stood reports whether no gate objected to an iteration.
 func stood(it loop.Iteration) bool {
 	return it.Verdict == loop.VerdictPass || it.Verdict == loop.VerdictPending && it.Reason != loop.ReasonApproval
-}
-
-// reopenAccepted opens the steps again whose result a human has accepted and that
-// could not land.
-func (h *heldRun) reopenAccepted(ctx context.Context) error {
-	if h.firing.Approval == "" {
-		return nil
-	}
-	var steps []loop.Step
-	err := h.Store.View(ctx, func(r *store.Reader) (err error) {
-		steps, err = r.Steps(ctx, h.run.LoopID)
-		return err
-	})
-	for _, s := range steps {
-		if s.State == loop.StepDone && s.WaitsFor == h.firing.Approval {
-			s.State, s.WaitsFor = loop.StepOpen, ""
-			h.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, s) })
-		}
-	}
-	return err
 }
 
 // reopenPassed opens the steps again that the run finished: their result went nowhere.

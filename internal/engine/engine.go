@@ -156,6 +156,7 @@ type Firing struct {
 	Overrides loop.Overrides
 	Approval  string       // id of the approval whose answer fires the run
 	Answer    *loop.Answer // given to Approval by the transaction that fires the run: both happen, or neither; nil: it was given before
+	Landing   bool         // Approval was given before, and a person asks for its landing once more
 	Rebase    string       // id of the void approval whose proposal is to be made again, because its base moved
 	Tried     Tried        // the run does not do again what was tried before it
 	Wait      bool         // Run waits for what is in its way, instead of returning its error
@@ -324,7 +325,7 @@ func (c *cycle) runToEnd(ctx context.Context) (loop.Run, error) {
 			return c.run, c.tree.leaveGone(ctx, err)
 		}
 	}
-	err = c.finish(ctx, end)
+	err = c.finish(ctx, c.outbox.sayLanded(end))
 	return c.run, c.tree.leaveGone(ctx, err)
 }
 
@@ -341,6 +342,9 @@ func (c *cycle) runPhases(ctx context.Context) (ending, error) {
 		return deref(end), err
 	}
 	if end, ours, err := c.landApproved(ctx); err != nil || ours {
+		return end, err
+	}
+	if end, ours, err := c.findOwed(ctx); err != nil || ours {
 		return end, err
 	}
 	if end, err := c.memory.rehydrate(ctx); err != nil || end != nil {

@@ -143,12 +143,15 @@ func TestAnAnswerThatIsQueuedIsGivenAtOnceAndCarriedOutLater(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		target, a := r.proposes("fix")
 		queued := r.queue(target, engine.Yes(a.ID, loop.Answer{By: "Ada", From: "test"}))
-		if got := r.approval(a.ID); got.State != loop.ApprovalApproved || gittest.Run(t, r.root, "rev-parse", "main") == a.Action.Commit {
-			t.Errorf("the approval is %s, and main is %s: want it answered, and nothing landed", got.State, gittest.Run(t, r.root, "rev-parse", "main"))
+		if got := r.approval(a.ID); got.State != loop.ApprovalLanding || gittest.Run(t, r.root, "rev-parse", "main") == a.Action.Commit {
+			t.Errorf("the approval is %s, and main is %s: want a yes, and nothing landed", got.State, gittest.Run(t, r.root, "rev-parse", "main"))
 		}
 		run, err := r.engine.Execute(t.Context(), target, queued.ID)
 		if err != nil || run.Outcome != loop.OutcomeLanded || gittest.Run(t, r.root, "rev-parse", "main") != a.Action.Commit {
 			t.Errorf("run = %s %s: %v", run.Outcome, run.Detail, err)
+		}
+		if got := r.approval(a.ID).State; got != loop.ApprovalApproved {
+			t.Errorf("the approval is %s, want it approved", got)
 		}
 	})
 }

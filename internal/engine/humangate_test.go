@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -170,7 +171,7 @@ func TestWhoAsksForChangesGetsThemOnTopOfWhatWasProposed(t *testing.T) {
 	})
 }
 
-func TestAResultThatCannotLandAfterAllIsOpenAgain(t *testing.T) {
+func TestAResultThatCouldNotLandWaitsWithItsYes(t *testing.T) {
 	r := newRig(t, databases["sqlite"](t))
 	target, _ := r.decides(loop.HumanGateDecide, true, "one")
 	a := r.waits(target, loop.ReasonGatesPass, loop.ActionLand)
@@ -179,8 +180,20 @@ func TestAResultThatCannotLandAfterAllIsOpenAgain(t *testing.T) {
 	if run.Outcome != loop.OutcomeRefused {
 		t.Fatalf("run = %s %q, want it refused", run.Outcome, run.Detail)
 	}
-	if s := r.goal(target); s.State != loop.StepOpen || s.WaitsFor != "" {
-		t.Errorf("step = %s, waits for %q; want it open", s.State, s.WaitsFor)
+	if s := r.goal(target); s.State != loop.StepWaiting || s.WaitsFor != a.ID {
+		t.Errorf("step = %s, waits for %q; want it to wait for %s", s.State, s.WaitsFor, a.ID)
+	}
+	if got := r.approval(a.ID); got.State != loop.ApprovalLanding || got.Tries != 1 || got.Failure == "" {
+		t.Errorf("approval = %s after %d tries (%q), want the yes kept", got.State, got.Tries, got.Failure)
+	}
+	if err := os.Remove(filepath.Join(r.root, "src/one.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if run := r.run(target, engine.Try(a.ID, "again", ada.Actor())); run.Outcome != loop.OutcomeLanded {
+		t.Errorf("run = %s %q, want it landed", run.Outcome, run.Detail)
+	}
+	if s := r.goal(target); s.State != loop.StepDone {
+		t.Errorf("step = %s, want it done", s.State)
 	}
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,8 +39,12 @@ func (c *cycle) landApproved(ctx context.Context) (ending, bool, error) {
 	if err != nil || a.Action.Kind == loop.ActionCommand || a.Action.Kind == loop.ActionQuestion || a.Changes {
 		return ending{}, err != nil, err
 	}
-	if a.State != loop.ApprovalApproved {
-		return ending{}, true, fmt.Errorf("approval %s is %s: %w", a.ID, a.State, loop.ErrAnswered)
+	act := a.Action
+	switch {
+	case act.Lands() && a.State == loop.ApprovalApproved: // Another run was first.
+		return ending{outcome: loop.OutcomeDone, reason: loop.ReasonApproved, detail: landedWords(a) + ", and it has landed"}, true, nil
+	case act.Lands() && a.State != loop.ApprovalLanding, !act.Lands() && a.State != loop.ApprovalApproved:
+		return answeredEnding(a), true, nil
 	}
 	if a.LoopID != c.run.LoopID || a.Hash != a.BindingHash() || a.Definition != c.run.Definition {
 		return ending{
@@ -47,23 +52,35 @@ func (c *cycle) landApproved(ctx context.Context) (ending, bool, error) {
 			detail: "approval " + a.ID + " was given for another action or another definition of this loop; ask again",
 		}, true, nil
 	}
-	act := a.Action
 	c.run.BaseCommit, c.run.Branch = act.Onto, act.Branch
-	if err := c.finishWaiting(ctx, a); err != nil {
-		return ending{}, true, err
-	}
-	if act.Kind == loop.ActionAccept || act.Kind == loop.ActionKeep {
+	if !act.Lands() {
+		c.stage(c.finishWaiting(a.ID))
 		return ending{outcome: loop.OutcomeDone, reason: loop.ReasonApproved, detail: a.By + " accepted the result"}, true, nil
 	}
 	if a, err = c.landingFrom(ctx, a); err != nil {
 		return ending{}, true, err
 	}
-	c.voidLanded(a)
-	c.outbox.request(effect.RequestsFor(a, c.Now())...) // What the human allowed, and nothing else.
-	if act.Kind == loop.ActionPullRequest {
-		return ending{outcome: loop.OutcomeProposed, reason: loop.ReasonApproved, detail: a.By + " said yes"}, true, nil
+	a = c.nextTry(a)
+	err = c.commit(ctx, loop.PhaseRehydrate, func(ctx context.Context, rt *store.RunTx) error { return rt.TryLanding(ctx, a) })
+	if gone, ok := errors.AsType[*loop.AnsweredError](err); ok {
+		return answeredEnding(gone.Approval), true, nil
 	}
-	return ending{outcome: loop.OutcomeLanded, reason: loop.ReasonApproved, detail: fmt.Sprintf("%s said yes to landing %s on %s", a.By, act.Branch, act.Base)}, true, nil
+	if err != nil {
+		return ending{}, true, err
+	}
+	c.voidLanded(a)
+	c.outbox.request(c.requestsFor(a)...)
+	end := ending{outcome: loop.OutcomeLanded, reason: loop.ReasonApproved, detail: landedWords(a)}
+	if act.Kind == loop.ActionPullRequest {
+		end.outcome = loop.OutcomeProposed
+	}
+	return end, true, nil
+}
+
+// answeredEnding is how a run ends whose approval does not allow anything any more.
+func answeredEnding(a loop.Approval) ending {
+	why := (&loop.AnsweredError{Approval: a}).Error()
+	return ending{outcome: loop.OutcomeRefused, reason: loop.ReasonApproval, detail: fmt.Sprintf("approval %s allows nothing any more: %s", a.ID, why)}
 }
 
 // landingFrom is the approval with the commit that its base points to now, if that is one of
@@ -79,23 +96,6 @@ func (h *heldRun) landingFrom(ctx context.Context, a loop.Approval) (loop.Approv
 	return a, err
 }
 
-// finishWaiting stages that the steps whose result was accepted are done. What they
-// waited for stays with them, in case the result cannot land after all.
-func (c *cycle) finishWaiting(ctx context.Context, a loop.Approval) error {
-	var steps []loop.Step
-	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
-		steps, err = r.Steps(ctx, c.run.LoopID)
-		return err
-	})
-	for _, s := range steps {
-		if s.State == loop.StepWaiting && s.WaitsFor == a.ID {
-			s.State = loop.StepDone
-			c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, s) })
-		}
-	}
-	return err
-}
-
 // approvalFor returns the question about the results of a run, or nil if nobody is asked:
 // the run has no result, or somebody else lands it.
 func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
@@ -104,6 +104,9 @@ func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
 	}
 	proposed := -1
 	for n, e := range effects {
+		if c.isOwed(e) {
+			continue
+		}
 		if e.Kind == effect.KindLand || e.Kind == effect.KindPush {
 			return nil // It landed without a human, or tried to.
 		}

@@ -18,8 +18,17 @@ type proposal struct {
 	asked    loop.Run
 	steps    []string // ids of those whose work it holds
 	approval loop.Approval
-	words    string // what it is, and how it is decided
-	pull     bool   // it is on a pull request
+	words    string      // what it is, and how it is decided
+	reason   loop.Reason // why its steps are not worked on; empty: nobody has answered
+}
+
+// wordsAfter are the words of a proposal after an article, if they begin with it and not with
+// who said yes to it.
+func (p proposal) wordsAfter(article string) string {
+	if p.approval.State == loop.ApprovalLanding {
+		return p.words
+	}
+	return article + p.words
 }
 
 // proposals are those of the loop that keep steps from being worked on.
@@ -66,7 +75,7 @@ func (ps *proposals) asksAnother(proposed loop.Run) bool {
 // readUnanswered returns the proposals among open approvals.
 func (ps *proposals) readUnanswered(ctx context.Context, r *store.Reader, list []loop.Approval) (open []proposal, err error) {
 	for _, a := range list {
-		if a.Action.Kind == loop.ActionCommand || !ps.Now().Before(a.Expires) {
+		if a.Action.Kind == loop.ActionCommand || !a.Pending(ps.Now()) {
 			continue
 		}
 		asked, err := r.Run(ctx, a.RunID)
@@ -78,10 +87,14 @@ func (ps *proposals) readUnanswered(ctx context.Context, r *store.Reader, list [
 			return nil, err
 		}
 		run := fmt.Sprintf("%s#%d", ps.target.Loop.Name, asked.N)
-		open = append(open, proposal{
+		p := proposal{
 			asked: asked, steps: append(passedSteps(its), a.StepID), approval: a,
 			words: fmt.Sprintf("proposal %s of %s has no answer yet", a.Action.Branch, run),
-		})
+		}
+		if a.State == loop.ApprovalLanding {
+			p.words, p.reason = ps.owedWords(a, run)
+		}
+		open = append(open, p)
 	}
 	return open, nil
 }
@@ -110,16 +123,16 @@ func (ps *proposals) keepOpen(ctx context.Context, unanswered []proposal) error 
 // holdBack keeps a step from being worked on while nobody has decided about a proposal:
 // one of its own, or any if it depends on all of them.
 func (ps *proposals) holdBack(cand *plan.Candidate) {
-	id, words, pull := cmp.Or(cand.Step.ID, StepID(ps.run.LoopID, cand.Step.Key)), "", false
+	id, words, reason := cmp.Or(cand.Step.ID, StepID(ps.run.LoopID, cand.Step.Key)), "", loop.Reason("")
 	for _, p := range ps.open {
 		if slices.Contains(p.steps, id) {
-			words, pull = "its "+p.words, p.pull
+			words, reason = p.wordsAfter("its "), p.reason
 			break
 		}
 	}
 	if words == "" && cand.Depends && len(ps.open) > 0 {
 		p := ps.open[0]
-		words, pull = "it depends on other steps, and the "+p.words, p.pull
+		words, reason = "it depends on other steps, and "+p.wordsAfter("the "), p.reason
 		switch n := len(ps.open) - 1; n {
 		case 0:
 		case 1:
@@ -130,10 +143,10 @@ func (ps *proposals) holdBack(cand *plan.Candidate) {
 	}
 	switch {
 	case words == "":
-	case !pull:
+	case reason == "":
 		cand.Proposed = words
 	case cand.Drop == "":
-		cand.Drop, cand.Detail = loop.ReasonPullRequest, words
+		cand.Drop, cand.Detail = reason, words
 	}
 }
 

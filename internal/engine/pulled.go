@@ -53,7 +53,7 @@ func (ps *proposals) readPulls(ctx context.Context, pulls []loop.Effect) (err er
 			ps.pulled = append(ps.pulled, ps.stagePullState(e, state))
 			continue
 		}
-		p := proposal{words: words, pull: true}
+		p := proposal{words: words, reason: loop.ReasonPullRequest}
 		if p.asked, p.steps, err = ps.readProposer(ctx, e); err != nil {
 			return err
 		}

@@ -284,14 +284,14 @@ func (wt *workTree) takeUp(ctx context.Context, died loop.Phase) (err error) {
 }
 
 // landAgain says what is left of an approval whose run died before anything was asked
-// for: the approval is used up, and nothing has landed.
+// for: nothing has landed, and the yes stays valid.
 func (c *cycle) landAgain(ctx context.Context) (loop.Advice, error) {
 	id := AnswerOf(c.run)
 	if id == "" {
 		return loop.Advice{}, nil
 	}
 	a, err := c.readApproval(ctx, id)
-	if err != nil || a.Action.Kind == loop.ActionCommand || a.Action.Kind == loop.ActionQuestion {
+	if err != nil || a.State != loop.ApprovalLanding {
 		return loop.Advice{}, err
 	}
 	var asked loop.Run
@@ -300,7 +300,7 @@ func (c *cycle) landAgain(ctx context.Context) (loop.Advice, error) {
 		return err
 	})
 	again := LandAgain(a, fmt.Sprintf("%s#%d", c.target.Loop.Name, asked.N))
-	return loop.Advise("approval "+a.ID+" is used up and nothing has landed; {1} does it", again), err
+	return loop.Advise("nothing has landed, and the yes to "+a.ID+" stays valid: the next run lands it, or {1}", again), err
 }
 
 // LandAgain is the command that does what an approval of that run allowed and

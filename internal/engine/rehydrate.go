@@ -47,7 +47,11 @@ func (m *memory) rehydrate(ctx context.Context) (*ending, error) {
 	if end := m.open(ctx, v); end != nil {
 		return end, nil
 	}
-	if again, err := m.outbox.applyOwed(ctx, m.session); err != nil || again {
+	landed, err := m.outbox.landOwed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if again, err := m.outbox.applyOwed(ctx, m.session); err != nil || again || landed {
 		if err != nil {
 			return nil, err
 		}
@@ -313,7 +317,7 @@ func (m *memory) readAnswers(ctx context.Context, r *store.Reader, steps []loop.
 		if err != nil {
 			return fmt.Errorf("step %q waits for an approval: %w", s.Title, err)
 		}
-		m.answered[s.Key] = a.State != loop.ApprovalOpen || !m.Now().Before(a.Expires)
+		m.answered[s.Key] = !a.Pending(m.Now())
 	}
 	return nil
 }

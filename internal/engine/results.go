@@ -66,7 +66,7 @@ func (rs results) Of(ctx context.Context, steps ...string) (map[string]StepResul
 		} else if res.Stack, err = unlandedStack(ctx, rs.target.Repo, a.Action); err != nil {
 			return nil, err
 		}
-		expired := a.State == loop.ApprovalOpen && !rs.Now().Before(a.Expires)
+		expired := !rs.Now().Before(a.Expires) && slices.Contains(loop.PendingStates(), a.State)
 		switch {
 		case res.State == ResultRejected:
 		case len(res.Stack) == 0:
@@ -174,7 +174,7 @@ func voidStacked(ctx context.Context, tx *store.Tx, lower loop.Approval, why str
 	if lower.Action.Commit == "" {
 		return nil
 	}
-	open, err := tx.Approvals(ctx, lower.LoopID, loop.ApprovalOpen)
+	open, err := tx.Approvals(ctx, lower.LoopID, loop.PendingStates()...)
 	for _, a := range open {
 		if err == nil && a.Action.BuildsOn(lower.Action.Commit) {
 			_, err = tx.VoidApproval(ctx, a.ID, why)
@@ -185,12 +185,12 @@ func voidStacked(ctx context.Context, tx *store.Tx, lower loop.Approval, why str
 
 // voidLanded stages that the questions about the proposals are void that land with another
 // one.
-func (c *cycle) voidLanded(a loop.Approval) {
+func (h *heldRun) voidLanded(a loop.Approval) {
 	if len(a.Action.Stack) == 0 {
 		return
 	}
-	c.stage(func(ctx context.Context, rt *store.RunTx) error {
-		open, err := rt.Approvals(ctx, a.LoopID, loop.ApprovalOpen)
+	h.stage(func(ctx context.Context, rt *store.RunTx) error {
+		open, err := rt.Approvals(ctx, a.LoopID, loop.PendingStates()...)
 		for _, lower := range open {
 			if err == nil && a.Action.BuildsOn(lower.Action.Commit) {
 				_, err = rt.VoidApproval(ctx, lower.ID, fmt.Sprintf("it landed with %s, which %s approved", a.Action.Branch, a.By))

@@ -96,7 +96,24 @@ type Approval struct {
 	Expires    time.Time     `json:"expires"`
 	Created    time.Time     `json:"created"`
 	Answered   time.Time     `json:"answered,omitzero"`
+
+	// Of a landing, since a person asked for it.
+	Tries   int       `json:"tries,omitempty"`
+	Tried   time.Time `json:"tried,omitzero"`    // when the last try began
+	Failure string    `json:"failure,omitempty"` // why the last try did not land; empty: it is not known, or it has landed
 }
+
+// Pending reports whether the result in question is neither landed nor given up: a person
+// has not answered, or has said yes to a landing that has not come about.
+func (a Approval) Pending(now time.Time) bool {
+	return (a.State == ApprovalOpen || a.State == ApprovalLanding) && now.Before(a.Expires)
+}
+
+// PendingStates are the states of an approval that are not final.
+func PendingStates() []ApprovalState { return []ApprovalState{ApprovalOpen, ApprovalLanding} }
+
+// Lands reports whether a yes makes something land.
+func (a Action) Lands() bool { return a.Kind == ActionLand || a.Kind == ActionPullRequest }
 
 // BindingHash is the hash that an approval is bound to. Any other tree, definition or
 // action has another one.

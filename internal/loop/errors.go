@@ -54,6 +54,8 @@ func (e *AnsweredError) Error() string {
 	a := e.Approval
 	at := a.Answered.UTC().Format(time.RFC3339)
 	switch a.State {
+	case ApprovalLanding:
+		return fmt.Sprintf("%s said yes from %s at %s, and nothing has landed yet", orDefault(a.By, "somebody"), orDefault(a.From, "an unknown surface"), at)
 	case ApprovalApproved, ApprovalRejected:
 		said := map[ApprovalState]string{ApprovalApproved: "yes", ApprovalRejected: "no"}[a.State]
 		return fmt.Sprintf("%s said %s from %s at %s", orDefault(a.By, "somebody"), said, orDefault(a.From, "an unknown surface"), at)

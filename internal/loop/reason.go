@@ -17,6 +17,8 @@ const (
 	ReasonSensedNothing Reason = "sensed_nothing"  // the sense command said that there is nothing to do
 	ReasonUnchanged     Reason = "unchanged"       // it needed no change, and its inputs are still the same
 	ReasonPullRequest   Reason = "pull_request"    // its pull request is open, or it is unknown whether it still is
+	ReasonLandingWaits  Reason = "landing_waits"   // a human said yes, it has not landed, and a later run tries again
+	ReasonLandingRests  Reason = "landing_rests"   // likewise, and it was tried so often that a human has to ask for it
 	ReasonRejected      Reason = "rejected"        // its proposal was rejected, and its inputs are still the same
 	ReasonMerged        Reason = "merged"          // its pull request was merged, and the base does not have the merge yet
 	ReasonTriedThisRun  Reason = "tried_this_run"  // settled earlier in this run
@@ -200,6 +202,8 @@ var sentences = map[Reason]string{
 	ReasonSensedNothing:    "there is nothing to do",
 	ReasonUnchanged:        "it needed no change, and nothing has changed since",
 	ReasonPullRequest:      "it waits for its pull request",
+	ReasonLandingWaits:     "a person said yes to its proposal, and a later run tries once more to land it",
+	ReasonLandingRests:     "a person said yes to its proposal, and it did not land; it rests until a person asks for it",
 	ReasonRejected:         "its proposal was rejected, and nothing has changed since",
 	ReasonMerged:           "its pull request was merged, and the base does not have it yet",
 	ReasonTriedThisRun:     "this run has dealt with it",

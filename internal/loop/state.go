@@ -43,10 +43,11 @@ const (
 // ApprovalState is the state of an approval.
 type ApprovalState string
 
-// States of an approval. Everything but open is final.
+// States of an approval. Everything but open and landing is final.
 const (
 	ApprovalOpen     ApprovalState = "open"
-	ApprovalApproved ApprovalState = "approved"
+	ApprovalLanding  ApprovalState = "landing"  // a human said yes to a landing, and nothing has landed yet
+	ApprovalApproved ApprovalState = "approved" // a human said yes, and what they allowed to land has landed
 	ApprovalRejected ApprovalState = "rejected"
 	ApprovalVoid     ApprovalState = "void"
 	ApprovalExpired  ApprovalState = "expired"
@@ -102,7 +103,12 @@ var Transitions = []Transition{
 	{"effect", "applying", "requested", "looking found that it did not happen: try again"},
 	{"effect", "failed", "requested", "tried again"},
 	{"approval", "", "open", "an action needs a human"},
-	{"approval", "open", "approved", "a human said yes"},
+	{"approval", "open", "approved", "a human said yes, and nothing has to land"},
+	{"approval", "open", "landing", "a human said yes to a landing"},
+	{"approval", "landing", "approved", "it has landed"},
+	{"approval", "landing", "rejected", "a human takes the yes back"},
+	{"approval", "landing", "void", "branch, base or definition moved, or superseded"},
+	{"approval", "landing", "expired", "it did not land in time"},
 	{"approval", "open", "rejected", "a human said no"},
 	{"approval", "open", "void", "branch or definition moved, or superseded"},
 	{"approval", "open", "expired", "nobody answered in time"},

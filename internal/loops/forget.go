@@ -52,7 +52,7 @@ func (s *Service) Forget(ctx context.Context, by loop.Actor, name string) (Forgo
 		if err := tx.Forget(ctx, by, id); err != nil {
 			return err
 		}
-		open, err := tx.Approvals(ctx, id, loop.ApprovalOpen)
+		open, err := tx.Approvals(ctx, id, loop.PendingStates()...)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/shape"
@@ -66,7 +65,8 @@ type View struct {
 
 	Run loop.Run `json:"-"`
 
-	Again *loop.Command `json:"again,omitempty"` // does what its approval allowed; nil if it is about no landing
+	Again   *loop.Command `json:"again,omitempty"`   // does what its approval allowed; nil if it is about no landing
+	Landing *Landing      `json:"landing,omitempty"` // of its approval, if that is a yes whose landing has not come about
 }
 
 // Instruction is a file of the repository with instructions for agents.
@@ -202,6 +202,7 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 	var given []Instruction
 	var name, protocol string
 	var again *loop.Command
+	var landing *Landing
 	var answer loop.ApprovalState
 	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
 		if its, err = r.Iterations(ctx, run.ID); err != nil {
@@ -226,7 +227,7 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 		case !errors.Is(err, loop.ErrNotFound):
 			return fmt.Errorf("read the instructions of run %s: %w", run.ID, err)
 		}
-		answer, again, err = approvalOf(ctx, r, run, name)
+		answer, again, landing, err = s.approvalOf(ctx, r, run, name)
 		return err
 	})
 	if err != nil {
@@ -238,7 +239,7 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 		Tokens: Tokens(run.Usage), Base: run.BaseCommit, Branch: run.Branch, Commit: run.Commit, Snapshot: run.Snapshot,
 		Approval: run.Approval, Definition: run.Definition, Overrides: run.Overrides, Sandbox: sandboxOrNone(run.Sandbox), Readiness: run.Readiness,
 		Started: shape.Time(run.Started), Ended: shape.Time(run.Ended), Iterations: []Iteration{}, Run: run, Instructions: given,
-		Subject: run.Subject, Answer: answer, Again: again, Agent: run.Agent, Auth: run.Auth, ModelTools: modelTools(run.Auth), Cost: run.Cost, CostUSD: costInDollars(run),
+		Subject: run.Subject, Answer: answer, Again: again, Landing: landing, Agent: run.Agent, Auth: run.Auth, ModelTools: modelTools(run.Auth), Cost: run.Cost, CostUSD: costInDollars(run),
 		MS: Spent{shape.Millis(run.Spent.Total), shape.Millis(run.Spent.Agent), shape.Millis(run.Spent.Gates), shape.Millis(run.Spent.Overhead())},
 	}
 	if run.DeferredTo != (loop.Deferral{}) {
@@ -260,25 +261,6 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 func InstructionsIn(text string) (files []Instruction, err error) {
 	err = json.Unmarshal([]byte(text), &files)
 	return files, err
-}
-
-// approvalOf is how the approval of a run stands, and what does again what it
-// allowed, if that is a landing that the run was fired for.
-func approvalOf(ctx context.Context, r *store.Reader, run loop.Run, name string) (state loop.ApprovalState, again *loop.Command, err error) {
-	id := run.Approval
-	if fired := engine.AnswerOf(run); id == "" {
-		id = fired
-	}
-	if id == "" {
-		return "", nil, nil
-	}
-	a, err := r.Approval(ctx, id)
-	if err != nil || a.RunID == run.ID || a.Action.Kind == loop.ActionCommand || a.Action.Kind == loop.ActionQuestion {
-		return a.State, nil, err
-	}
-	asked, err := r.Run(ctx, a.RunID)
-	land := engine.LandAgain(a, fmt.Sprintf("%s#%d", name, asked.N))
-	return a.State, &land, err
 }
 
 func iterationOf(it loop.Iteration) Iteration {

@@ -37,6 +37,7 @@ type Why struct {
 	Denied        []string     `json:"denied,omitempty"`     // requests of its programs that did not pass, the first of them
 	Refused       []string     `json:"refused,omitempty"`    // calls to a model that no budget pays for, each reason once
 	GoesFirst     *GoesFirst   `json:"goes_first,omitempty"` // the run that it gave way to, or for which it waits in the queue
+	Landings      []Landing    `json:"landings,omitempty"`   // yeses whose landing has not come about: that of a run, or those of a loop
 	lookup.Family              // of its loop
 	Next          string       `json:"next"` // what a person can do about it, for somebody with a shell
 
@@ -81,6 +82,9 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 	}
 	next := Next(v)
 	w.Next, w.Actions = next.String(), append([]loop.Command{}, next.Actions...)
+	if v.Landing != nil {
+		w.Landings = []Landing{*v.Landing}
+	}
 	for _, it := range v.Iterations {
 		w.Attempts = append(w.Attempts, Attempt{it.N, it.Step, it.Verdict, it.Reason, it.Feedback})
 	}
@@ -109,6 +113,9 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 			if w.Waiting, err = r.WaitingOf(ctx, l.Row.ID); err != nil {
 				return err
 			}
+			if w.Landings, err = s.landingsOf(ctx, r, l.Row); err != nil {
+				return err
+			}
 			if l.Switches, err = r.Switches(ctx, s.ws.ID); err != nil || l.Row.Registered.Good == "" {
 				return err
 			}
@@ -127,6 +134,10 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 				return w, err
 			}
 		}
+	}
+	if v.Landing == nil && len(w.Landings) > 0 {
+		next := w.Landings[0].advice()
+		w.Next, w.Actions = next.String(), next.Actions
 	}
 	return w, s.addDecisions(ctx, v.ID, &w)
 }
@@ -175,6 +186,8 @@ func Next(v View) loop.Advice {
 		return loop.Advise("{1} ends it, as every command does that writes; its work is kept where it is", loop.PawlCommand("recover"))
 	case v.State == lookup.Dead:
 		return loop.Advise("{1} concludes it and keeps its work, as every command does that writes", loop.PawlCommand("recover"))
+	case v.Landing != nil:
+		return v.Landing.advice()
 	case v.PullRequest() != "":
 		return loop.Advise("judge the pull request: " + v.PullRequest())
 	case v.Outcome == loop.OutcomeProposed && v.Answer == loop.ApprovalOpen:
@@ -246,6 +259,8 @@ func Next(v View) loop.Advice {
 		return loop.Advise("{1} tries it again; setup in the definition names another command, network more hosts", loop.PawlCommand("doctor", v.Loop).WithFlag("live"))
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonStepWaiting:
 		return loop.Advise("{1}, or {2}", loop.PawlCommand("approve", v.Loop), loop.PawlCommand("reject", v.Loop))
+	case v.Reason == loop.ReasonLandingWaits, v.Reason == loop.ReasonLandingRests:
+		return loop.Advise("{1} says how it stands and what lands it at once", loop.PawlCommand("why", v.Loop))
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonPullRequest:
 		return loop.Advise("merge the pull request, or close it; the next run of " + v.Loop + " asks gh whether it was merged")
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonMerged:

@@ -204,7 +204,7 @@ func (s *Service) remove(ctx context.Context, tx *store.Tx, by loop.Actor, row s
 // voidApprovals makes what is asked about a spec void: it was asked for what the spec was
 // before. The goal is open again, from the work that was proposed.
 func voidApprovals(ctx context.Context, tx *store.Tx, row store.Spec, why string) error {
-	open, err := tx.Approvals(ctx, row.LoopID, loop.ApprovalOpen)
+	open, err := tx.Approvals(ctx, row.LoopID, loop.PendingStates()...)
 	if err != nil {
 		return err
 	}

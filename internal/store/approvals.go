@@ -13,19 +13,20 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-const approvalColumns = `body, state, answered_by, answered_from, note, changes, answered_ms`
+const approvalColumns = `body, state, answered_by, answered_from, note, changes, answered_ms, tries, tried_ms, failure`
 
 func scanApproval(row interface{ Scan(...any) error }) (a loop.Approval, err error) {
-	var body, by, from, note string
+	var body, by, from, note, failure string
 	var state loop.ApprovalState
-	var changes, answered int64
-	if err := row.Scan(&body, &state, &by, &from, &note, &changes, &answered); err != nil {
+	var changes, answered, tries, tried int64
+	if err := row.Scan(&body, &state, &by, &from, &note, &changes, &answered, &tries, &tried, &failure); err != nil {
 		return a, err
 	}
 	if err := decode("approval", body, &a); err != nil {
 		return a, err
 	}
 	a.State, a.By, a.From, a.Note, a.Changes, a.Answered = state, by, from, note, changes != 0, fromMillis(answered)
+	a.Tries, a.Tried, a.Failure = int(tries), fromMillis(tried), failure
 	return a, nil
 }
 
@@ -62,8 +63,8 @@ WHERE  loop_id IN (SELECT id FROM loops WHERE id = $1 OR workspace_id = $1){amon
 ORDER  BY created_ms DESC, id DESC`
 
 // Approvals lists the approvals of a loop or of a workspace, by its id, that
-// are in one of the states, newest first. No state means every state. An open
-// one may have run out: compare its Expires, or call ExpireApprovals before.
+// are in one of the states, newest first. No state means every state. The time of one
+// whose state is not final may have run out: see loop.Approval.Pending.
 func (r *Reader) Approvals(ctx context.Context, in string, states ...loop.ApprovalState) ([]loop.Approval, error) {
 	query, args := fillAmong(approvalsIn, "state", []any{in}, states)
 	return collect(ctx, r, query, scanApproval, args...)
@@ -94,13 +95,21 @@ func fillAmong[T ~string](query, column string, args []any, values []T) (string,
 }
 
 // answerApproval changes only an open row whose time has not run out: of many
-// answers at once one wins.
+// answers at once one wins. A yes to a landing may be taken back while no run is live
+// that may be carrying it out.
 const answerApproval = `
-UPDATE approvals SET state = $1, answered_by = $2, answered_from = $3, note = $4, changes = $5, answered_ms = {now}
-WHERE  id = $6 AND state = 'open' AND expires_ms > {now}
-RETURNING loop_id`
+UPDATE approvals
+SET    state = CASE WHEN $1 = 'approved' AND kind IN ('` + loop.ActionLand + `', '` + loop.ActionPullRequest + `') THEN 'landing' ELSE $1 END,
+       answered_by = $2, answered_from = $3, note = $4, changes = $5, answered_ms = {now}
+WHERE  id = $6 AND expires_ms > {now}
+AND    (state = 'open' OR state = 'landing' AND $1 = 'rejected' AND NOT ` + loopIsLive + `)
+RETURNING loop_id, state`
 
-// AnswerApproval records a human's answer. An approval that is not open, or
+// loopIsLive holds for an approval that a run may be carrying out at this moment.
+const loopIsLive = `EXISTS (SELECT 1 FROM runs r WHERE r.loop_id = approvals.loop_id AND r.state IN ('running', 'settling'))`
+
+// AnswerApproval records a human's answer. A yes to a landing makes it landing, until
+// Landed. An approval that is not open, or
 // whose time is over, is a *loop.Fault that exits with 16 and says who was
 // first; its cause is a *loop.AnsweredError. One that does not exist is
 // ErrNotFound.
@@ -112,10 +121,10 @@ func (t *Tx) AnswerApproval(ctx context.Context, id string, answer loop.Answer) 
 	case answer.Changes:
 		changes = 1
 	}
-	var loopID string
-	err := t.queryRow(ctx, answerApproval, string(to), storableText(answer.By), storableText(answer.From), storableText(answer.Note), changes, id).Scan(&loopID)
+	var loopID, became string
+	err := t.queryRow(ctx, answerApproval, string(to), storableText(answer.By), storableText(answer.From), storableText(answer.Note), changes, id).Scan(&loopID, &became)
 	if err == nil {
-		t.announce(loop.FeedApproval, id, loopID, string(to))
+		t.announce(loop.FeedApproval, id, loopID, became)
 		err = t.endAnswerWait(ctx, loopID)
 	}
 	if err == nil {
@@ -137,11 +146,11 @@ func (t *Tx) AnswerApproval(ctx context.Context, id string, answer loop.Answer) 
 
 const voidProposals = `
 UPDATE approvals SET state = 'void', note = $1, answered_ms = {now}
-WHERE  loop_id = $2 AND id <> $3 AND state = 'open' AND kind <> '` + loop.ActionCommand + `'{among}
+WHERE  loop_id = $2 AND id <> $3 AND state IN ('open', 'landing') AND kind <> '` + loop.ActionCommand + `'{among}
 RETURNING ` + approvalColumns
 
-// VoidProposals makes void, for the reason why, the open approvals of proposals of
-// these steps of a loop, all but one, and returns them. Each is a link in the loop's
+// VoidProposals makes void, for the reason why, the approvals of proposals whose state is
+// not final, of these steps of a loop, all but one, and returns them. Each is a link in the loop's
 // audit chain. What still waits for one of them is opened again, as by VoidApproval.
 func (t *Tx) VoidProposals(ctx context.Context, loopID string, steps []string, except, why string) ([]loop.Approval, error) {
 	if len(steps) == 0 {
@@ -156,10 +165,10 @@ func (t *Tx) VoidProposals(ctx context.Context, loopID string, steps []string, e
 }
 
 const voidApproval = `
-UPDATE approvals SET state = 'void', note = $1, answered_ms = {now} WHERE id = $2 AND state = 'open' RETURNING ` + approvalColumns
+UPDATE approvals SET state = 'void', note = $1, answered_ms = {now} WHERE id = $2 AND state IN ('open', 'landing') RETURNING ` + approvalColumns
 
-// VoidApproval makes one open approval void for the reason why, as a link in the
-// loop's audit chain. It reports false if it was not open. A step whose result was asked
+// VoidApproval makes one approval void for the reason why, as a link in the
+// loop's audit chain. It reports false if its state was final. A step whose result was asked
 // about is open again and begins anew, and one that waits for the answer to a question is left to people:
 // nothing waits for an answer that nobody can give.
 func (t *Tx) VoidApproval(ctx context.Context, id, why string) (bool, error) {
@@ -178,6 +187,48 @@ func (t *Tx) closeVoid(ctx context.Context, query string, args ...any) ([]loop.A
 	return list, err
 }
 
+const tryLanding = `
+UPDATE approvals SET tries = $1, tried_ms = $2, failure = ''
+WHERE  id = $3 AND state = 'landing' AND expires_ms > {now}`
+
+// TryLanding counts a try to land what a person said yes to, before it begins: a is the
+// approval as it is from then on. A yes that was taken back, or whose time has run out, is
+// loop.ErrAnswered, and nothing may land by it.
+func (t *RunTx) TryLanding(ctx context.Context, a loop.Approval) error {
+	n, err := t.exec(ctx, tryLanding, a.Tries, millis(a.Tried), a.ID)
+	if err == nil && n == 0 {
+		if a, err = t.Approval(ctx, a.ID); err == nil {
+			err = &loop.AnsweredError{Approval: a}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("try the landing of approval %s: %w", a.ID, err)
+	}
+	return nil
+}
+
+const failLanding = `UPDATE approvals SET failure = $1 WHERE id = $2 AND state = 'landing'`
+
+// FailLanding records why the last try to land something did not. The yes stays valid.
+func (t *RunTx) FailLanding(ctx context.Context, id, why string) error {
+	_, err := t.exec(ctx, failLanding, storableText(why), id)
+	if err != nil {
+		return fmt.Errorf("record why approval %s did not land: %w", id, err)
+	}
+	return nil
+}
+
+const landed = `UPDATE approvals SET state = 'approved', failure = '' WHERE id = $1 AND state = 'landing' RETURNING ` + approvalColumns
+
+// Landed records that what a person said yes to has landed: the question is answered. It
+// is a link in the audit chain of the loop.
+func (t *RunTx) Landed(ctx context.Context, id string) error {
+	if _, err := t.closeApprovals(ctx, landed, id); err != nil {
+		return fmt.Errorf("record that approval %s has landed: %w", id, err)
+	}
+	return nil
+}
+
 const unheardAnswers = `
 SELECT ` + approvalColumns + ` FROM approvals a
 WHERE  state IN ('rejected', 'expired') AND kind = 'command' AND answered_ms > 0 AND answered_ms <= $2
@@ -193,10 +244,10 @@ func (r *Reader) UnheardAnswers(ctx context.Context, node string, by time.Time, 
 	return collect(ctx, r, unheardAnswers, scanApproval, node, millis(by), limit)
 }
 
-const overdueApprovals = `SELECT EXISTS (SELECT 1 FROM approvals WHERE state = 'open' AND expires_ms <= $1)`
+const overdueApprovals = `SELECT EXISTS (SELECT 1 FROM approvals WHERE state IN ('open', 'landing') AND expires_ms <= $1)`
 
-// OverdueApprovals reports whether the time of an open approval of the store has
-// run out.
+// OverdueApprovals reports whether the time of an approval of the store has run out whose
+// state is not final.
 func (r *Reader) OverdueApprovals(ctx context.Context, now time.Time) (overdue bool, err error) {
 	err = r.queryRow(ctx, overdueApprovals, millis(now)).Scan(&overdue)
 	return overdue, err
@@ -204,11 +255,12 @@ func (r *Reader) OverdueApprovals(ctx context.Context, now time.Time) (overdue b
 
 const expireApprovals = `
 UPDATE approvals SET state = 'expired', answered_ms = {now}
-WHERE  state = 'open' AND expires_ms <= {now}
+WHERE  expires_ms <= {now} AND (state = 'open' OR state = 'landing' AND NOT ` + loopIsLive + `)
 RETURNING ` + approvalColumns
 
-// ExpireApprovals closes every open approval of the store whose time has run
-// out by the database's clock, and returns them. Each is a link in the audit
+// ExpireApprovals closes every approval of the store whose state is not final and whose
+// time has run out by the database's clock, and returns them. One that a live run may be
+// landing at this moment is left until that has ended. Each is a link in the audit
 // chain of its loop. A step whose result was asked about is open again, and one that waits
 // for the answer to a question is left to people.
 func (t *Tx) ExpireApprovals(ctx context.Context) ([]loop.Approval, error) {
@@ -222,7 +274,11 @@ func (t *Tx) ExpireApprovals(ctx context.Context) ([]loop.Approval, error) {
 		case loop.ActionQuestion:
 			err = t.CloseQuestion(ctx, a.ID)
 		default:
-			err = t.ReopenRejected(ctx, a.ID, a.Action.BranchRef(), "nobody answered in time whether the result is accepted")
+			feedback := "nobody answered in time whether the result is accepted"
+			if a.By != "" {
+				feedback = fmt.Sprintf("%s said yes to the result, and it did not land in time", a.By)
+			}
+			err = t.ReopenRejected(ctx, a.ID, a.Action.BranchRef(), feedback)
 		}
 		if err != nil {
 			return nil, err

@@ -179,13 +179,13 @@ func (t *RunTx) returnStopped(ctx context.Context, why loop.Outcome) error {
 
 const (
 	// Nobody can answer meanwhile without seeing that events wait for that.
-	lockOpenApprovals = `SELECT id FROM approvals WHERE loop_id = $1 AND state = 'open' ORDER BY id{for_share}`
+	lockOpenApprovals = `SELECT id FROM approvals WHERE loop_id = $1 AND state IN ('open', 'landing') ORDER BY id{for_share}`
 	returnUntilAnswer = `
 UPDATE firing_events SET verdict = 'waits', reason = 'answer', run_id = '', returned = returned + 1 WHERE run_id = $1 AND run_id <> ''`
 )
 
-// ReturnUntilAnswer makes the events of a run wait until an approval of its loop is answered
-// or closed, or until another event fires the loop. If no approval is open, it does nothing.
+// ReturnUntilAnswer makes the events of a run wait until an approval of its loop is answered,
+// landed or closed, or until another event fires the loop. If no approval is open, it does nothing.
 func (t *RunTx) ReturnUntilAnswer(ctx context.Context) error {
 	open, err := collect(ctx, &t.Reader, lockOpenApprovals, scanID, t.run.LoopID)
 	if err == nil && len(open) > 0 {

@@ -119,20 +119,6 @@ CREATE TABLE changes (
   PRIMARY KEY (run_id, seq)
 ) STRICT;
 CREATE INDEX changes_pending ON changes (loop_id);
-CREATE TABLE approvals (
-  id          TEXT PRIMARY KEY,
-  loop_id     TEXT NOT NULL REFERENCES loops (id),
-  run_id      TEXT NOT NULL REFERENCES runs (id),
-  step_id     TEXT NOT NULL,
-  state       TEXT NOT NULL CHECK (state IN ('open', 'approved', 'rejected', 'void', 'expired')),
-  body        TEXT NOT NULL,
-  answered_by TEXT NOT NULL DEFAULT '',
-  note        TEXT NOT NULL DEFAULT '',
-  expires_ms  INTEGER NOT NULL,
-  created_ms  INTEGER NOT NULL,
-  answered_ms INTEGER NOT NULL DEFAULT 0
-, kind TEXT NOT NULL DEFAULT 'command', answered_from TEXT NOT NULL DEFAULT '', changes INTEGER NOT NULL DEFAULT 0 CHECK (changes IN (0, 1))) STRICT;
-CREATE INDEX approvals_open ON approvals (loop_id, state);
 CREATE TABLE events (
   run_id TEXT NOT NULL, -- no foreign key: nine checks for every run, and only a RunTx writes here
   seq    INTEGER NOT NULL,
@@ -225,7 +211,6 @@ CREATE UNIQUE INDEX runs_in_order ON runs (seq);
 CREATE INDEX runs_newest ON runs (workspace_id, seq);
 CREATE INDEX runs_unfinished ON runs (workspace_id) WHERE state <> 'ended';
 CREATE INDEX loops_name ON loops (workspace_id, name, protocol);
-CREATE INDEX approvals_expire ON approvals (expires_ms) WHERE state = 'open';
 CREATE TABLE feed (
   seq     INTEGER PRIMARY KEY AUTOINCREMENT,
   at_ms   INTEGER NOT NULL,
@@ -365,7 +350,6 @@ CREATE TABLE event_cursors (
   cursor  TEXT NOT NULL
 ) STRICT;
 CREATE INDEX runs_queued ON runs (workspace_id, loop_id) WHERE state = 'queued';
-CREATE INDEX approvals_heard ON approvals (answered_ms) WHERE state IN ('rejected', 'expired') AND kind = 'command';
 CREATE TABLE specs (
   id           TEXT PRIMARY KEY, -- lp_ and 7 characters, the name of its loop
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
@@ -447,6 +431,28 @@ CREATE INDEX keyed_calls_made ON keyed_calls (made_ms);
 CREATE INDEX loops_of_parent ON loops (parent_id, created_ms) WHERE parent_id <> '';
 CREATE INDEX effects_done ON effects (loop_id, kind) WHERE state = 'done';
 CREATE INDEX loops_broken ON loops (due_ms) WHERE due_ms > 0 AND broken <> '';
+CREATE TABLE "approvals" (
+  id            TEXT PRIMARY KEY,
+  loop_id       TEXT NOT NULL REFERENCES loops (id),
+  run_id        TEXT NOT NULL REFERENCES runs (id),
+  step_id       TEXT NOT NULL,
+  state         TEXT NOT NULL CHECK (state IN ('open', 'landing', 'approved', 'rejected', 'void', 'expired')),
+  body          TEXT NOT NULL,
+  answered_by   TEXT NOT NULL DEFAULT '',
+  note          TEXT NOT NULL DEFAULT '',
+  expires_ms    INTEGER NOT NULL,
+  created_ms    INTEGER NOT NULL,
+  answered_ms   INTEGER NOT NULL DEFAULT 0,
+  kind          TEXT NOT NULL DEFAULT 'command',
+  answered_from TEXT NOT NULL DEFAULT '',
+  changes       INTEGER NOT NULL DEFAULT 0 CHECK (changes IN (0, 1)),
+  tries         INTEGER NOT NULL DEFAULT 0, -- of the landing, since a person asked for it
+  tried_ms      INTEGER NOT NULL DEFAULT 0, -- when the last of them began
+  failure       TEXT NOT NULL DEFAULT '' -- why the last of them did not land
+) STRICT;
+CREATE INDEX approvals_open ON approvals (loop_id, state);
+CREATE INDEX approvals_expire ON approvals (expires_ms) WHERE state IN ('open', 'landing');
+CREATE INDEX approvals_heard ON approvals (answered_ms) WHERE state IN ('rejected', 'expired') AND kind = 'command';
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (1, 0, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (2, 1, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (3, 2, 1);
@@ -476,3 +482,4 @@ INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (26, 26, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (27, 27, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (28, 28, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (29, 29, 1);
+INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (30, 30, 1);

@@ -69,10 +69,10 @@ func (r *Reader) LoopState(ctx context.Context, loopID, node string, runs int, s
 	return s, err
 }
 
-// Undecided lists the open approvals of a loop, and the effects of one kind that its runs
+// Undecided lists the approvals of a loop whose state is not final, and the effects of one kind that its runs
 // have carried out, both newest first.
 func (r *Reader) Undecided(ctx context.Context, loopID, kind string) (open []loop.Approval, done []loop.Effect, err error) {
-	query, args := fillAmong(approvalsIn, "state", []any{loopID}, []loop.ApprovalState{loop.ApprovalOpen})
+	query, args := fillAmong(approvalsIn, "state", []any{loopID}, loop.PendingStates())
 	err = r.readTogether(ctx, readInto(&open, scanApproval, query, args...), readInto(&done, scanEffect, effectsDone, loopID, kind))
 	if err != nil {
 		err = fmt.Errorf("read what nobody has decided of loop %s: %w", loopID, err)
