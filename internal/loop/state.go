@@ -86,6 +86,9 @@ var Transitions = []Transition{
 	{"step", "open", "escalated", "what it may use in its whole life is used up"},
 	{"step", "failed", "escalated", "what it may use in its whole life is used up"},
 	{"step", "blocked", "escalated", "what it may use in its whole life is used up"},
+	{"step", "open", "blocked", "a person wrote so into the memory"},
+	{"step", "blocked", "open", "a person wrote so into the memory"},
+	{"step", "failed", "open", "a person wrote so into the memory"},
 	{"step", "done", "open", "it is in the memory again"},
 	{"step", "dropped", "open", "it is in the memory again"},
 	{"step", "done", "dropped", "it left the protocol's memory"},
@@ -120,6 +123,16 @@ func MayChange[S ~string](thing string, from, to S) bool {
 	return slices.ContainsFunc(Transitions, func(t Transition) bool {
 		return t.Thing == thing && t.From == string(from) && t.To == string(to)
 	})
+}
+
+// StepMayBecome reports whether one transaction may take a step from one state to another:
+// as the state table lists, or by way of open. A step may be claimed when it is seen for the
+// first time, and a person may write anything of one that is done.
+func StepMayBecome(from, to StepState) bool {
+	if MayChange("step", from, to) {
+		return true
+	}
+	return to != StepOpen && MayChange("step", from, StepOpen) && MayChange("step", StepOpen, to)
 }
 
 // SourceStates returns the states from which thing may change to the given one.

@@ -210,3 +210,13 @@ func final(thing string) []string {
 		})
 	})
 }
+
+func TestAPersonMayWriteAnythingOfAStepThatNobodyWorksOn(t *testing.T) {
+	for _, from := range append(states("step"), "") {
+		for _, to := range []loop.StepState{loop.StepOpen, loop.StepBlocked} {
+			if from := loop.StepState(from); from != to && !loop.StepMayBecome(from, to) {
+				t.Errorf("a step that is %q may not become %q, whatever a person writes", from, to)
+			}
+		}
+	}
+}

@@ -159,7 +159,11 @@ func (w *World) apply(agent string, changes []loop.Change) error {
 			w.Files[path.Join(path.Dir(ch.Path), ch.Content)] = w.Files[ch.Path]
 			w.Files[ch.Path] = File{}
 		case loop.ChangeStep:
-			w.Agents[agent].Steps[ch.Step.Key] = *ch.Step
+			steps := w.Agents[agent].Steps
+			if had := steps[ch.Step.Key].State; had != ch.Step.State && !loop.StepMayBecome(had, ch.Step.State) { // The store refuses it too.
+				return fmt.Errorf("step %s of %s: %q may not become %q", ch.Step.Key, agent, had, ch.Step.State)
+			}
+			steps[ch.Step.Key] = *ch.Step
 		case loop.ChangeDeliver:
 			w.Deliver(agent, *ch.Delivery)
 		case loop.ChangeReceive:

@@ -56,7 +56,7 @@ func (t *RunTx) SaveStep(ctx context.Context, s loop.Step) error {
 	if had.RunID != "" && had.RunID != t.run.ID {
 		return fmt.Errorf("step %q is claimed by run %s: %w", s.Title, had.RunID, loop.ErrLeaseLost)
 	}
-	if had.State != s.State && !reachable(had.State, s.State) {
+	if had.State != s.State && !loop.StepMayBecome(had.State, s.State) {
 		return fmt.Errorf("step %q: %q may not become %q", s.Title, had.State, s.State)
 	}
 	s.RunID = ""
@@ -88,15 +88,6 @@ func (t *RunTx) storedStep(ctx context.Context, s loop.Step) (loop.Step, error) 
 		return loop.Step{}, fmt.Errorf("read step %s: %w", s.Key, err)
 	}
 	return had, nil
-}
-
-// reachable allows a step that is seen for the first time to be claimed in the
-// same transaction, and one that returns to the memory likewise.
-func reachable(from, to loop.StepState) bool {
-	if loop.MayChange("step", from, to) {
-		return true
-	}
-	return to != loop.StepOpen && loop.MayChange("step", from, loop.StepOpen) && loop.MayChange("step", loop.StepOpen, to)
 }
 
 const saveIteration = `

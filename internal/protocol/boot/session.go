@@ -212,11 +212,11 @@ func (s *session) stepOf(task bootstate.Task) loop.Step {
 		}
 		row.Title = task.Title
 		switch row.State {
-		case loop.StepDone, loop.StepEscalated:
+		case loop.StepDone, loop.StepBlocked, loop.StepEscalated:
 			return row.AsNew()
 		case loop.StepWaiting:
 			return row
-		case loop.StepOpen, loop.StepClaimed, loop.StepFailed, loop.StepBlocked, loop.StepDropped:
+		case loop.StepOpen, loop.StepClaimed, loop.StepFailed, loop.StepDropped:
 		}
 		row.State, row.RunID, row.WaitsFor, row.BlockedAt = loop.StepOpen, "", "", 0
 		return row

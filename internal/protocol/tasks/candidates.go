@@ -26,7 +26,7 @@ type workStep struct {
 
 // takeBack finds steps whose results will not land: one that a person rejected has failed,
 // and one whose proposal can land no more, because it builds on such a one for example, is
-// open again.
+// open again. A person who has written something else of such a step since has decided.
 func (s *session) takeBack(ctx context.Context) error {
 	refused, err := s.v.Results.Refused(ctx)
 	if err != nil {
@@ -54,7 +54,8 @@ func (s *session) takeBack(ctx context.Context) error {
 		case engine.ResultWaits, engine.ResultLanded, "":
 			continue
 		}
-		if !s.tasks.Set(row.Key, f) {
+		st, there := s.tasks.Step(row.Key)
+		if !there || st.Status == taskfile.StatusDone && !s.tasks.Set(row.Key, f) {
 			continue
 		}
 		s.remarks = append(s.remarks, strings.ToLower(stepName(row.Key))+": "+*f.Result)
@@ -116,28 +117,28 @@ func unmetDependency(st taskfile.Step, states map[string]string) string {
 	return ""
 }
 
-// rowOf is the row of a step, in the state that the file gives it.
+// rowOf is the row of a step, in the state that the file gives it: whatever the row is, what a
+// person has written is a fact. Only a step that waits for an answer goes on waiting for it.
 func (s *session) rowOf(st taskfile.Step) loop.Step {
 	row, known := s.rows[st.Key]
 	if !known {
-		row = loop.Step{Key: st.Key, Kind: loop.StepWork, State: loop.StepOpen}
+		row = loop.Step{ID: engine.StepID(s.v.Loop.ID, st.Key), LoopID: s.v.Loop.ID, Key: st.Key, Kind: loop.StepWork, State: loop.StepOpen}
 	}
 	row.Title = st.Title
-	switch {
-	case st.Status == taskfile.StatusBlocked && row.State != loop.StepBlocked && row.State != loop.StepWaiting && row.State != loop.StepEscalated:
-		// A person blocked it: it waits from now on.
-		row = row.AsNew()
-		row.ID, row.LoopID = engine.StepID(s.v.Loop.ID, st.Key), s.v.Loop.ID
-		row.State, row.BlockedAt, row.Feedback = loop.StepBlocked, s.v.Run.N, st.BlockedReason
-		s.changed = append(s.changed, loop.Change{Kind: loop.ChangeStep, Step: &row})
-	case st.Status == taskfile.StatusOpen || st.Status == taskfile.StatusInProgress:
+	if row.State == loop.StepWaiting || row.State == loop.StepEscalated && row.WaitsFor != "" {
+		return row // That it is blocked is how the file says this.
+	}
+	switch st.Status {
+	case taskfile.StatusBlocked:
+		if row.State != loop.StepBlocked { // A person blocked it: it waits from now on.
+			row = row.AsNew()
+			row.State, row.BlockedAt, row.Feedback = loop.StepBlocked, s.v.Run.N, st.BlockedReason
+			s.changed = append(s.changed, loop.Change{Kind: loop.ChangeStep, Step: &row})
+		}
+	case taskfile.StatusOpen, taskfile.StatusInProgress:
 		switch row.State {
-		case loop.StepDone, loop.StepFailed, loop.StepDropped, loop.StepBlocked:
+		case loop.StepDone, loop.StepFailed, loop.StepDropped, loop.StepBlocked, loop.StepEscalated:
 			row = row.AsNew() // A person wants it tried again.
-		case loop.StepEscalated:
-			if row.WaitsFor == "" {
-				row = row.AsNew()
-			}
 		case loop.StepOpen, loop.StepClaimed, loop.StepWaiting:
 		}
 	}

@@ -281,3 +281,32 @@ func TestAResultThatIsRejectedHasFailedAndWhatBuildsOnItIsOpenAgain(t *testing.T
 	w.Write("dev", taskfile.TasksFile, strings.Replace(w.Text("dev", taskfile.TasksFile), "Status: failed", "Status: open", 1))
 	wantKeys(t, w.cycles("dev", 1, always(orgsim.Done("ok"))), "step-1")
 }
+
+func TestWhatAPersonWroteOfAStepStaysWhenItsResultIsRejected(t *testing.T) {
+	for status, worked := range map[string]string{
+		taskfile.StatusOpen: "step-1", taskfile.StatusInProgress: "step-1", taskfile.StatusBlocked: "-", taskfile.StatusCancelled: "-", taskfile.StatusDone: "-",
+	} {
+		t.Run(status, func(t *testing.T) {
+			w := alone(t, "a")
+			wantKeys(t, w.cycles("dev", 1, always(orgsim.Done("ok"))), "step-1")
+			w.Results[engine.StepID("lp_dev", "step-1")] = engine.StepResult{
+				State: engine.ResultRejected, Approval: loop.Approval{State: loop.ApprovalRejected, By: "ann", Note: "not so", Action: loop.Action{Branch: "pawl/dev/1"}},
+			}
+			w.Write("dev", taskfile.TasksFile, strings.Replace(w.Text("dev", taskfile.TasksFile), "Status: done", "Status: "+status, 1))
+			wantKeys(t, w.cycles("dev", 1, always(orgsim.Blocked("no key"))), worked)
+			want := status
+			switch {
+			case worked != "-":
+				want = taskfile.StatusBlocked
+				if got := w.Agents["dev"].Steps["step-1"]; got.Attempts != 1 {
+					t.Errorf("the step has %d attempts, want it to begin anew", got.Attempts)
+				}
+			case status == taskfile.StatusDone: // That is pawl's own word.
+				want = taskfile.StatusFailed
+			}
+			if st := w.step("dev", "step-1"); st.Status != want {
+				t.Errorf("the file says %s, want %s", st.Status, want)
+			}
+		})
+	}
+}
