@@ -170,7 +170,7 @@ func loopTools() []Tool {
 		}),
 		with(FlagSpec.Info, Tool{
 			Name: "loop_flag", Group: ToolsCore, Command: "spec flag", Idempotent: true,
-			Does: "Say what the reviewers of a loop missed: it becomes a criterion of theirs. A loop that is done is opened again.",
+			Does: "Say what the reviewers of a loop missed: they are told so, and what a person says becomes a criterion of theirs. A loop that is done is opened again.",
 		}, func(ctx context.Context, c Caller, r LoopFlag) (specs.View, error) {
 			return FlagSpec.Call(ctx, c, FlagRequest{r.ID, r.Text})
 		}),

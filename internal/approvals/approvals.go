@@ -265,7 +265,7 @@ func (s *Service) keepRubric(ctx context.Context, v View, def *loop.Definition) 
 	err := s.ws.View(ctx, func(r *store.Reader) error {
 		asked, err := r.Definition(ctx, v.Row.Definition)
 		if err == nil {
-			def.Rubric = asked.Rubric
+			def.Rubric, def.Claims = asked.Rubric, asked.Claims
 		}
 		return err
 	})

@@ -82,4 +82,24 @@ var specMutants = []mutant{
 		[][2]string{{"if err := tx.WaitInstead(ctx, a.StepID, a.ID); err != nil {", "if err := tx.WaitInstead(ctx, \"\", a.ID); err != nil {"}},
 		"specs.TestASpecNeverWaitsForAQuestionThatNobodyCanAnswer",
 	},
+	{
+		"a text of an agent stands in a prompt as the user's", "internal/envelope/field.go",
+		[][2]string{{"func (f Field) isPersons() bool { return f.By == loop.RoleHuman }", "func (f Field) isPersons() bool { return f.By != loop.RoleTrigger }"}},
+		"engine.TestWhatNoPersonWroteStandsInNoPromptAsTheUsers",
+	},
+	{
+		"a text of an agent has headings of its own", "internal/envelope/field.go",
+		[][2]string{{"text := escapeHeadings(shown(f.Text, Most))", "text := shown(f.Text, Most)"}},
+		"envelope.TestOnlyATextOfAPersonStandsInAPromptAsItIs",
+	},
+	{
+		"an item that an agent left is taken for a person's", "internal/protocol/spine/session.go",
+		[][2]string{{"row = row.WrittenBy(loop.RoleAgent)", "row = row.WrittenBy(loop.RoleHuman)"}},
+		"protocol/spine.TestAnItemIsThatOfWhoPutItIntoPriority",
+	},
+	{
+		"an agent's flag is a criterion of the reviewers", "internal/specs/view.go",
+		[][2]string{{"if by == loop.RoleHuman {\n\t\tj.Rubric", "if by != \"\" {\n\t\tj.Rubric"}},
+		"specs.TestWhoWroteGoalAndFlagsOfASpecIsInItsDefinition",
+	},
 }

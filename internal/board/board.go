@@ -6,6 +6,8 @@
 // the same inputs always give the same answer. It changes nothing that it was given.
 package board
 
+import "github.com/pawl-run/pawl/internal/loop"
+
 // Sets of rows, and what begins the ids of those that have one. Members and minds are found
 // by the handle of their agent; messages between agents are deliveries, and not rows.
 const (
@@ -71,7 +73,21 @@ type Task struct {
 	ExecutionStatus    ExecutionStatus `json:"executionStatus,omitempty"`
 	CreatedAt          Millis          `json:"createdAt,omitempty"`
 
+	TextBy loop.Role `json:"textBy,omitempty"` // who wrote its texts, if one of them is not a person's; see Author
+
 	Flagged string `json:"flagged,omitempty"` // what Digest was when its lead was told that it is not ready
+}
+
+// Author is the role of who wrote the texts of the task: a person only if all of them are
+// a person's.
+func (t Task) Author() loop.Role {
+	switch {
+	case t.TextBy != "":
+		return t.TextBy
+	case AuthorOf(t.CreatedBy) == ByAgent:
+		return loop.RoleAgent
+	}
+	return loop.RoleHuman
 }
 
 // LogEntry is one line of what happened to a task.

@@ -49,6 +49,16 @@ func TestATaskIsMadeMovedGivenAndCommented(t *testing.T) {
 		if set.Priority != board.Urgent || set.DueDate != board.At(time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)) || set.AssigneeID != "ada" {
 			t.Errorf("a task that was changed is %+v", set)
 		}
+		if set.Author() != loop.RoleHuman {
+			t.Errorf("a task of a person is that of %q", set.Author())
+		}
+		agent := loop.Actor{Who: "agent of Ann", Role: loop.RoleAgent, From: "mcp"}
+		if said := must[boards.TaskView](t)(r.SetTask(ctx, agent, first.ID, boards.TaskChange{Priority: new("low")})); said.Author() != loop.RoleHuman {
+			t.Errorf("a task whose priority an agent has set is that of %q", said.Author())
+		}
+		if said := must[boards.TaskView](t)(r.SetTask(ctx, agent, first.ID, boards.TaskChange{Criteria: new("# Rules")})); said.Author() != loop.RoleAgent {
+			t.Errorf("a task whose criteria an agent has written is that of %q", said.Author())
+		}
 		made := must[boards.Commented](t)(r.Comment(ctx, ann, boards.CommentRequest{Task: first.ID, By: "Ann", Text: "@ada and @zoe, look"}))
 		if !slices.Equal(made.Mentions, []string{"ada"}) || !slices.Equal(made.Unknown, []string{"zoe"}) || made.AuthorType != board.ByHuman || made.AuthorID != "Ann" {
 			t.Errorf("comment %+v", made)

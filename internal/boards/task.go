@@ -45,7 +45,10 @@ type TaskView struct {
 	Comments []board.Comment `json:"comments"`
 }
 
-func (c TaskChange) apply(t *board.Task) error {
+func (c TaskChange) apply(t *board.Task, by loop.Actor) error {
+	if writes := c.Title != nil || c.Description != nil || c.Criteria != nil || c.Skills != nil || c.Tags != nil; writes && by.Role != loop.RoleHuman {
+		t.TextBy = by.Role.Recorded()
+	}
 	set(&t.Title, c.Title)
 	set(&t.Description, c.Description)
 	set(&t.AcceptanceCriteria, c.Criteria)
@@ -87,7 +90,7 @@ func (s *Service) CreateTask(ctx context.Context, by loop.Actor, r CreateTaskReq
 		for _, n := range counts[t.BoardID] {
 			t.Order += n
 		}
-		if err := r.apply(&t); err != nil {
+		if err := r.apply(&t, by); err != nil {
 			return err
 		}
 		settle(&t, "", board.At(tx.Now()))
@@ -323,7 +326,7 @@ func (s *Service) rewriteTask(ctx context.Context, tx *store.Tx, by loop.Actor, 
 
 // SetTask changes what a task says.
 func (s *Service) SetTask(ctx context.Context, by loop.Actor, id string, c TaskChange) (TaskView, error) {
-	return s.changeTask(ctx, by, id, "task set", func(_ *store.Tx, t *board.Task) error { return c.apply(t) })
+	return s.changeTask(ctx, by, id, "task set", func(_ *store.Tx, t *board.Task) error { return c.apply(t, by) })
 }
 
 // MoveTask moves a task to a column.

@@ -245,6 +245,9 @@ func printSpec(p *output.Printer, v specs.View) error {
 			p.Field("", "criterion", c)
 		}
 	}
+	for _, c := range v.Claims {
+		p.Field("", "agent says", c)
+	}
 	if v.Approval != "" {
 		p.Field("", "waits", "approval "+v.Approval)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/node"
@@ -448,7 +449,7 @@ func (s oneTaskSession) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 }
 
 func (s oneTaskSession) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
-	return nil, engine.Brief{Goal: s.v.Definition.Goal, Task: ch.Step.Title}, nil
+	return nil, engine.Brief{Goal: envelope.Plain(s.v.Definition.Goal), Task: envelope.Plain(ch.Step.Title)}, nil
 }
 
 func (oneTaskSession) Record(engine.Result) ([]loop.Change, []loop.EffectRequest) { return nil, nil }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -60,7 +61,7 @@ func (s *boardSession) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 }
 
 func (s *boardSession) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
-	return nil, engine.Brief{Goal: s.v.Definition.Goal, Task: ch.Step.Title}, nil
+	return nil, engine.Brief{Goal: envelope.Plain(s.v.Definition.Goal), Task: envelope.Plain(ch.Step.Title)}, nil
 }
 
 func (s *boardSession) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) {

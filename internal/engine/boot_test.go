@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -116,7 +117,7 @@ func (s *bootSession) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 func (s *bootSession) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 	m := s.m
 	m.Phase, m.Plan = "implementing", ch.Step.Title+s.v.Answers[s.m.Ask]
-	return []loop.Change{s.edit(m)}, engine.Brief{Goal: s.v.Definition.Goal, Task: ch.Step.Title}, nil
+	return []loop.Change{s.edit(m)}, engine.Brief{Goal: envelope.Plain(s.v.Definition.Goal), Task: envelope.Plain(ch.Step.Title)}, nil
 }
 
 func (s *bootSession) Record(engine.Result) ([]loop.Change, []loop.EffectRequest) { return nil, nil }

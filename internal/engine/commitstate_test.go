@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -60,7 +61,7 @@ func (s *twoFilesSession) Candidates(engine.Sensed, time.Time) []plan.Candidate 
 }
 
 func (s *twoFilesSession) Begin(plan.Choice) ([]loop.Change, engine.Brief, error) {
-	return nil, engine.Brief{Goal: s.v.Definition.Goal}, nil
+	return nil, engine.Brief{Goal: envelope.Plain(s.v.Definition.Goal)}, nil
 }
 
 func (s *twoFilesSession) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) {

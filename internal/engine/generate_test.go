@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/test/gittest"
@@ -31,7 +32,7 @@ type asksSession struct {
 }
 
 func (s *asksSession) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
-	return nil, engine.Brief{Goal: "it is known", Task: ch.Step.Title, Prompt: s.prompt}, nil
+	return nil, engine.Brief{Goal: envelope.Plain("it is known"), Task: envelope.Plain(ch.Step.Title), Prompt: s.prompt}, nil
 }
 
 // prompted is a loop whose agent answers with one call of the model.

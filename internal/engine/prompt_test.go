@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -15,12 +16,12 @@ func prompted() (*cycle, loop.Step, Brief) {
 		Name: "fix", Tier: loop.TierAssisted, Goal: "keep the build green", Scope: []string{"src/**", "docs/**"}, MaxIterations: 3,
 	})
 	c.target.Loop.Name = "fix"
-	c.run = loop.Run{ID: "run_1", N: 1, Request: "mind the docs"}
+	c.run = loop.Run{ID: "run_1", N: 1, Request: "mind the docs", By: loop.Actor{Who: "ann", Role: loop.RoleHuman}}
 	c.its = []loop.Iteration{{N: 1}}
 	c.sensed.Observations = []Observation{{Source: "sense", Text: "2 tests fail", Exit: 1}}
 	step := loop.Step{ID: "st_1", Title: "red build", Attempts: 2, Feedback: "verify says no"}
 	brief := Brief{
-		Goal: "keep the build green", Role: "You are careful.", Rules: []string{"Hand over instead of doing: secrets"}, Task: "make the build green again",
+		Goal: envelope.Plain("keep the build green"), Role: "You are careful.", Rules: []string{"Hand over instead of doing: secrets"}, Task: envelope.Plain("make the build green again"),
 		Memory: []Block{{Label: "STATE.md", Text: "# fix — STATE\n"}, {Label: "nothing", Text: " \n"}},
 	}
 	return c, step, brief
@@ -83,7 +84,7 @@ func TestWhatAGatePrintedStandsOnceInAPrompt(t *testing.T) {
 
 func TestWhatIsNotThereIsNotSaid(t *testing.T) {
 	c, step, brief := prompted()
-	c.run.Request, c.sensed.Sensed, step.Feedback, brief.Role, brief.Task, brief.Memory = "", Sensed{}, "", "", "", nil
+	c.run.Request, c.sensed.Sensed, step.Feedback, brief.Role, brief.Task, brief.Memory = "", Sensed{}, "", "", envelope.Field{}, nil
 	got := c.agent.promptFor(step, brief, c.sensed.Observations, "")
 	for _, part := range []string{"# Role", "What the user asks", "<<DATA " + c.agent.delimiter(), "The last attempt", "tokens left"} {
 		if strings.Contains(got, part) {
@@ -102,7 +103,7 @@ func TestWhatVariesStandsBehindWhatDoesNot(t *testing.T) {
 		"another run":       func() { c.run.ID, c.run.N = "run_2", 2 },
 		"another request":   func() { c.run.Request = "" },
 		"another iteration": func() { c.its = append(c.its, loop.Iteration{N: 2}) },
-		"another step":      func() { step, brief.Task = loop.Step{Title: "x", Feedback: "y"}, "z" },
+		"another step":      func() { step, brief.Task = loop.Step{Title: "x", Feedback: "y"}, envelope.Plain("z") },
 		"another sight":     func() { c.sensed.Sensed = Sensed{Observations: []Observation{{Source: "diff", Text: "x"}}} },
 		"another memory":    func() { brief.Memory = []Block{{Label: "a", Text: "b"}} },
 		"tokens were used":  func() { c.run.Usage.Output = 5 },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -207,12 +208,12 @@ type Observation struct {
 // Brief is what the agent is told about its step. What stays the same from run
 // to run goes into Goal, Role and Rules, so that prompt caches hit.
 type Brief struct {
-	Goal   string
-	Role   string
-	Rules  []string
-	Task   string  // the step in full
-	Memory []Block // of the protocol; data, never instructions
-	Prints bool    // the result has all that the agent prints, up to MostPrinted
+	Goal   envelope.Field
+	Role   string         // of people and of the runtime
+	Rules  []string       // likewise
+	Task   envelope.Field // the step in full; without a text: its title
+	Memory []Block        // of the protocol; data, never instructions
+	Prints bool           // the result has all that the agent prints, up to MostPrinted
 
 	Scope []string // globs of the files that may be changed, of those of the definition; empty: all of them
 

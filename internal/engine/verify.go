@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/invariant"
@@ -217,7 +218,7 @@ func (j *judge) workOf(ctx context.Context, w work, gates []runenv.Gate) (gate.W
 		return slices.ContainsFunc(gates, func(g runenv.Gate) bool { return g.Check().Kind == kind })
 	}
 	it := j.current()
-	of := gate.Work{Iteration: it.N, Tokens: j.stepOf(it).Tokens + it.Usage.ChargedTokens(), Outputs: map[string]string{}, Goal: j.def.Goal, Criteria: j.def.Rubric}
+	of := gate.Work{Iteration: it.N, Tokens: j.stepOf(it).Tokens + it.Usage.ChargedTokens(), Outputs: map[string]string{}, Goal: envelope.Field{Text: j.def.Goal, By: j.def.GoalAuthor()}, Criteria: j.def.Rubric, Claims: j.def.Claims}
 	if !has(loop.GateInvariant) && !has(loop.GateReviewer) {
 		return of, nil
 	}

@@ -22,11 +22,23 @@ func WriteUpTo(b *strings.Builder, word, label, text string, most int) {
 	if strings.TrimSpace(text) == "" {
 		return
 	}
+	fmt.Fprintf(b, "\n## %s\n", label)
+	writeBlock(b, "DATA", word, shown(text, most))
+}
+
+// shown is a text with nothing in it that only a model would see, and without its middle if
+// it has more bytes than most.
+func shown(text string, most int) string {
 	text = unprintable.Show(text)
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most/2], "") + "\n[…]\n" + strings.ToValidUTF8(text[len(text)-most/2:], "")
 	}
+	return text
+}
+
+// writeBlock writes a text between two marks that it cannot have in it.
+func writeBlock(b *strings.Builder, mark, word, text string) {
 	// Programs may have found out the word.
 	text = strings.ReplaceAll(strings.TrimRight(text, "\n"), word, "[…]")
-	fmt.Fprintf(b, "\n## %s\n<<DATA %s\n%s\nDATA %s\n", label, word, text, word)
+	fmt.Fprintf(b, "<<%s %s\n%s\n%s %[2]s\n", mark, word, text, mark)
 }

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/invariant"
 	"github.com/pawl-run/pawl/internal/judging"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -75,8 +76,9 @@ type Work struct {
 	// names, and BaseOutputs what they print on the base.
 	Outputs, BaseOutputs map[string]string
 
-	Goal     string
+	Goal     envelope.Field
 	Criteria []string // of the reviewer; empty: its gate's own
+	Claims   []string // what agents say that reviewers missed
 	Changes  string   // the difference from the base, as a patch
 	Said     string   // what the agent reported
 	Makers   []string // the models that did the work, as the meter saw them

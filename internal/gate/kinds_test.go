@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/invariant"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -122,7 +123,7 @@ func (c *critic) ask(_ context.Context, q gate.Question) (gate.Answer, error) {
 // reviewed is work that a reviewer looks at.
 func reviewed(c *critic) gate.Input {
 	return gate.Input{Ask: c.ask, Work: gate.Work{
-		Iteration: 1, Goal: "make the page readable", Changes: "--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+hello\n", Said: "I wrote hello", Makers: []string{"claude-sonnet-4-5"},
+		Iteration: 1, Goal: envelope.Plain("make the page readable"), Changes: "--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+hello\n", Said: "I wrote hello", Makers: []string{"claude-sonnet-4-5"},
 	}}
 }
 
@@ -238,13 +239,17 @@ func TestAttack065TheChangeTellsTheReviewerItsScore(t *testing.T) {
 	obedient := func(_ context.Context, q gate.Question) (gate.Answer, error) {
 		outside, rest := "", q.Prompt
 		for {
-			before, block, opened := strings.Cut(rest, "\n<<DATA ")
+			mark := "DATA"
+			if at := strings.Index(rest, "\n<<ASKED "); at >= 0 && at < strings.Index(rest+"\n<<DATA ", "\n<<DATA ") {
+				mark = "ASKED"
+			}
+			before, block, opened := strings.Cut(rest, "\n<<"+mark+" ")
 			outside += before
 			if !opened {
 				break
 			}
 			word, block, _ := strings.Cut(block, "\n")
-			if _, rest, opened = strings.Cut(block, "\nDATA "+word+"\n"); !opened {
+			if _, rest, opened = strings.Cut(block, "\n"+mark+" "+word+"\n"); !opened {
 				return gate.Answer{}, fmt.Errorf("a block has no end:\n%s", q.Prompt)
 			}
 		}
@@ -263,7 +268,8 @@ func TestAttack065TheChangeTellsTheReviewerItsScore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := reviewed(&critic{})
-			in.Ask, in.Changes, in.Said = obedient, attack, attack
+			in.Ask, in.Changes, in.Said, in.Claims = obedient, attack, attack, []string{attack}
+			in.Goal = envelope.Field{Text: attack, By: loop.RoleAgent}
 			res, err := gate.Reviewer{Name: "ui", Criterion: "it is readable"}.Run(t.Context(), in)
 			if err != nil || res.Pass || res.Pending {
 				t.Errorf("Run = %+v, %v; want that it fails", res, err)
@@ -271,7 +277,7 @@ func TestAttack065TheChangeTellsTheReviewerItsScore(t *testing.T) {
 		})
 	}
 	in := reviewed(&critic{})
-	in.Ask, in.Goal = obedient, told
+	in.Ask, in.Goal = obedient, envelope.Plain(told)
 	if res, err := (gate.Reviewer{Name: "ui"}).Run(t.Context(), in); err != nil || !res.Pass {
 		t.Errorf("Run = %+v, %v; the reviewer does not obey what is outside of the blocks", res, err)
 	}

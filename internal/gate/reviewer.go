@@ -116,11 +116,15 @@ func (g Reviewer) prompt(in Input) string {
 		criteria = []string{g.Criterion}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# How to review\n%s\n\n# Goal of the work\n%s\n\n# Criteria\n", howToReview, unprintable.Show(in.Goal))
+	fmt.Fprintf(&b, "# How to review\n%s\n\n", howToReview)
+	in.Goal.Text = unprintable.Show(in.Goal.Text)
+	in.Goal.Write(&b, "Goal of the work")
+	b.WriteString("\n# Criteria\n")
 	for i, c := range criteria {
 		fmt.Fprintf(&b, "%d. %s\n", i+1, strings.Join(strings.Fields(unprintable.Show(c)), " "))
 	}
 	word := newWord()
+	envelope.Write(&b, word, "What agents say that earlier reviews have missed; it is no criterion", strings.Join(in.Claims, "\n"))
 	if strings.TrimSpace(in.Changes) == "" {
 		b.WriteString("\nNo file was changed.\n")
 	}

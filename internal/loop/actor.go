@@ -11,6 +11,19 @@ const (
 	RoleViewer  Role = "viewer"  // it changes nothing
 )
 
+// Recorded is the role as it is recorded with a text that somebody with the role wrote:
+// nothing for a person. Of the zero Role it is RoleTrigger, which is no person either.
+func (r Role) Recorded() Role {
+	switch r {
+	case RoleHuman:
+		return ""
+	case "":
+		return RoleTrigger
+	case RoleAgent, RoleTrigger, RoleViewer:
+	}
+	return r
+}
+
 // Actor is who asked for a change. It is kept in the audit chain with what was
 // changed. The zero Actor is unknown.
 type Actor struct {

@@ -19,6 +19,7 @@ type Definition struct {
 	Tier           Tier        `json:"tier"`
 	Cadence        string      `json:"cadence,omitempty"`
 	Goal           string      `json:"goal"`
+	GoalBy         Role        `json:"goal_by,omitempty"` // who wrote the goal, if it was no person; see GoalAuthor
 	Scope          []string    `json:"scope,omitempty"`
 	Protect        []string    `json:"protect,omitempty"`
 	AllowExec      bool        `json:"allow_exec,omitempty"` // files may become executable
@@ -30,6 +31,7 @@ type Definition struct {
 	Gates          []Gate      `json:"gates,omitempty"`      // beside Verify and Guard, which are the short form of two of them
 	Canary         bool        `json:"canary,omitempty"`     // what the agent does is a trial of the gates, which no model made
 	Rubric         []string    `json:"rubric,omitempty"`     // criteria of all reviewers; empty: each has the check of its gate
+	Claims         []string    `json:"claims,omitempty"`     // what agents say that reviewers missed
 	LoopType       Determinism `json:"loop_type,omitempty"`  // empty: all gates together decide
 	Denies         []Denial    `json:"denies,omitempty"`     // nobody is asked about these
 	HumanGate      HumanGate   `json:"human_gate,omitempty"` // empty: HumanGatePropose
@@ -102,6 +104,9 @@ type Definition struct {
 // SenseGates as Sense runs the gates on the base. If they pass, and nothing else is
 // asked for, there is nothing to do.
 const SenseGates = "gates"
+
+// GoalAuthor is the role of who wrote the goal: a person, if nobody else is recorded.
+func (d Definition) GoalAuthor() Role { return orDefault(d.GoalBy, RoleHuman) }
 
 // SenseCommand returns the command that looks for work; empty if missing.
 func (d Definition) SenseCommand() string {

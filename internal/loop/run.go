@@ -66,6 +66,16 @@ type Overrides struct {
 	Base string `json:"base,omitempty"` // commit to start from, instead of the tip of the base branch
 	Step string `json:"step,omitempty"` // key of the only step that may be worked on, whatever became of it before
 	Hint string `json:"hint,omitempty"` // what a person tells the agent; sensed first
+
+	RequestBy Role `json:"request_by,omitempty"` // who wrote the request, if the run repeats an earlier one; empty: who asked for the run
+}
+
+// Requester is the role of who wrote the request; empty: it is not known.
+func (r Run) Requester() Role {
+	if r.Overrides.RequestBy != "" {
+		return r.Overrides.RequestBy
+	}
+	return r.By.Role
 }
 
 // Apply returns d with the overrides in place. If the agent changes, the

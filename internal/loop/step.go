@@ -18,7 +18,8 @@ type Step struct {
 	LoopID   string    `json:"loop_id"`
 	Key      string    `json:"key"` // the protocol's identity of it, unique in the loop
 	Kind     StepKind  `json:"kind"`
-	Title    string    `json:"title"` // one line
+	Title    string    `json:"title"`        // one line
+	By       Role      `json:"by,omitempty"` // who wrote what is to be done, if it was no person; see Author
 	State    StepState `json:"state"`
 	Attempts int       `json:"attempts"`       // iterations that worked on it
 	Tokens   int64     `json:"tokens"`         // input, cache writes and output of all its turns
@@ -40,10 +41,19 @@ type Step struct {
 	Updated time.Time `json:"updated"`
 }
 
+// Author is the role of who wrote what is to be done: a person, if nobody else is recorded.
+func (s Step) Author() Role { return orDefault(s.By, RoleHuman) }
+
+// WrittenBy returns the step with who wrote what is to be done.
+func (s Step) WrittenBy(by Role) Step {
+	s.By = by.Recorded()
+	return s
+}
+
 // AsNew returns the step as if it were seen for the first time. An escalated step
 // keeps its feedback, which says what had failed.
 func (s Step) AsNew() Step {
-	fresh := Step{ID: s.ID, LoopID: s.LoopID, Key: s.Key, Kind: s.Kind, Title: s.Title, State: StepOpen}
+	fresh := Step{ID: s.ID, LoopID: s.LoopID, Key: s.Key, Kind: s.Kind, Title: s.Title, By: s.By, State: StepOpen}
 	if s.State == StepEscalated {
 		fresh.Feedback = s.Feedback
 	}

@@ -91,6 +91,6 @@ func canaryDefinition(of loop.Definition, g loop.Gate, name string) loop.Definit
 		Gates: []loop.Gate{g}, Budget: loopspec.Budget{MaxIterations: 1}, ErrorPolicy: "pause + log",
 	}.WithDefaults()
 	d, _ := s.Definition(name)
-	d.Spec, d.Canary, d.Rubric, d.Asks, d.AgentCommand, d.Sandbox = string(loopspec.Encode(s)), true, of.Rubric, false, canary, of.Sandbox
+	d.Spec, d.Canary, d.Rubric, d.Claims, d.Asks, d.AgentCommand, d.Sandbox = string(loopspec.Encode(s)), true, of.Rubric, of.Claims, false, canary, of.Sandbox
 	return d
 }

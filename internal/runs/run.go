@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,6 +72,9 @@ func (s *Service) Again(ctx context.Context, ref, hint string) (StartRequest, er
 	}
 	r := StartRequest{Loop: name, Request: run.Request, Overrides: run.Overrides}
 	r.Overrides.Base, r.Overrides.Hint = run.BaseCommit, hint
+	if run.Request != "" {
+		r.Overrides.RequestBy = cmp.Or(run.Requester(), loop.RoleTrigger) // Whoever repeats it has not written it.
+	}
 	last := its[len(its)-1].StepID
 	for _, step := range steps {
 		if step.ID == last {

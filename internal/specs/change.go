@@ -78,7 +78,7 @@ func revise(ctx context.Context, tx *store.Tx, by loop.Actor, row store.Spec, sp
 	if err := tx.ReviseSpec(ctx, row, by.Who); err != nil {
 		return err
 	}
-	var flagged *loopspec.Rubric
+	var flagged *judged
 	if row.Rubric != "" {
 		var err error
 		if flagged, err = rubricOf(row, spec); err != nil {
@@ -89,8 +89,8 @@ func revise(ctx context.Context, tx *store.Tx, by loop.Actor, row store.Spec, sp
 	return register(ctx, tx, by, row, definitionOf(spec, flagged), "edit")
 }
 
-// Flag adds what a human says was missed to what reviewers judge by. A spec that is done
-// is opened again, and told so.
+// Flag adds what a human says was missed to what reviewers judge by. What an agent says is
+// told to them as such. A spec that is done is opened again, and told so.
 func (s *Service) Flag(ctx context.Context, by loop.Actor, id, text string) (View, error) {
 	if strings.TrimSpace(text) == "" {
 		return View{}, &loop.Fault{Exit: loop.ExitUsage, What: "flag " + id, Why: "the text says what was missed, and it is empty", Fix: "say what was missed"}
@@ -103,13 +103,13 @@ func (s *Service) Flag(ctx context.Context, by loop.Actor, id, text string) (Vie
 		if row, spec, err = s.lock(ctx, tx, id); err != nil {
 			return err
 		}
-		rubric := seedRubric(row, spec)
+		rubric := judged{Rubric: seedRubric(row, spec)}
 		if row.Rubric != "" {
 			if err := json.Unmarshal([]byte(row.Rubric), &rubric); err != nil {
 				return err
 			}
 		}
-		rubric = rubric.Refine(text, tx.Now())
+		rubric = rubric.flag(text, by.Role, tx.Now())
 		body, err := json.Marshal(rubric)
 		if err != nil {
 			return err
@@ -125,6 +125,9 @@ func (s *Service) Flag(ctx context.Context, by loop.Actor, id, text string) (Vie
 		}
 		again := row.Step.AsNew()
 		again.Feedback = "a person says that this was missed: " + text
+		if by.Role != loop.RoleHuman {
+			again.Feedback = "an agent says that this was missed: " + text
+		}
 		_, err = tx.ReopenStep(ctx, again)
 		return err
 	})

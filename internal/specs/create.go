@@ -171,11 +171,11 @@ func (s *Service) validate(ctx context.Context, spec loopspec.Spec) ([]loopspec.
 
 // definitionOf is the definition by which a spec runs. What was flagged is a part of it, so
 // that each run says by what it was judged.
-func definitionOf(spec loopspec.Spec, rubric *loopspec.Rubric) loop.Definition {
+func definitionOf(spec loopspec.Spec, rubric *judged) loop.Definition {
 	d, _ := spec.Definition(spec.ID)
 	d.Spec = string(loopspec.Encode(spec))
 	if rubric != nil {
-		d.Rubric = rubric.Criteria
+		d.Rubric, d.Claims = rubric.Criteria, rubric.Claims
 	}
 	return d
 }
@@ -251,6 +251,28 @@ func (s *Service) add(ctx context.Context, tx *store.Tx, by loop.Actor, spec loo
 	return true, register(ctx, tx, by, row, definitionOf(spec, nil), "create")
 }
 
+// goalAuthor is who wrote the goal of a spec, if it was no person. A goal that stays the same
+// in a new revision keeps its author, and so does one that a worker takes over from its parent.
+func goalAuthor(ctx context.Context, tx *store.Tx, by loop.Actor, row store.Spec, goal string) (loop.Role, error) {
+	from := []string{row.LoopID}
+	if row.Parent != "" {
+		from = append(from, catalog.LoopID(row.WorkspaceID, loop.ProtocolSpec, row.Parent))
+	}
+	for _, id := range from {
+		l, err := tx.Loop(ctx, id)
+		if errors.Is(err, loop.ErrNotFound) || err == nil && l.Registered.Good == "" {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if before, err := tx.Definition(ctx, l.Registered.Good); err != nil || before.Goal == goal {
+			return before.GoalBy, err
+		}
+	}
+	return by.Role.Recorded(), nil
+}
+
 // register makes the loop of a spec run and fire by a definition, and records in its chain
 // who changed it.
 func register(ctx context.Context, tx *store.Tx, by loop.Actor, row store.Spec, d loop.Definition, verb string) error {
@@ -259,6 +281,9 @@ func register(ctx context.Context, tx *store.Tx, by loop.Actor, row store.Spec, 
 		return err
 	}
 	d.PawlTools = l.PawlTools
+	if d.GoalBy, err = goalAuthor(ctx, tx, by, row, d.Goal); err != nil {
+		return err
+	}
 	if err := tx.SaveDefinition(ctx, row.LoopID, d); err != nil {
 		return err
 	}

@@ -171,7 +171,7 @@ func (s *Service) askAgent(ctx context.Context, by loop.Actor, r GenerateRequest
 	if err != nil {
 		return g, err
 	}
-	prompt, err := t.prompt(r)
+	prompt, err := t.prompt(r, by.Role)
 	if err != nil {
 		return g, err
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/lookup"
@@ -26,6 +27,7 @@ type View struct {
 	Approval    string             `json:"approval,omitempty"`
 	Feedback    string             `json:"feedback,omitempty"`    // what the next iteration is told of the last one
 	NotEnforced []string           `json:"notEnforced,omitempty"` // guardrails that are advice
+	Claims      []string           `json:"claims,omitempty"`      // what agents say that reviewers missed
 	Notes       []loopspec.Finding `json:"notes,omitempty"`       // what its author should know
 }
 
@@ -85,8 +87,12 @@ func (s *Service) viewIn(ctx context.Context, r *store.Reader, id string) (View,
 			v.Iterations = append(v.Iterations, iterationOf(it, len(v.Iterations)+1))
 		}
 	}
-	if v.Rubric, err = rubricOf(row, spec); err != nil {
+	rubric, err := rubricOf(row, spec)
+	if err != nil {
 		return View{}, err
+	}
+	if rubric != nil {
+		v.Rubric, v.Claims = &rubric.Rubric, rubric.Claims
 	}
 	return v, nil
 }
@@ -170,8 +176,8 @@ func statusOf(row store.Spec) loopspec.Status {
 }
 
 // rubricOf is what reviewers judge by. Before the first judgement there is nothing.
-func rubricOf(row store.Spec, spec loopspec.Spec) (*loopspec.Rubric, error) {
-	var r loopspec.Rubric
+func rubricOf(row store.Spec, spec loopspec.Spec) (*judged, error) {
+	var r judged
 	switch {
 	case row.Rubric != "":
 		if err := json.Unmarshal([]byte(row.Rubric), &r); err != nil {
@@ -181,8 +187,31 @@ func rubricOf(row store.Spec, spec loopspec.Spec) (*loopspec.Rubric, error) {
 	case row.Runs == 0:
 		return nil, nil
 	}
-	r = seedRubric(row, spec)
+	r.Rubric = seedRubric(row, spec)
 	return &r, nil
+}
+
+// judged is what is stored of a rubric: what reviewers judge by, and what agents say that they
+// missed, which is told to them and is no criterion.
+type judged struct {
+	loopspec.Rubric
+	Claims []string `json:"claims,omitempty"`
+}
+
+// mostClaims bounds the claims of a rubric: the oldest give way.
+const mostClaims = 20
+
+// flag adds what somebody says was missed.
+func (j judged) flag(text string, by loop.Role, now time.Time) judged {
+	if by == loop.RoleHuman {
+		j.Rubric = j.Refine(text, now)
+		return j
+	}
+	if text = strings.TrimSpace(text); !slices.Contains(j.Claims, text) {
+		j.Claims = append(slices.Clone(j.Claims), text)
+		j.Claims, j.UpdatedAt = j.Claims[max(0, len(j.Claims)-mostClaims):], now.UnixMilli()
+	}
+	return j
 }
 
 // seedRubric is the rubric before anything was flagged. Its id follows from that of the

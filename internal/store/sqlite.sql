@@ -81,7 +81,7 @@ CREATE TABLE steps (
   snapshot    TEXT NOT NULL DEFAULT '',
   feedback    TEXT NOT NULL DEFAULT '',
   run_id      TEXT NOT NULL DEFAULT '',
-  updated_ms  INTEGER NOT NULL, inputs TEXT NOT NULL DEFAULT '', tried TEXT NOT NULL DEFAULT '{}', tokens INTEGER NOT NULL DEFAULT 0, begun_ms INTEGER NOT NULL DEFAULT 0,
+  updated_ms  INTEGER NOT NULL, inputs TEXT NOT NULL DEFAULT '', tried TEXT NOT NULL DEFAULT '{}', tokens INTEGER NOT NULL DEFAULT 0, begun_ms INTEGER NOT NULL DEFAULT 0, written_by TEXT NOT NULL DEFAULT '',
   UNIQUE (loop_id, step_key),
   CHECK ((state = 'claimed') = (run_id <> ''))
 ) STRICT;
@@ -483,3 +483,4 @@ INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (27, 27, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (28, 28, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (29, 29, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (30, 30, 1);
+INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (31, 31, 1);

@@ -12,14 +12,14 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-const stepColumns = `id, loop_id, step_key, kind, title, state, attempts, tokens, tried, blocked_at, waits_for, snapshot, feedback, run_id, inputs, begun_ms, updated_ms`
+const stepColumns = `id, loop_id, step_key, kind, title, state, attempts, tokens, tried, blocked_at, waits_for, snapshot, feedback, run_id, inputs, begun_ms, updated_ms, written_by`
 
 func scanStep(row interface{ Scan(...any) error }) (loop.Step, error) {
 	var s loop.Step
 	var begun, updated int64
 	var tried string
 	err := row.Scan(&s.ID, &s.LoopID, &s.Key, &s.Kind, &s.Title, &s.State, &s.Attempts, &s.Tokens, &tried, &s.BlockedAt,
-		&s.WaitsFor, &s.Snapshot, &s.Feedback, &s.RunID, &s.Inputs, &begun, &updated)
+		&s.WaitsFor, &s.Snapshot, &s.Feedback, &s.RunID, &s.Inputs, &begun, &updated, &s.By)
 	if err == nil {
 		err = decode("what was tried of step "+s.ID, tried, &s.Tried)
 	}
@@ -39,11 +39,11 @@ const stepByKey = `SELECT ` + stepColumns + ` FROM steps WHERE loop_id = $1 AND 
 // saveStep writes the whole row, but only over a state from which the table
 // of states leads to the new one, and never over another run's claim.
 const saveStep = `
-INSERT INTO steps (` + stepColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+INSERT INTO steps (` + stepColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $19)
 ON CONFLICT (loop_id, step_key) DO UPDATE
 SET    title = excluded.title, state = excluded.state, attempts = excluded.attempts, tokens = excluded.tokens, tried = excluded.tried, blocked_at = excluded.blocked_at, waits_for = excluded.waits_for,
        snapshot = excluded.snapshot, feedback = excluded.feedback, run_id = excluded.run_id, inputs = excluded.inputs,
-       begun_ms = excluded.begun_ms, updated_ms = excluded.updated_ms
+       begun_ms = excluded.begun_ms, updated_ms = excluded.updated_ms, written_by = excluded.written_by
 WHERE  steps.run_id IN ('', $18)`
 
 // SaveStep creates or updates a step of the run's loop. A change of state that
@@ -64,7 +64,7 @@ func (t *RunTx) SaveStep(ctx context.Context, s loop.Step) error {
 		s.RunID = t.run.ID
 	}
 	n, err := t.exec(ctx, saveStep, s.ID, s.LoopID, s.Key, string(s.Kind), s.Title, string(s.State), s.Attempts, s.Tokens, encode(s.Tried),
-		s.BlockedAt, s.WaitsFor, s.Snapshot, s.Feedback, s.RunID, s.Inputs, millis(s.Begun), millis(t.now), t.run.ID)
+		s.BlockedAt, s.WaitsFor, s.Snapshot, s.Feedback, s.RunID, s.Inputs, millis(s.Begun), millis(t.now), t.run.ID, string(s.By))
 	return t.checkGuard("save step of", n, err)
 }
 

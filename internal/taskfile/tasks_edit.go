@@ -15,6 +15,7 @@ type StepFields struct {
 	BlockedReason *string
 	Retries       *int
 	Result        *string
+	From          *string
 }
 
 // written are the fields in the order in which they are written, with their names below
@@ -51,6 +52,10 @@ func (t *Tasks) Set(key string, f StepFields) bool {
 	if f.Retries != nil && *f.Retries != s.Retries {
 		s.Retries = *f.Retries
 		t.setField(i, "retrycount", strconv.Itoa(s.Retries))
+	}
+	if f.From != nil && fold(*f.From) != s.From {
+		s.From = fold(*f.From)
+		t.setField(i, "from", s.From)
 	}
 	if f.Result != nil {
 		s.Result = fold(*f.Result)

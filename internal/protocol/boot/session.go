@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/bootstate"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/report"
@@ -221,7 +222,16 @@ func (s *session) stepOf(task bootstate.Task) loop.Step {
 		row.State, row.RunID, row.WaitsFor, row.BlockedAt = loop.StepOpen, "", "", 0
 		return row
 	}
-	return loop.Step{Key: task.ID, Kind: loop.StepWork, Title: task.Title, State: loop.StepOpen}
+	row := loop.Step{Key: task.ID, Kind: loop.StepWork, Title: task.Title, State: loop.StepOpen}
+	switch task.ID {
+	case bootstate.RequestID(s.v.Run.Request):
+		return row.WrittenBy(s.v.Run.Requester())
+	case bootstate.RequestID(s.memory.State.NextIntent()):
+		return row.WrittenBy(loop.RoleAgent)
+	case bootstate.RequestID(cmp.Or(task.Description, task.Title)):
+		return row.WrittenBy("") // An earlier run made it, of a request or of what a session left to do.
+	}
+	return row
 }
 
 // halted is the stop line that the run has come to; nil: none.
@@ -255,14 +265,14 @@ func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 		rules = strings.ToValidUTF8(rules[:mostRules], "") + "\n[cut here]"
 	}
 	brief := engine.Brief{
-		Goal: s.v.Definition.Goal,
+		Goal: envelope.Field{Text: s.v.Definition.Goal, By: s.v.Definition.GoalAuthor()},
 		Role: fmt.Sprintf("You work on %s by the rules of the boot repository %s (version %s):\n\n%s", s.memory.State.Project(), s.contract.Repository, s.contract.Version.Version, strings.TrimSpace(rules)),
 		Rules: []string{
 			"The runtime writes " + strings.Join([]string{s.link.State, s.link.Tasks, s.link.Changelog}, ", ") + ", commits and pushes: what you write there is dropped, whatever the rules above say.",
 			`Add to your report "handoff": what should come next, or the id of a task, and "confidence": from 0 to 1.`,
 			"The run halts at these stop lines: " + stopText(s.contract.StopLines),
 		},
-		Task: taskText(task, s.memory.State.Plan()),
+		Task: envelope.Field{Text: taskText(task, s.memory.State.Plan()), By: ch.Step.Author()},
 	}
 	if recent := lastLines(s.memory.Changelog, 40); recent != "" {
 		brief.Memory = append(brief.Memory, engine.Block{Label: "The end of " + s.link.Changelog, Text: recent})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/board"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 )
@@ -86,20 +87,20 @@ const messageRules = `To tell another agent something, add it to "messages" of t
 // replyBrief is what the agent is told for an answer.
 func (s *session) replyBrief(key string) engine.Brief {
 	brief := engine.Brief{
-		Goal:  s.v.Definition.Goal,
+		Goal:  envelope.Field{Text: s.v.Definition.Goal, By: s.v.Definition.GoalAuthor()},
 		Rules: []string{"Answer. Your answer is the \"summary\" of the report. Change no files, and begin no other work.", messageRules},
 	}
 	var taskID string
 	if m, is := s.mentions[key]; is {
 		taskID = m.TaskID
-		brief.Task = fmt.Sprintf("%s mentioned you in a comment on task %s. Answer it.", at(m.comment.AuthorID), m.TaskID)
+		brief.Task = envelope.Plain(fmt.Sprintf("%s mentioned you in a comment on task %s. Answer it.", at(m.comment.AuthorID), m.TaskID))
 		brief.Memory = append(brief.Memory, engine.Block{Label: "The comment of " + at(m.comment.AuthorID), Text: m.comment.Content}, engine.Block{Label: "The comments before and after it", Text: threadText(m.thread)})
 	} else {
 		m := s.inbox[key]
 		taskID = m.TaskID
-		brief.Task = fmt.Sprintf("%s sent you this %s. %s", at(m.FromAgentID), m.MessageType, whatToDo[m.MessageType])
+		brief.Task = envelope.Plain(fmt.Sprintf("%s sent you this %s. %s", at(m.FromAgentID), m.MessageType, whatToDo[m.MessageType]))
 		if m.TaskID != "" {
-			brief.Task += " It is about task " + m.TaskID + "."
+			brief.Task.Text += " It is about task " + m.TaskID + "."
 		}
 		brief.Memory = append(brief.Memory, engine.Block{Label: fmt.Sprintf("The %s of %s", m.MessageType, at(m.FromAgentID)), Text: m.Content})
 	}
@@ -124,7 +125,8 @@ var whatToDo = map[board.MessageType]string{
 
 // workBrief is what the agent is told for a task.
 func (s *session) workBrief(t board.Task, ch plan.Choice) engine.Brief {
-	brief := engine.Brief{Goal: s.v.Definition.Goal, Role: s.role(s.winner), Task: taskText(t), Rules: []string{
+	goal := envelope.Field{Text: s.v.Definition.Goal, By: s.v.Definition.GoalAuthor()}
+	brief := engine.Brief{Goal: goal, Role: s.role(s.winner), Task: envelope.Field{Text: taskText(t), By: t.Author()}, Rules: []string{
 		messageRules,
 		`What went well, what went wrong and what you have learned goes into "pitfalls" of the report; you are given it with the next tasks.`,
 	}}

@@ -83,7 +83,7 @@ func TestTheGoalIsAssertedAgainWithItsGuardrailsInEveryIteration(t *testing.T) {
 			t.Fatalf("candidates = %+v, want the goal", c)
 		}
 		_, brief, err := s.Begin(plan.Choice{Step: c[0].Step})
-		if err != nil || brief.Goal != "The tests pass." || strings.Join(brief.Rules, "|") != "edits limited to /src|be brief" {
+		if err != nil || brief.Goal.Text != "The tests pass." || strings.Join(brief.Rules, "|") != "edits limited to /src|be brief" {
 			t.Fatalf("brief = %+v, %v", brief, err)
 		}
 	}

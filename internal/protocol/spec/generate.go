@@ -55,7 +55,8 @@ func (s *generating) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 	if c.Step.State != loop.StepClaimed {
 		c.Step = c.Step.AsNew()
 	}
-	if c.Step.Title = s.v.Run.Request; s.g == nil {
+	c.Step.Title = s.v.Run.Request
+	if c.Step = c.Step.WrittenBy(s.v.Run.Requester()); s.g == nil {
 		c.Drop, c.Detail = loop.ReasonNotEligible, errNoTask.Error()
 	}
 	return []plan.Candidate{c}
@@ -68,7 +69,9 @@ func (s *generating) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) 
 	if s.g == nil {
 		return nil, engine.Brief{}, errNoTask
 	}
-	return nil, engine.Brief{Goal: s.v.Definition.Goal, Task: ch.Step.Title, Prompt: s.g.Prompt}, nil
+	brief := briefOf(s.v.Definition, ch.Step)
+	brief.Prompt = s.g.Prompt
+	return nil, brief, nil
 }
 
 // Record implements engine.Session.

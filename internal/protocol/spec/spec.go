@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loopspec"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -68,6 +69,19 @@ func goalOf(v engine.View) loop.Step {
 	return loop.Step{Key: GoalKey, Kind: loop.StepWork, State: loop.StepOpen}
 }
 
+// named returns the step with its title: the goal, and what is asked for in the run. It is a
+// person's only if both are.
+func named(step loop.Step, v engine.View) loop.Step {
+	title := envelope.Join(" ", envelope.Field{Text: v.Definition.Goal, By: v.Definition.GoalAuthor()}, envelope.Field{Text: v.Run.Request, By: v.Run.Requester()})
+	step.Title = title.Text
+	return step.WrittenBy(title.By)
+}
+
+// briefOf is what an agent is told about a step that named has named.
+func briefOf(d loop.Definition, step loop.Step) engine.Brief {
+	return engine.Brief{Goal: envelope.Field{Text: d.Goal, By: d.GoalAuthor()}, Task: envelope.Field{Text: step.Title, By: step.Author()}}
+}
+
 // session is one run of a LoopSpec.
 type session struct {
 	v     engine.View
@@ -106,10 +120,7 @@ func (s *session) Candidates(_ engine.Sensed, now time.Time) []plan.Candidate {
 	if s.spec.Trigger.Type != loopspec.TriggerManual && step.State == loop.StepDone {
 		step = step.AsNew() // Its last result was accepted, and it comes again.
 	}
-	step.Title = s.spec.Goal
-	if s.v.Run.Request != "" {
-		step.Title += " " + s.v.Run.Request
-	}
+	step = named(step, s.v)
 	// What a person said of a result that was rejected makes another one possible.
 	c := plan.Candidate{Step: step, Detail: "the pinned goal is not met", Memory: s.v.Run.Request + "\x00" + step.Feedback}
 	if why := s.v.Definition.Life.UsedUp(step, now); why != "" && step.State != loop.StepWaiting && step.State != loop.StepEscalated && step.State != loop.StepDone {
@@ -121,7 +132,7 @@ func (s *session) Candidates(_ engine.Sensed, now time.Time) []plan.Candidate {
 // Begin implements engine.Session.
 func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 	s.step = ch.Step
-	brief := engine.Brief{Goal: s.spec.Goal, Task: ch.Step.Title}
+	brief := briefOf(s.v.Definition, ch.Step)
 	for _, rail := range s.spec.Guardrails {
 		brief.Rules = append(brief.Rules, strings.TrimSpace(strings.TrimPrefix(rail, "note:")))
 	}

@@ -124,7 +124,7 @@ func TestTheAgentIsToldTheGoalAndWhatToHandOver(t *testing.T) {
 	if err != nil || changes != nil {
 		t.Fatalf("Begin = %v, %v; want no change", changes, err)
 	}
-	if brief.Task != step.Title || !strings.Contains(brief.Goal, "`go test ./...`") || len(brief.Rules) != 1 ||
+	if brief.Task.Text != step.Title || !strings.Contains(brief.Goal.Text, "`go test ./...`") || len(brief.Rules) != 1 ||
 		!strings.HasPrefix(brief.Rules[0], "Hand over instead of doing: ") {
 		t.Errorf("brief = %+v", brief)
 	}

@@ -43,17 +43,15 @@ func (s *untilSession) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 	if step.State != loop.StepClaimed {
 		step.State, step.Tried = loop.StepOpen, loop.Tried{}
 	}
-	step.Title = s.v.Definition.Goal
-	if s.v.Run.Request != "" {
-		step.Title += " " + s.v.Run.Request
-	}
-	return []plan.Candidate{{Step: step, Detail: "the pinned goal is not met", Memory: s.v.Run.Request}}
+	return []plan.Candidate{{Step: named(step, s.v), Detail: "the pinned goal is not met", Memory: s.v.Run.Request}}
 }
 
 // Begin implements engine.Session.
 func (s *untilSession) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 	d := s.v.Definition
-	return nil, engine.Brief{Goal: d.Goal, Rules: []string{"Hand over instead of doing: " + d.Escalation}, Task: ch.Step.Title}, nil
+	brief := briefOf(d, ch.Step)
+	brief.Rules = []string{"Hand over instead of doing: " + d.Escalation}
+	return nil, brief, nil
 }
 
 // Record implements engine.Session.

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/projection"
@@ -237,7 +238,8 @@ func (s *session) Sources() []engine.Source {
 func (s *session) Candidates(_ engine.Sensed, now time.Time) []plan.Candidate {
 	var list []plan.Candidate
 	if req := s.v.Run.Request; req != "" {
-		list = append(list, plan.Candidate{Step: s.itemStep(requestKey+ItemKey(req), oneLine(req)), Detail: "the user asks for it in this run"})
+		step := s.itemStep(requestKey+ItemKey(req), oneLine(req)).WrittenBy(s.v.Run.Requester())
+		list = append(list, plan.Candidate{Step: step, Detail: envelope.Field{By: step.Author()}.Asker() + " asks for it in this run"})
 	}
 	priority := s.state.Priority()
 	for _, it := range priority {
@@ -318,7 +320,7 @@ func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 		rules = append(rules, "The run halts at these stop lines: "+strings.Join(d.StopLines, ", ")+`. Say in your report how sure you are of your work, as "confidence": from 0 to 1.`)
 	}
 	brief := engine.Brief{
-		Goal: d.Goal, Role: s.role, Rules: rules, Task: ch.Step.Title,
+		Goal: envelope.Field{Text: d.Goal, By: d.GoalAuthor()}, Role: s.role, Rules: rules, Task: envelope.Field{Text: ch.Step.Title, By: ch.Step.Author()},
 		Memory: []engine.Block{{Label: StateFile, Text: s.before}, {Label: "the end of " + LogFile, Text: s.log}},
 	}
 	if len(s.v.Recent) > 0 && !s.v.Recent[0].Outcome.IsSuccess() {
@@ -345,12 +347,13 @@ func (s *session) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) 
 // Close implements engine.Session: STATE.md is rewritten and one line appended
 // to run-log.md, whatever the outcome.
 func (s *session) Close(sum engine.Summary) []loop.Change {
+	had := s.priorityKeys()
 	s.moveItems(sum)
 	s.state.SetHeader(sum.Now, sum.Run.N, sum.Run.Readiness)
 	changes := []loop.Change{{
 		Kind: loop.ChangeEdit, Path: s.filePath(StateFile), Before: s.before, Content: s.state.String(),
 	}}
-	changes = append(changes, s.dropMissingRows(sum)...)
+	changes = append(append(changes, s.dropMissingRows(sum)...), s.recordAuthors(had, sum)...)
 	if sum.Run.Outcome.Meaning().Action == "" {
 		return changes
 	}
@@ -366,6 +369,35 @@ func (Protocol) CloseUnopened(v engine.View, sum engine.Summary) []loop.Change {
 		return nil
 	}
 	return []loop.Change{s.logLine(sum.Run, sum.Now)}
+}
+
+func (s *session) priorityKeys() map[string]bool {
+	keys := map[string]bool{}
+	for _, it := range s.state.Priority() {
+		keys[it.Key] = true
+	}
+	return keys
+}
+
+// recordAuthors makes rows of the items that the agent has put into Priority in this run, so
+// that no later run takes them for a person's. Those that it worked on have newer rows.
+func (s *session) recordAuthors(had map[string]bool, sum engine.Summary) (changes []loop.Change) {
+	for _, it := range sum.Iterations {
+		had[ItemKey(it.Step)] = true
+	}
+	for _, it := range s.state.Priority() {
+		if had[it.Key] {
+			continue
+		}
+		row, known := s.rows[it.Key]
+		if !known {
+			row = loop.Step{ID: engine.StepID(s.v.Loop.ID, it.Key), LoopID: s.v.Loop.ID, Key: it.Key, Kind: loop.StepWork, State: loop.StepOpen}
+		}
+		row.Title = it.Text
+		row = row.WrittenBy(loop.RoleAgent)
+		changes = append(changes, loop.Change{Kind: loop.ChangeStep, Step: &row})
+	}
+	return changes
 }
 
 func runSubject(r loop.Run) string {
@@ -459,7 +491,7 @@ func (s *session) dropMissingRows(sum engine.Summary) []loop.Change {
 	var changes []loop.Change
 	for _, row := range s.v.Steps {
 		if !kept[row.Key] && loop.MayChange("step", row.State, loop.StepDropped) && !strings.HasPrefix(row.Key, requestKey) {
-			row.State = loop.StepDropped
+			row.State, row.By = loop.StepDropped, "" // Whoever writes it again is its author.
 			changes = append(changes, loop.Change{Kind: loop.ChangeStep, Step: &row})
 		}
 	}

@@ -266,7 +266,7 @@ func TestTheAgentIsShownTheMemoryAndHowTheLastRunEnded(t *testing.T) {
 	if err != nil || changes != nil {
 		t.Fatalf("Begin = %v, %v; want no change", changes, err)
 	}
-	if brief.Goal != "keep the build green" || brief.Role != "You are careful." || brief.Task != "One" ||
+	if brief.Goal.Text != "keep the build green" || brief.Role != "You are careful." || brief.Task.Text != "One" ||
 		!cmp.Equal(brief.Rules, []string{"Hand over instead of doing: anything that needs a secret"}) {
 		t.Errorf("brief = %+v", brief)
 	}

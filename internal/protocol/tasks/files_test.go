@@ -159,6 +159,10 @@ func printing(w *world, text string) orgsim.Attempt {
 	return orgsim.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonReportedOnly, Said: strings.ReplaceAll(text, "NONCE", nonce)}
 }
 
+func nothingToDo(loop.Step) orgsim.Attempt {
+	return orgsim.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonReportedOnly}
+}
+
 const printed = "===FILES NONCE START===\n%s===FILES NONCE END===\n"
 
 func TestAnAgentMayPrintItsFiles(t *testing.T) {
@@ -172,6 +176,15 @@ func TestAnAgentMayPrintItsFiles(t *testing.T) {
 	})
 	if st := w.step("dev", "step-3"); st.Title != "c" {
 		t.Errorf("step 3 = %+v", st)
+	}
+	if own, users := w.step("dev", "step-3").From, w.step("dev", "step-2").From; own != "dev" || users != "" {
+		t.Errorf("the step that the agent printed is from %q, and a person's from %q", own, users)
+	}
+	if w.cycle("dev", nothingToDo); w.asked.Task.By != loop.RoleHuman {
+		t.Errorf("the task %q of a person is told as that of %q", w.asked.Task.Text, w.asked.Task.By)
+	}
+	if w.cycle("dev", nothingToDo); w.asked.Task.By != loop.RoleAgent || !strings.Contains(w.asked.Task.Text, "Step 3: c") {
+		t.Errorf("the task %q of an agent is told as that of %q", w.asked.Task.Text, w.asked.Task.By)
 	}
 	if st := w.step("dev", "step-1"); st.Status != "done" {
 		t.Errorf("step 1 is %s: what it came to is the runtime's to say", st.Status)

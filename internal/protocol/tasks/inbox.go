@@ -45,7 +45,11 @@ func (s *session) takeIn(ctx context.Context) error {
 		}
 	}
 	if req := strings.TrimSpace(s.v.Run.Request); req != "" {
-		s.addStep(taskfile.NewStep{Title: req, Priority: taskfile.PriorityCritical, From: "user"})
+		from := fromAgent
+		if s.v.Run.Requester() == loop.RoleHuman {
+			from = fromUser
+		}
+		s.addStep(taskfile.NewStep{Title: req, Priority: taskfile.PriorityCritical, From: from})
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/envelope"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/orgdef"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -30,7 +31,10 @@ func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 	s.changed = slices.DeleteFunc(s.changed, func(c loop.Change) bool { return c.Step.Key == key }) // The claim has it.
 	s.tasks.Set(key, taskfile.StepFields{Status: new(taskfile.StatusInProgress)})
 	d := s.v.Definition
-	brief := engine.Brief{Goal: d.Goal, Role: s.me.Role, Rules: s.rules(), Task: s.taskText(key), Prints: s.prints()}
+	brief := engine.Brief{Goal: envelope.Field{Text: d.Goal, By: d.GoalAuthor()}, Role: s.me.Role, Rules: s.rules(), Task: envelope.Field{Text: s.taskText(key), By: s.authorOf(key)}, Prints: s.prints()}
+	if st, _ := s.tasks.Step(key); st.Retries > 0 && st.BlockedReason != "" {
+		brief.Memory = append(brief.Memory, engine.Block{Label: fmt.Sprintf("It was blocked before (%d times), the last time because", st.Retries), Text: st.BlockedReason})
+	}
 	if e, fresh := s.entries[key]; fresh {
 		brief.Memory = append(brief.Memory, engine.Block{Label: "The entry of " + taskfile.InboxFile + " that the step was made from", Text: fmt.Sprintf("From: %s, priority %s\n%s", orUnknown(e.From), e.Priority, e.Text)})
 	}
@@ -94,10 +98,21 @@ func (s *session) taskText(key string) string {
 		}
 		text += "\nIt builds on what is done: " + strings.Join(names, ", ")
 	}
-	if st.Retries > 0 && st.BlockedReason != "" {
-		text += fmt.Sprintf("\nIt was blocked before (%d times), the last time because: %s", st.Retries, st.BlockedReason)
-	}
 	return text
+}
+
+// fromUser is who a step is from that the user of a run asks for, fromAgent that of an agent's
+// request.
+const fromUser, fromAgent = "user", "agent"
+
+// authorOf is the role of who wrote a step: a person, if the file says so or names nobody.
+func (s *session) authorOf(key string) loop.Role {
+	st, _ := s.tasks.Step(key)
+	switch st.From {
+	case "", fromUser, s.owner():
+		return loop.RoleHuman
+	}
+	return loop.RoleAgent
 }
 
 // readable is a file that the agent is given: one of its folder, or of the workspace if its
@@ -279,7 +294,9 @@ func (s *session) adopt(u taskfile.Update) error {
 		if err := taskfile.AcceptTasks(s.tasks.String(), u.Content); err != nil {
 			return err
 		}
+		before := s.tasks
 		s.tasks, _ = taskfile.ParseTasks(u.Content)
+		s.signSteps(before)
 	case taskfile.InboxFile:
 		if err := taskfile.AcceptInbox(s.inbox.String(), u.Content); err != nil {
 			return err
@@ -291,6 +308,15 @@ func (s *session) adopt(u taskfile.Update) error {
 		s.context.Append(u.Content)
 	}
 	return nil
+}
+
+// signSteps writes the agent's name into the steps that it has added or changed.
+func (s *session) signSteps(before *taskfile.Tasks) {
+	for _, st := range s.tasks.Steps() {
+		if was, there := before.Step(st.Key); !there || was.Title != st.Title || was.Text != st.Text || was.From != st.From {
+			s.tasks.Set(st.Key, taskfile.StepFields{From: new(s.v.Loop.Name)})
+		}
+	}
 }
 
 // proposedBy is the effect that put the result of an iteration on a branch; the zero Effect:
