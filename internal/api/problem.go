@@ -27,7 +27,8 @@ type Problem struct {
 // kinds are the errors that a caller may tell apart.
 var kinds = map[string]error{
 	"not_found": loop.ErrNotFound, "answered": loop.ErrAnswered, "lease_lost": loop.ErrLeaseLost, "fired": loop.ErrDuplicateKey, "paused": loop.ErrPaused,
-	"role": loop.ErrRole, "grant": loop.ErrGrant, "depth": loop.ErrDepth, "children": loop.ErrChildren, "interrupted": context.Canceled,
+	"role": loop.ErrRole, "grant": loop.ErrGrant, "owner": loop.ErrOwner, "unregistered": loop.ErrUnregistered,
+	"unaccepted": loop.ErrUnaccepted, "unconfined": loop.ErrUnconfined, "depth": loop.ErrDepth, "children": loop.ErrChildren, "interrupted": context.Canceled,
 }
 
 // ProblemOf describes an error.

@@ -25,6 +25,7 @@ type initOptions struct {
 	accept   bool
 	join     string // id of a workspace
 	newID    bool
+	owner    bool // whose this clone is, is accepted
 }
 
 func newInitCommand(a *app) *cobra.Command {
@@ -42,6 +43,7 @@ logins. Every question is also a flag. Nothing is written before you said yes, o
 	f.BoolVar(&o.noLoop, "no-loop", false, "register the workspace only")
 	f.BoolVar(&o.agentsMD, "agents-md", false, "add a section about pawl to AGENTS.md")
 	f.BoolVar(&o.accept, "accept-git-config", false, "record what git would execute in this repository as it is now")
+	f.BoolVar(&o.owner, "accept-owner", false, "accept that this repository belongs to another user, and nothing else")
 	f.StringVar(&o.join, "join", "", "make this clone a place of the workspace with this `id`, and nothing else")
 	f.BoolVar(&o.newID, "new-id", false, "make this clone a workspace of its own, and nothing else: it is a copy of another")
 	f.BoolVar(&o.Force, "force", false, "write over the four files of a loop that is there")
@@ -94,7 +96,31 @@ func placeClone(ctx context.Context, a *app, o initOptions) error {
 	return p.Err()
 }
 
+// acceptOwner accepts that the repository belongs to another user.
+func acceptOwner(a *app) error {
+	settings, err := a.composeOptions()
+	if err != nil {
+		return err
+	}
+	root, accepted, err := compose.AcceptOwner(settings.Settings.Home, a.workDir(), a.Environ)
+	p := a.printer()
+	switch {
+	case err != nil:
+		return err
+	case p.JSON:
+		return p.WriteJSON(map[string]any{"root": root, "accepted": accepted})
+	case accepted:
+		p.Line("%s is accepted although it belongs to another user", output.CleanLine(root))
+	default:
+		p.Line("%s is your own: there is nothing to accept", output.CleanLine(root))
+	}
+	return p.Err()
+}
+
 func runInit(ctx context.Context, a *app, o initOptions) error {
+	if o.owner {
+		return acceptOwner(a)
+	}
 	if o.join != "" || o.newID {
 		return placeClone(ctx, a, o)
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/pawl-run/pawl/internal/api"
-	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/mcp"
 	"github.com/pawl-run/pawl/internal/toolsocket"
@@ -53,7 +52,7 @@ func (c *insideCaller) Call(ctx context.Context, v api.Info, in, out any) error 
 	verbs.Rows = deps.Store
 	return api.Local{Request: api.Call{
 		Workspace: func(ctx context.Context) (*api.Workspace, error) {
-			repo, err := git.Open(ctx, c.tools.root)
+			repo, err := d.openGit(ctx, c.tools.root)
 			if err != nil {
 				return nil, err
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/gitdir"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
@@ -47,7 +48,7 @@ func (d *Parts) Verbs(ctx context.Context, dir string) (*api.Workspace, error) {
 // open opens the workspace of the repository that contains dir. Registering it makes the
 // store know that it lies on this node.
 func (d *Parts) open(ctx context.Context, dir string, register bool) (*api.Workspace, *lookup.Workspace, error) {
-	repo, err := git.Open(ctx, dir)
+	repo, err := d.openGit(ctx, dir)
 	deps, replaced := d.lookup, ""
 	if err == nil && register && d.registry != nil {
 		now := *d.registry
@@ -66,6 +67,34 @@ func (d *Parts) open(ctx context.Context, dir string, register bool) (*api.Works
 		v.Replaced = replaced
 	}
 	return v, ws, err
+}
+
+// openGit opens the repository that contains dir. One that belongs to another user is refused
+// before git is started in it, unless a person has accepted it. Without a home, nothing but
+// files of the kill switch is written, whoever owns them.
+func (d *Parts) openGit(ctx context.Context, dir string) (*git.Repo, error) {
+	if d.home != "" {
+		dirs, err := gitdir.Find(dir)
+		if err == nil {
+			err = node.CheckOwner(d.home, dirs, node.Users(d.environ))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return git.Open(ctx, dir)
+}
+
+// AcceptOwner records in pawl's home that a person trusts the owners of the repository that
+// contains dir, and returns the top of its checkout. It reports false if there is nothing to
+// accept.
+func AcceptOwner(home, dir string, environ []string) (root string, accepted bool, err error) {
+	dirs, err := gitdir.Find(dir)
+	if err != nil {
+		return "", false, err
+	}
+	accepted, err = node.AcceptOwner(home, dirs, node.Users(environ))
+	return dirs.Root, accepted, err
 }
 
 // openRepo opens the workspace of a repository with what its verbs are made of.
@@ -177,7 +206,7 @@ func (d *Parts) concludeHeld(ctx context.Context, r loop.HeldRun) error {
 // Join makes the repository that contains dir a place of the workspace with that id.
 // It returns the id of the workspace that it was before, which may be empty.
 func (d *Parts) Join(ctx context.Context, dir, id string) (before string, err error) {
-	repo, err := git.Open(ctx, dir)
+	repo, err := d.openGit(ctx, dir)
 	if err != nil {
 		return "", err
 	}
@@ -186,7 +215,7 @@ func (d *Parts) Join(ctx context.Context, dir, id string) (before string, err er
 
 // Separate makes the repository that contains dir a workspace of its own, with a new id.
 func (d *Parts) Separate(ctx context.Context, dir string) (loop.Workspace, error) {
-	repo, err := git.Open(ctx, dir)
+	repo, err := d.openGit(ctx, dir)
 	if err != nil {
 		return loop.Workspace{}, err
 	}

@@ -24,6 +24,15 @@ var (
 	ErrRole = errors.New("not allowed in this role")
 	// ErrGrant means that who asked was not granted what the request is about.
 	ErrGrant = errors.New("outside of the grant")
+	// ErrOwner means that a repository belongs to another user, and nobody has accepted that.
+	ErrOwner = errors.New("it belongs to another user")
+	// ErrUnregistered means that nobody has registered the workspace that somebody who is not a
+	// person asked about.
+	ErrUnregistered = errors.New("the workspace is not registered")
+	// ErrUnaccepted means that an agent would fire a definition that no person has accepted.
+	ErrUnaccepted = errors.New("the definition is not accepted")
+	// ErrUnconfined means that an agent would fire a definition that confines nothing.
+	ErrUnconfined = errors.New("the definition confines nothing")
 	// ErrDepth means that an agent would make a loop too far below one of people's.
 	ErrDepth = errors.New("too deep")
 	// ErrChildren means that the runs of a loop have made as many loops today as they may.
@@ -45,6 +54,17 @@ var (
 	// nothing that it writes is kept.
 	ErrStoreGone = errors.New("the store is gone")
 )
+
+// NeedsPerson reports whether an error says that somebody else than a person may not do what was
+// asked, so that its fix is a person's.
+func NeedsPerson(err error) bool {
+	for _, is := range []error{ErrRole, ErrGrant, ErrOwner, ErrUnregistered, ErrUnaccepted, ErrUnconfined} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
+}
 
 // AnsweredError means that an approval cannot be answered any more. Approval
 // says how it was answered, by whom, from where and when. It is ErrAnswered.

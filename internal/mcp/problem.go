@@ -68,7 +68,7 @@ func (s *Server) explain(err error) problem {
 	}
 	p.Fix = cutEnd(printable(loop.Advise(said.Fix, said.Actions...).Render(func(c loop.Command, _ bool) string {
 		for _, t := range s.tools {
-			if (t.Command == c.Verb || slices.Contains(t.Also, c.Verb)) && c.Program == "" && len(c.Flags) == 0 && !errors.Is(err, loop.ErrRole) && !errors.Is(err, loop.ErrGrant) {
+			if (t.Command == c.Verb || slices.Contains(t.Also, c.Verb)) && c.Program == "" && len(c.Flags) == 0 && !loop.NeedsPerson(err) {
 				p.Tools = append(p.Tools, t.Name)
 				return t.Name + " (`" + c.String() + "`)"
 			}
