@@ -118,7 +118,11 @@ func (i Info) checkGrant(ctx context.Context, c *Call, in any) error {
 
 // outsideOfLoops says why a request is outside of a grant of loops; empty: it is not.
 func (i Info) outsideOfLoops(ctx context.Context, w *Workspace, g *loop.Grant, in any) (string, error) {
-	reaches := "it reaches the loops " + strings.Join(g.Names(), ", ")
+	names := g.NamesIn(w.Lookup.ID)
+	if len(names) == 0 {
+		return "it reaches no loop of this workspace", nil
+	}
+	reaches := "it reaches the loops " + strings.Join(names, ", ")
 	about := subjects[i.Name]
 	if about == nil {
 		return reaches + ", and this is about more", nil
@@ -144,9 +148,10 @@ func (i Info) outsideOfLoops(ctx context.Context, w *Workspace, g *loop.Grant, i
 	return reaches, nil
 }
 
-// granted are the ids of the loops of a grant. Those that are not there yet are left out.
+// granted are the ids of the loops of a grant in this workspace. Those that are not there yet
+// are left out.
 func (w *Workspace) granted(ctx context.Context, g *loop.Grant) (ids []string, err error) {
-	for _, name := range g.Loops {
+	for _, name := range g.NamesIn(w.Lookup.ID) {
 		e, err := w.Lookup.Loops.Resolve(ctx, name)
 		if errors.Is(err, loop.ErrNotFound) {
 			continue
@@ -187,7 +192,8 @@ func (c Call) cutToGrant(ctx context.Context, i Info, in, out any, most int) (an
 		return nil, err
 	}
 	names := map[string]bool{}
-	for _, name := range g.Loops {
+	granted := g.NamesIn(w.Lookup.ID)
+	for _, name := range granted {
 		if e, err := w.Lookup.Loops.Resolve(ctx, name); err == nil {
 			names[e.Name] = true
 		}
@@ -206,7 +212,7 @@ func (c Call) cutToGrant(ctx context.Context, i Info, in, out any, most int) (an
 		return keep(list, func(v approvals.View) bool { return names[v.Loop] }), nil
 	case approvals.View:
 		if !names[list.Loop] {
-			return nil, grantFault(i, c.By, "it reaches the loops "+strings.Join(g.Names(), ", "), in)
+			return nil, grantFault(i, c.By, "it reaches the loops "+strings.Join(granted, ", "), in)
 		}
 	}
 	return out, nil

@@ -49,7 +49,7 @@ func TestAttack101InsideOfARunNoVerbDoesWhatOnlyAPersonMay(t *testing.T) {
 // about.
 func TestAGrantOfLoopsReachesNoVerbThatIsAboutMore(t *testing.T) {
 	t.Parallel()
-	g := &loop.Grant{Loops: []string{"a"}}
+	g := &loop.Grant{Loops: []loop.GrantedLoop{{Workspace: "ws_1", Loop: "a"}}}
 	for _, v := range Verbs() {
 		about := subjects[v.Name]
 		if v.Reaches(g) != (about != nil) {

@@ -28,7 +28,7 @@ const (
 	HeaderWho     = "Pawl-Who"     // who asks; missing: Server.User
 	HeaderRole    = "Pawl-Role"    // a loop.Role; missing: human
 	HeaderFrom    = "Pawl-From"    // the surface; missing: api
-	HeaderLoops   = "Pawl-Loops"   // names of the loops of a grant, with commas between; missing: no grant
+	HeaderLoops   = "Pawl-Loops"   // the loops of a grant, as loop.ParseGrant reads them; missing: no grant
 	HeaderKey     = "Pawl-Key"     // Call.Key
 	HeaderRequest = "Pawl-Request" // an id that the caller chose, for cancel
 )
@@ -63,8 +63,8 @@ type Status struct {
 
 // Server serves the verbs of one store. All fields but Patience are required.
 type Server struct {
-	// Open opens the workspace that contains a folder of this host. A caller that only
-	// reads registers nothing.
+	// Open opens the workspace that contains a folder of this host, and registers it if it is
+	// told to.
 	Open   func(ctx context.Context, dir string, register bool) (*Workspace, error)
 	Store  *Store
 	Feed   event.Feed
@@ -192,7 +192,7 @@ type served struct {
 
 // Call carries a verb out.
 func (c served) Call(ctx context.Context, v Info, in, out any) error {
-	c.request.Workspace = func(ctx context.Context) (*Workspace, error) { return c.s.Open(ctx, c.dir, v.Writes) }
+	c.request.Open = c.s.openFolder(c.dir)
 	err := c.s.Do(ctx, v.brief(), func(ctx context.Context) error { return Local{c.request}.Call(ctx, v, in, out) })
 	if err == nil {
 		c.s.Carried(v)
@@ -217,7 +217,7 @@ func (s *Server) serveVerb(w http.ResponseWriter, r *http.Request, v Info, decod
 			s.asked.Store(id, cancel)
 			defer s.asked.Delete(id)
 		}
-		call, err := s.call(r, v, answer.progress)
+		call, err := s.call(r, answer.progress)
 		if err == nil {
 			result, err = v.Do(ctx, call, in.Elem().Interface())
 		}
@@ -232,7 +232,7 @@ func (s *Server) serveVerb(w http.ResponseWriter, r *http.Request, v Info, decod
 }
 
 // call is the request of a caller.
-func (s *Server) call(r *http.Request, v Info, say func(Progress)) (Call, error) {
+func (s *Server) call(r *http.Request, say func(Progress)) (Call, error) {
 	c := Call{Store: s.Store, Say: say, By: loop.Actor{Who: s.User, Role: loop.RoleHuman, From: "api"}}
 	for name, field := range map[string]*string{HeaderWho: &c.By.Who, HeaderFrom: &c.By.From, HeaderKey: &c.Key, HeaderRole: (*string)(&c.By.Role)} {
 		if given := r.Header.Get(name); given != "" {
@@ -244,21 +244,29 @@ func (s *Server) call(r *http.Request, v Info, say func(Progress)) (Call, error)
 	default:
 		return c, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid %s %q", HeaderRole, c.By.Role), Fix: "write human, agent, trigger or viewer"}
 	}
-	if names := r.Header.Get(HeaderLoops); names != "" {
-		c.By.Grant = &loop.Grant{Loops: strings.Split(names, ",")}
+	if granted := r.Header.Get(HeaderLoops); granted != "" {
+		g, err := loop.ParseGrant(granted)
+		if err != nil {
+			return c, err
+		}
+		c.By.Grant = g
 	}
 	given, err := parameters(r)
 	if err != nil {
 		return c, err
 	}
-	dir := given.Get("workspace")
-	c.Workspace = func(ctx context.Context) (*Workspace, error) {
-		if dir == "" {
-			return nil, &loop.Fault{Exit: loop.ExitUsage, What: "which workspace?", Fix: "pass workspace=DIR, a folder in its repository on the host of the daemon"}
-		}
-		return s.Open(ctx, dir, v.Writes)
-	}
+	c.Open = s.openFolder(given.Get("workspace"))
 	return c, nil
+}
+
+// openFolder opens the workspace that a request names.
+func (s *Server) openFolder(dir string) func(ctx context.Context, register bool) (*Workspace, error) {
+	return func(ctx context.Context, register bool) (*Workspace, error) {
+		if err := checkFolder(dir); err != nil {
+			return nil, err
+		}
+		return s.Open(ctx, dir, register)
+	}
 }
 
 // answer is how one request is answered.

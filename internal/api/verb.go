@@ -78,11 +78,15 @@ type Progress struct {
 
 // Call is one request to carry out a verb.
 type Call struct {
-	// Workspace opens the workspace that the request is about.
+	// Open opens the workspace that the request is about. With register the store learns, if
+	// need be, that it lies here.
+	Open func(ctx context.Context, register bool) (*Workspace, error)
+	// Workspace is Open as the caller may use it. Do sets it.
 	Workspace func(context.Context) (*Workspace, error)
-	Store     *Store
-	By        loop.Actor
-	Say       func(Progress) // may be called by several goroutines
+
+	Store *Store
+	By    loop.Actor
+	Say   func(Progress) // may be called by several goroutines
 	// Key makes a verb that changes something be carried out once: the same key and request
 	// have the same answer again, and another request is refused. Empty: each call counts.
 	Key string
@@ -132,6 +136,7 @@ type None struct{}
 // Do carries the verb out in this process, if the role of the caller allows it. In has the
 // type of its request.
 func (i Info) Do(ctx context.Context, c Call, in any) (any, error) {
+	c.Workspace = i.reachable(c)
 	if err := i.checkRole(c.By, in); err != nil {
 		return nil, err
 	}

@@ -170,14 +170,14 @@ func (c *caller) carryOut(ctx context.Context, v api.Info, in, out any) error {
 	}
 	return api.Local{Request: api.Call{
 		Store: parts.StoreVerbs(), By: c.by, Key: c.key, Say: c.say,
-		Workspace: func(ctx context.Context) (*api.Workspace, error) {
+		Open: func(ctx context.Context, register bool) (*api.Workspace, error) {
 			defer opened()
-			if ws := c.workspaces[v.Writes]; ws != nil {
+			if ws := c.workspaces[register]; ws != nil {
 				return ws, nil
 			}
-			ws, err := parts.Verbs(ctx, c.dir)
+			ws, err := parts.Open(ctx, c.dir, register)
 			if err == nil {
-				c.workspaces[v.Writes] = ws
+				c.workspaces[register] = ws
 			}
 			return ws, err
 		},

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/mcp"
+	"github.com/pawl-run/pawl/internal/output"
 )
 
 func newMCPCommand(a *app) *cobra.Command {
@@ -32,7 +33,9 @@ has begun get 10 seconds to end, then they are interrupted and keep their work. 
 approve, land, raise a budget, resume what a person has stopped, or edit a definition. It is told the command with
 which a person does that. With --as viewer it only reads.
 
-With --loops it reaches the loops that are named, and no others: it sees, runs, pauses and stops those, and makes none.
+With --loops it reaches the loops of the folder's workspace that are named, and no others: it sees, runs, pauses and
+stops those, and makes none. A workspace is reached only if a person has registered it (pawl init), and a definition
+runs only as a person has accepted it (pawl check LOOP).
 
 Tools come in groups: seed has the five of the loop lifecycle, core what is needed from day to day, all the rest.`,
 		Example: "  pawl mcp\n  pawl mcp --as viewer --tools all\n  claude mcp add pawl -- pawl mcp",
@@ -44,16 +47,22 @@ Tools come in groups: seed has the five of the loop lifecycle, core what is need
 			if !slices.Contains(api.ToolGroups(), group) {
 				return usageError(cmd, "--tools "+quoteArg(tools)+": write seed, core or all")
 			}
-			grant, err := parseGrant(cmd, loops)
+			names, err := parseLoopNames(cmd, loops)
 			if err != nil {
 				return err
+			}
+			var grant *loop.Grant
+			if names != nil {
+				if grant, err = a.grantHere(cmd.Context(), names); err != nil {
+					return err
+				}
 			}
 			return serveMCP(cmd.Context(), a, loop.Role(as), group, grant)
 		},
 	}
 	cmd.Flags().StringVar(&as, "as", as, "what the client is: agent or viewer")
 	cmd.Flags().StringVar(&tools, "tools", tools, "which tools it is offered: seed, core or all")
-	cmd.Flags().StringSliceVar(&loops, "loops", nil, "`LOOP`s that the client reaches; left out: all")
+	cmd.Flags().StringSliceVar(&loops, "loops", nil, "`LOOP`s of the folder's workspace that the client reaches; left out: all")
 	completeFlag(cmd, "loops", completeLoops(a))
 	completeFlag(cmd, "as", offerWords("agent", "viewer"))
 	completeFlag(cmd, "tools", offerWords("seed", "core", "all"))
@@ -61,22 +70,48 @@ Tools come in groups: seed has the five of the loop lifecycle, core what is need
 	return cmd
 }
 
-// parseGrant reads the loops that a client reaches; nil if none are named.
-func parseGrant(cmd *cobra.Command, names []string) (*loop.Grant, error) {
+// parseLoopNames reads the names of the loops that a client reaches; nil if none are named.
+func parseLoopNames(cmd *cobra.Command, given []string) (names []string, err error) {
 	if !cmd.Flags().Changed("loops") {
 		return nil, nil
 	}
-	g := &loop.Grant{}
-	for _, name := range names {
-		if name = strings.TrimSpace(name); name == "" || strings.ContainsAny(name, " \t\r\n") {
+	for _, name := range given {
+		if name = strings.TrimSpace(name); name == "" || strings.ContainsAny(name, " \t\r\n/") {
 			return nil, usageError(cmd, "--loops: "+quoteArg(name)+" is not the name of a loop; write LOOP,LOOP")
 		}
-		g.Loops = append(g.Loops, name)
+		names = append(names, name)
 	}
-	if len(g.Loops) == 0 {
+	if len(names) == 0 {
 		return nil, usageError(cmd, "--loops names no loop; write LOOP,LOOP")
 	}
-	return g, nil
+	return names, nil
+}
+
+// grantHere is a grant of loops of the workspace in which the command is entered.
+func (a *app) grantHere(ctx context.Context, names []string) (g *loop.Grant, err error) {
+	err = a.withReadOnlyVerbs(ctx, func(s *api.Workspace) error {
+		if !s.Lookup.Placed {
+			return unregisteredError(s.Root, "the loops of --loops are those of the workspace in which it is started")
+		}
+		g = grantOf(s.Lookup.ID, names)
+		return nil
+	})
+	return g, err
+}
+
+func grantOf(workspace string, names []string) *loop.Grant {
+	g := &loop.Grant{}
+	for _, name := range names {
+		g.Loops = append(g.Loops, loop.GrantedLoop{Workspace: workspace, Loop: name})
+	}
+	return g
+}
+
+// unregisteredError is the error for a grant in a workspace that nobody has registered.
+func unregisteredError(root, why string) error {
+	return &loop.Fault{
+		Exit: loop.ExitRefused, What: root + " is not a registered workspace", Why: why, Fix: "register it: {1} there", Actions: []loop.Command{loop.PawlCommand("init")}, Err: loop.ErrUnregistered,
+	}
 }
 
 // serveMCP serves one client until its stream ends.
@@ -117,9 +152,9 @@ func serveAgents(ctx context.Context, a *app, of *api.Server, l net.Listener) (s
 			}
 		}
 		files[k.token] = filepath.Base(k.file)
-
+		grant := a.grantOfKey(ctx, of, k)
 		tokens[k.token] = mcp.New(mcp.Options{
-			Version: version, Group: api.ToolsAll, By: loop.Actor{Who: k.name + " of " + user, Role: k.role, From: "mcp", Grant: k.grant}, Log: log,
+			Version: version, Group: api.ToolsAll, By: loop.Actor{Who: k.name + " of " + user, Role: k.role, From: "mcp", Grant: grant}, Log: log,
 			Open: func(r mcp.Request) api.Caller { return of.Local(r.Dir, r.By, r.Key, r.Say) },
 		})
 	}
@@ -130,6 +165,27 @@ func serveAgents(ctx context.Context, a *app, of *api.Server, l net.Listener) (s
 			s.Close()
 		}
 	}, nil
+}
+
+// grantOfKey is the grant of the holder of a token; nil if it reaches all loops. Loops of a
+// workspace that cannot be opened, or is not registered, are not reached, and it is said.
+func (a *app) grantOfKey(ctx context.Context, of *api.Server, k mcpKey) *loop.Grant {
+	if k.reaches == nil {
+		return nil
+	}
+	g := &loop.Grant{}
+	for _, r := range k.reaches {
+		ws, err := of.Open(ctx, r.workspace, false)
+		if err == nil && !ws.Lookup.Placed {
+			err = unregisteredError(ws.Root, "")
+		}
+		if err != nil {
+			a.printer().Note("pawl: warning: %s: the token reaches none of the loops of %s: %s", output.CleanLine(filepath.Base(k.file)), output.CleanLine(r.workspace), output.CleanLine(api.Explain(err).What))
+			continue
+		}
+		g.Loops = append(g.Loops, grantOf(ws.Lookup.ID, r.loops).Loops...)
+	}
+	return g
 }
 
 // writeOnly leaves standard output open.

@@ -19,11 +19,21 @@ type mcpKey struct {
 	file, name string
 	role       loop.Role
 	token      string
-	grant      *loop.Grant // nil: all loops
+	reaches    []reachedLoops // nil: all loops
 }
 
-// loopsLine begins the line of a key file that names the loops that its token reaches.
-const loopsLine = "loops:"
+// reachedLoops are loops of one workspace that a token reaches.
+type reachedLoops struct {
+	workspace string // path of its folder
+	loops     []string
+}
+
+// The lines of a key file that say what its token reaches: loops of the workspace that the line
+// before them names.
+const (
+	workspaceLine = "workspace:"
+	loopsLine     = "loops:"
+)
 
 // readKeys reads the tokens of a folder: agent.key and viewer.key, which are made if they are missing,
 // and those whose names begin with agent- or viewer-.
@@ -42,8 +52,8 @@ func readKeys(dir string) (all []mcpKey, err error) {
 	return all, nil
 }
 
-// readKey reads a key file: the token, and perhaps a line that names loops. A token that is missing is
-// made.
+// readKey reads a key file: the token, and perhaps lines that name a workspace and then loops of it. A
+// token that is missing is made.
 func readKey(file string) (mcpKey, error) {
 	k := mcpKey{file: file, name: strings.TrimSuffix(filepath.Base(file), ".key")}
 	role, _, _ := strings.Cut(k.name, "-")
@@ -55,22 +65,32 @@ func readKey(file string) (mcpKey, error) {
 	bad := func(what, why, fix string) error {
 		return &loop.Fault{Exit: loop.ExitUnreadable, What: file + what, Why: why, Fix: fix}
 	}
+	workspace := "" // of the next line loops:
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
+		folder, isWorkspace := strings.CutPrefix(line, workspaceLine)
 		names, isLoops := strings.CutPrefix(line, loopsLine)
 		switch {
+		case isWorkspace && (workspace != "" || !filepath.IsAbs(strings.TrimSpace(folder))):
+			return k, bad(" names a workspace that cannot be used", "a line workspace: has the absolute path of a folder, and a line loops: after it", "write workspace: /path/of/the/repository, and loops: LOOP, LOOP in the next line")
+		case isWorkspace:
+			workspace = strings.TrimSpace(folder)
 		case !isLoops:
 			k.token = strings.TrimSpace(k.token + "\n" + line)
-		case k.grant != nil:
-			return k, bad(" names loops twice", "it has two lines loops:", "write one: loops: LOOP, LOOP")
+		case workspace == "":
+			return k, bad(" names loops of no workspace", "loops of several workspaces have the same name, and no line says which one is meant", "write workspace: /path/of/the/repository in the line before each line loops:")
 		default:
-			k.grant = &loop.Grant{Loops: strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })}
-			if len(k.grant.Loops) == 0 {
-				return k, bad(" names no loop", "its line loops: is empty", "write loops: LOOP, LOOP, or remove the line: then all are reached")
+			r := reachedLoops{workspace, strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })}
+			if len(r.loops) == 0 {
+				return k, bad(" names no loop", "its line loops: is empty", "write loops: LOOP, LOOP, or remove the lines workspace: and loops:, then all loops are reached")
 			}
+			k.reaches, workspace = append(k.reaches, r), ""
 		}
 	}
-	if k.token == "" && (err != nil || k.grant != nil) {
+	if workspace != "" {
+		return k, bad(" names a workspace and no loop of it", "no line loops: follows the line workspace:", "write loops: LOOP, LOOP in the next line")
+	}
+	if k.token == "" && (err != nil || k.reaches != nil) {
 		k.token = rand.Text() + rand.Text()
 		return k, durable.ReplaceFile(file, append([]byte(k.token+"\n"), text...), 0o600)
 	}

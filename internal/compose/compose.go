@@ -297,10 +297,7 @@ func (d *Parts) Server(of *daemon.Daemon, version, user string) *api.Server {
 	self := d.Self()
 	return &api.Server{
 		Store: d.StoreVerbs(), Feed: event.Feed{Store: d.lookup.Store}, User: user, Log: log, Do: of.Do, Carried: of.Carried, Metrics: of.WriteMetrics,
-		Open: func(ctx context.Context, dir string, register bool) (*api.Workspace, error) {
-			v, _, err := d.open(ctx, dir, register)
-			return v, err
-		},
+		Open: d.Open,
 		Status: func() api.Status {
 			workspaces, found := of.Loops()
 			return api.Status{

@@ -45,6 +45,13 @@ func (d *Parts) Verbs(ctx context.Context, dir string) (*api.Workspace, error) {
 	return v, err
 }
 
+// Open returns the verbs for the repository that contains dir. With register the store learns,
+// if need be, that it lies here.
+func (d *Parts) Open(ctx context.Context, dir string, register bool) (*api.Workspace, error) {
+	v, _, err := d.open(ctx, dir, register)
+	return v, err
+}
+
 // open opens the workspace of the repository that contains dir. Registering it makes the
 // store know that it lies on this node.
 func (d *Parts) open(ctx context.Context, dir string, register bool) (*api.Workspace, *lookup.Workspace, error) {

@@ -37,8 +37,9 @@ type Workspace struct {
 	loop.Workspace
 	Deps
 
-	Repo  *git.Repo
-	Loops *catalog.Catalog
+	Repo   *git.Repo
+	Loops  *catalog.Catalog
+	Placed bool // the store knows that it lies on this node, in this folder: a person has registered it
 }
 
 // Open returns the workspace of the repository that contains dir.
@@ -53,11 +54,11 @@ func Open(ctx context.Context, d Deps, dir string) (*Workspace, error) {
 // OpenRepo returns the workspace of a repository. A clone that is a copy of another
 // one is refused with a *loop.Fault.
 func OpenRepo(ctx context.Context, d Deps, repo *git.Repo) (*Workspace, error) {
-	ws, err := node.Find(ctx, d.Store, d.Node, repo.Dirs, Origin(repo))
+	ws, placed, err := node.Find(ctx, d.Store, d.Node, repo.Dirs, Origin(repo))
 	if err != nil {
 		return nil, err
 	}
-	return &Workspace{Workspace: ws, Deps: d, Repo: repo, Loops: catalog.New(ws, d.Store, d.Now, d.Node.Version)}, nil
+	return &Workspace{Workspace: ws, Deps: d, Repo: repo, Loops: catalog.New(ws, d.Store, d.Now, d.Node.Version), Placed: placed}, nil
 }
 
 // Origin is the address of origin without a password. It is empty if there is none or it

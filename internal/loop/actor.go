@@ -36,3 +36,7 @@ type Actor struct {
 
 	Grant *Grant `json:"-"` // nil: its role alone decides
 }
+
+// IsPerson reports whether a person asked. Nobody else registers a workspace, or reaches one
+// that is not registered.
+func (a Actor) IsPerson() bool { return a.Role == RoleHuman }

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -26,19 +27,58 @@ const (
 // Grant says what an actor may reach beyond what its role allows. A nil Grant is no
 // restriction.
 type Grant struct {
-	Loops  []string // names or ids of the loops that it reaches, outside of a run; empty with Inside
-	Inside *Inside  // nil: outside of a run
+	Loops  []GrantedLoop // that it reaches, outside of a run; empty with Inside
+	Inside *Inside       // nil: outside of a run
 }
 
-// Names returns a copy of the loops, sorted, for messages.
-func (g *Grant) Names() []string { return slices.Sorted(slices.Values(g.Loops)) }
+// GrantedLoop is a loop of a grant. A name alone is none: loops of several workspaces have it.
+type GrantedLoop struct {
+	Workspace string // id
+	Loop      string // name or id
+}
 
-// List returns the loops with commas between; empty without a grant, and inside of a run.
-func (g *Grant) List() string {
-	if g == nil {
-		return ""
+// NamesIn returns the loops of the grant in a workspace, sorted.
+func (g *Grant) NamesIn(workspace string) (names []string) {
+	for _, l := range g.Loops {
+		if l.Workspace == workspace {
+			names = append(names, l.Loop)
+		}
 	}
-	return strings.Join(g.Loops, ",")
+	slices.Sort(names)
+	return names
+}
+
+// List returns the loops as ParseGrant reads them; empty without a grant, and inside of a run.
+// A grant of no loop is a text that ParseGrant refuses: it is not the same as no grant.
+func (g *Grant) List() string {
+	switch {
+	case g == nil || g.Inside != nil:
+		return ""
+	case len(g.Loops) == 0:
+		return "none"
+	}
+	var list []string
+	for _, l := range g.Loops {
+		list = append(list, l.Workspace+"/"+l.Loop)
+	}
+	return strings.Join(list, ",")
+}
+
+// ParseGrant reads the loops of a grant: WORKSPACE/LOOP, with commas between, where WORKSPACE
+// is the id of a workspace. The error is a *Fault.
+func ParseGrant(text string) (*Grant, error) {
+	g := &Grant{}
+	for item := range strings.SplitSeq(text, ",") {
+		workspace, name, both := strings.Cut(strings.TrimSpace(item), "/")
+		if !both || workspace == "" || name == "" {
+			return nil, &Fault{
+				Exit: ExitUsage, What: fmt.Sprintf("%q is not a loop of a grant", item), Why: "it does not say of which workspace the loop is",
+				Fix: "write WORKSPACE/LOOP with the id of the workspace, like ws_1a2b/ci",
+			}
+		}
+		g.Loops = append(g.Loops, GrantedLoop{workspace, name})
+	}
+	return g, nil
 }
 
 // Within returns the run inside of which the actor is; nil if it is outside of runs.

@@ -46,16 +46,14 @@ func (s *Server) parse(t api.Tool, raw json.RawMessage) (c call, err error) {
 		}
 	}
 	if given[argWorkspace] != nil && s.inside() {
-		return c, &argumentError{argWorkspace, excerpt(string(given[argWorkspace])), "nothing", &loop.Fault{
-			Exit: loop.ExitRefused, What: "invalid argument 'workspace'", Why: "inside of a run its workspace is meant, and no other one is reached", Fix: "leave it out", Err: loop.ErrGrant,
-		}}
+		return c, refuseWorkspace(excerpt(string(given[argWorkspace])))
 	}
 	known := argumentsOf(t)
 	if err := refuseUnknown(t, known, given); err != nil {
 		return c, err
 	}
 	into := reflect.New(t.In).Elem()
-	c.page.Limit, c.dir = usualLimit, s.Dir
+	c.page.Limit = usualLimit
 	own := map[string]reflect.Value{
 		argLimit: reflect.ValueOf(&c.page.Limit).Elem(), argCursor: reflect.ValueOf(&c.page.Cursor).Elem(),
 		argWorkspace: reflect.ValueOf(&c.dir).Elem(), argKey: reflect.ValueOf(&c.key).Elem(),
@@ -79,14 +77,32 @@ func (s *Server) parse(t api.Tool, raw json.RawMessage) (c call, err error) {
 	if c.page.Limit < 1 || c.page.Limit > mostLimit {
 		return c, refuse(argLimit, fmt.Sprint(c.page.Limit), fmt.Sprintf("1 to %d", mostLimit), "it is out of range", "pass cursor for the rest of a longer list")
 	}
-	if !filepath.IsAbs(c.dir) && t.Verbs[0].InWorkspace {
-		if s.Dir == "" {
-			return c, refuse(argWorkspace, excerpt(c.dir), "an absolute path", "over HTTP nobody knows your folder", "pass the path of a folder in the repository, on the host of the daemon")
-		}
-		c.dir = filepath.Join(s.Dir, c.dir)
+	if t.Verbs[0].InWorkspace {
+		c.dir, err = s.folder(c.dir)
 	}
 	c.in = into.Interface()
-	return c, nil
+	return c, err
+}
+
+// folder is the absolute path of the folder that a client means. The empty one is its own:
+// over HTTP nobody knows which one that is, and inside of a run there is no other one.
+func (s *Server) folder(given string) (string, error) {
+	switch {
+	case given != "" && s.inside():
+		return "", refuseWorkspace(excerpt(given))
+	case filepath.IsAbs(given):
+		return given, nil
+	case s.Dir == "":
+		return "", refuse(argWorkspace, excerpt(given), "an absolute path", "over HTTP nobody knows your folder", "pass the path of a folder in the repository, on the host of the daemon")
+	}
+	return filepath.Join(s.Dir, given), nil
+}
+
+// refuseWorkspace is the error for another workspace than that of the client's run.
+func refuseWorkspace(value string) error {
+	return &argumentError{argWorkspace, value, "nothing", &loop.Fault{
+		Exit: loop.ExitRefused, What: "invalid argument 'workspace'", Why: "inside of a run its workspace is meant, and no other one is reached", Fix: "leave it out", Err: loop.ErrGrant,
+	}}
 }
 
 // refuseUnknown is an error if an argument is given that the tool does not have.

@@ -56,6 +56,9 @@ Say how the gate could pass although the condition does not hold, and make that 
 func (s *Server) addPrompts() {
 	for _, p := range prompts() {
 		described := &sdk.Prompt{Name: p.name, Description: p.does, Arguments: []*sdk.PromptArgument{{Name: p.argument, Description: p.about, Required: true}}}
+		if p.read != nil && !s.inside() {
+			described.Arguments = append(described.Arguments, &sdk.PromptArgument{Name: argWorkspace, Description: "a folder in the repository, your own if it is left out; over HTTP it is required", Required: s.Dir == ""})
+		}
 		s.server.AddPrompt(described, func(ctx context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
 			value := strings.TrimSpace(r.Params.Arguments[p.argument])
 			if value == "" {
@@ -63,8 +66,11 @@ func (s *Server) addPrompts() {
 			}
 			var about any = value
 			if p.read != nil {
-				var err error
-				if about, err = p.read(ctx, s.Open(Request{Dir: s.Dir, By: s.By, Say: func(api.Progress) {}}), value); err != nil {
+				dir, err := s.folder(r.Params.Arguments[argWorkspace])
+				if err == nil {
+					about, err = p.read(ctx, s.openIn(dir), value)
+				}
+				if err != nil {
 					return nil, s.protocolError(value, err)
 				}
 			}

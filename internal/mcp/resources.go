@@ -19,6 +19,7 @@ import (
 
 const (
 	scheme       = "pawl://"
+	inWorkspace  = scheme + "ws/{ws}/" // begins the addresses that say which workspace is meant
 	inbox        = scheme + "inbox"
 	here         = "here"    // as {ws}: the client's own folder
 	mostResource = 256 << 10 // bytes of one; of a longer one the middle is left out
@@ -33,23 +34,31 @@ type template struct {
 }
 
 // templates are the resources that depend on what there is. The variables of their addresses
-// come in the order in which they are written.
+// come in the order in which they are written; {ws} is none of those that are read with.
 func templates() []template {
+	runParts := []string{"trace", "transcript", "diff", "gates"}
 	return []template{
 		{
-			uri: scheme + "ws/{ws}/loop/{name}/{part}", name: "loop", parts: []string{"definition", "state", "runlog"}, read: readLoop,
+			uri: inWorkspace + "loop/{name}/{part}", name: "loop", parts: []string{"definition", "state", "runlog"}, read: readLoop,
 			does: "A loop: its definition, how it stands, or its run log. {ws} is here, or the path of a repository, escaped.",
 		},
+		{uri: inWorkspace + "run/{id}/{part}", name: "run_of", parts: runParts, read: readRun, does: "A run of a workspace: as that of your folder."},
+		{uri: inWorkspace + "approval/{id}", name: "approval_of", read: readApproval, does: "What waits for a person in a workspace: as that in your folder."},
+		{uri: inWorkspace + "inbox", name: "inbox_of", read: readInbox, does: "All that waits for a person in a workspace."},
 		{
-			uri: scheme + "run/{id}/{part}", name: "run", parts: []string{"trace", "transcript", "diff", "gates"}, read: readRun,
-			does: "A run: its trace, its transcript, what it changed, or its gates.",
+			uri: scheme + "run/{id}/{part}", name: "run", parts: runParts, read: readRun,
+			does: "A run in your folder: its trace, its transcript, what it changed, or its gates.",
 		},
-		{uri: scheme + "approval/{id}", name: "approval", read: readApproval, does: "What waits for a person: exactly what happens on approval."},
+		{uri: scheme + "approval/{id}", name: "approval", read: readApproval, does: "What waits for a person in your folder: exactly what happens on approval."},
 	}
 }
 
+func readInbox(ctx context.Context, c api.Caller, _ []string) (any, error) {
+	return api.ListApprovals.Call(ctx, c, api.ApprovalQuery{})
+}
+
 func readLoop(ctx context.Context, c api.Caller, vars []string) (any, error) {
-	name, part := vars[1], vars[2]
+	name, part := vars[0], vars[1]
 	if part == "runlog" {
 		return api.ShowRunLog.Call(ctx, c, api.LoopRef{Loop: name})
 	}
@@ -167,11 +176,19 @@ func enclose(label string, out any) (string, error) {
 	return b.String(), nil
 }
 
-// find returns what an address means.
-func (s *Server) find(ctx context.Context, uri string) (any, error) {
-	r := Request{Dir: s.Dir, By: s.By, Say: func(api.Progress) {}}
+// resource is what an address means: how it is read, with what, and in which folder.
+type resource struct {
+	read func(ctx context.Context, c api.Caller, vars []string) (any, error)
+	vars []string
+	dir  string
+}
+
+// locate finds what an address means.
+func (s *Server) locate(uri string) (r resource, err error) {
 	if uri == inbox {
-		return api.ListApprovals.Call(ctx, s.Open(r), api.ApprovalQuery{})
+		r.read = readInbox
+		r.dir, err = s.folder("")
+		return r, err
 	}
 	for _, t := range templates() {
 		vars, ok := match(t.uri, uri)
@@ -181,15 +198,34 @@ func (s *Server) find(ctx context.Context, uri string) (any, error) {
 		if len(t.parts) > 0 && !slices.Contains(t.parts, vars[len(vars)-1]) {
 			break
 		}
-		if strings.HasPrefix(t.uri, scheme+"ws/") && vars[0] != here {
-			if s.inside() {
-				break // It reaches no other workspace.
+		ws := ""
+		if strings.HasPrefix(t.uri, inWorkspace) {
+			if ws, vars = vars[0], vars[1:]; ws == here {
+				ws = ""
 			}
-			r.Dir = vars[0]
 		}
-		return t.read(ctx, s.Open(r), vars)
+		if ws != "" && s.inside() {
+			break // It reaches no other workspace.
+		}
+		r.read, r.vars = t.read, vars
+		r.dir, err = s.folder(ws)
+		return r, err
 	}
-	return nil, fmt.Errorf("%s: %w", uri, loop.ErrNotFound)
+	return r, fmt.Errorf("%s: %w", uri, loop.ErrNotFound)
+}
+
+// find returns what an address means.
+func (s *Server) find(ctx context.Context, uri string) (any, error) {
+	r, err := s.locate(uri)
+	if err != nil {
+		return nil, err
+	}
+	return r.read(ctx, s.openIn(r.dir), r.vars)
+}
+
+// openIn is what carries out verbs that only read, in a folder.
+func (s *Server) openIn(dir string) api.Caller {
+	return s.Open(Request{Dir: dir, By: s.By, Say: func(api.Progress) {}})
 }
 
 // match reads the variables of an address.
@@ -232,22 +268,30 @@ func (s *Server) complete(ctx context.Context, r *sdk.CompleteRequest) (*sdk.Com
 
 // offer lists what an argument may be. What cannot be listed now is not offered.
 func (s *Server) offer(ctx context.Context, p *sdk.CompleteParams) (values []string) {
-	c := s.Open(Request{Dir: s.Dir, By: s.By, Say: func(api.Progress) {}})
-	name := p.Argument.Name
+	name, ws := p.Argument.Name, ""
+	if p.Context != nil && p.Context.Arguments["ws"] != here {
+		ws = p.Context.Arguments["ws"]
+	}
 	for _, t := range templates() {
 		if t.uri == p.Ref.URI && name == "part" {
 			return t.parts
 		}
 	}
-	switch {
-	case name == "ws":
+	if name == "ws" {
 		return []string{here}
+	}
+	dir, err := s.folder(ws)
+	if err != nil {
+		return nil
+	}
+	c := s.openIn(dir)
+	switch {
 	case name == "name" || name == "loop":
 		list, _ := api.ListLoops.Call(ctx, c, api.LoopQuery{})
 		for _, l := range list.Loops {
 			values = append(values, l.Name)
 		}
-	case name == "approval" || name == "id" && strings.HasPrefix(p.Ref.URI, scheme+"approval/"):
+	case name == "approval" || name == "id" && strings.Contains(p.Ref.URI, "/approval/"):
 		list, _ := api.ListApprovals.Call(ctx, c, api.ApprovalQuery{})
 		for _, a := range list {
 			values = append(values, a.ID)

@@ -106,7 +106,11 @@ func (s *Server) look(ctx context.Context) {
 			uris = append(uris, uri)
 		}
 		w.mu.Unlock()
-		place, err := api.FindFeedHead.Call(ctx, s.Open(Request{Dir: s.Dir, By: s.By, Say: func(api.Progress) {}}), api.None{})
+		of, err := s.locate(uris[0]) // The feed is that of the whole store.
+		if err != nil {
+			continue // It was located when it was subscribed to.
+		}
+		place, err := api.FindFeedHead.Call(ctx, s.openIn(of.dir), api.None{})
 		if err == nil && place.Cursor == head {
 			continue
 		}

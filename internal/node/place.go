@@ -47,19 +47,21 @@ func isID(id string) bool {
 }
 
 // Find says which workspace a checkout is, for whoever only reads. It has no ID if it
-// is not registered. Without a store, the git directory alone is asked. Remote is the
-// address of origin without a password. A copy of another clone is refused with a
-// *loop.Fault.
-func Find(ctx context.Context, s *store.Store, n loop.Node, dirs gitdir.Dirs, remote string) (loop.Workspace, error) {
-	ws, err := ofClone(dirs)
+// is not registered. Placed reports whether the store knows that the workspace lies on this
+// node, at this path: what a git directory says of itself is not enough. Without a store,
+// the git directory alone is asked. Remote is the address of origin without a password. A
+// copy of another clone is refused with a *loop.Fault.
+func Find(ctx context.Context, s *store.Store, n loop.Node, dirs gitdir.Dirs, remote string) (ws loop.Workspace, placed bool, err error) {
+	ws, err = ofClone(dirs)
 	if err != nil || s == nil {
-		return ws, err
+		return ws, false, err
 	}
 	err = s.View(ctx, func(r *store.Reader) error {
-		_, err := recognize(ctx, r, n, &ws, remote)
+		at, err := recognize(ctx, r, n, &ws, remote)
+		placed = at.placed
 		return err
 	})
-	return ws, err
+	return ws, placed, err
 }
 
 // ofClone returns what the git directory says.

@@ -187,7 +187,7 @@ func TestACloneThatMovesStaysItsWorkspace(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if ws, err := node.Find(t.Context(), s, here.node(), dirsOf(t, moved), ""); err != nil || ws.ID != id {
+			if ws, _, err := node.Find(t.Context(), s, here.node(), dirsOf(t, moved), ""); err != nil || ws.ID != id {
 				t.Errorf("the moved clone is %+v, %v for a reader, want %s", ws, err, id)
 			}
 			if again := here.mustRegister(moved); again != id {
@@ -217,7 +217,7 @@ func TestACloneThatWasMadeAnewAtItsPathGoesOnUnlessItCameFromElsewhere(t *testin
 			gittest.Run(t, t.TempDir(), "init", "-q", root)
 		}
 		anew()
-		if ws, err := node.Find(t.Context(), s, here.node(), dirsOf(t, root), ""); err != nil || ws.ID != id {
+		if ws, _, err := node.Find(t.Context(), s, here.node(), dirsOf(t, root), ""); err != nil || ws.ID != id {
 			t.Errorf("for a reader it is %+v, %v, want %s", ws, err, id)
 		}
 		if again := here.mustRegister(root); again != id {
@@ -243,7 +243,7 @@ func TestACopyOfACloneIsRefusedOnItsNodeAndOnAnother(t *testing.T) {
 		for _, h := range []*host{here, there} {
 			_, err := h.register(two)
 			wantFault(t, err, loop.ExitHeld, two, one, id, "pawl init --new-id", "pawl init --join "+id)
-			_, err = node.Find(t.Context(), s, h.node(), dirsOf(t, two), "")
+			_, _, err = node.Find(t.Context(), s, h.node(), dirsOf(t, two), "")
 			wantFault(t, err, loop.ExitHeld, one)
 		}
 		if again := here.mustRegister(one); again != id {
@@ -310,7 +310,7 @@ func TestAGitDirectoryThatCannotBeWrittenIsSaid(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		if ws, err := node.Find(t.Context(), s, loop.Node{}, dirsOf(t, root), ""); err != nil || ws.ID != "" {
+		if ws, _, err := node.Find(t.Context(), s, loop.Node{}, dirsOf(t, root), ""); err != nil || ws.ID != "" {
 			t.Errorf("a clone that nobody registered is %+v, %v", ws, err)
 		}
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -324,4 +324,39 @@ func view(t *testing.T, s *store.Store, fn func(context.Context, *store.Reader) 
 	if err := s.View(t.Context(), func(r *store.Reader) error { return fn(t.Context(), r) }); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestOnlyAWorkspaceThatTheStoreHasHereIsPlaced: an id in a git directory, which came with a copy,
+// is no registration.
+func TestOnlyAWorkspaceThatTheStoreHasHereIsPlaced(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		here, elsewhere := newHost(t, s, "here"), newHost(t, s, "elsewhere")
+		dir, theirs := gittest.Repo(t, nil), gittest.Repo(t, nil)
+		gittest.Write(t, theirs, map[string]string{".git/pawl-workspace": "ws_madeup\n"})
+		here.mustRegister(dir)
+		moved := filepath.Join(t.TempDir(), "moved")
+		for name, c := range map[string]struct {
+			of   loop.Node
+			dir  string
+			want bool
+		}{
+			"registered":           {here.node(), dir, true},
+			"never registered":     {here.node(), gittest.Repo(t, nil), false},
+			"with an id of nobody": {here.node(), theirs, false},
+			"a home that is new":   {loop.Node{}, dir, false},
+		} {
+			if _, placed, err := node.Find(t.Context(), s, c.of, dirsOf(t, c.dir), ""); placed != c.want || err != nil {
+				t.Errorf("%s: placed %t, %v", name, placed, err)
+			}
+		}
+		if _, placed, err := node.Find(t.Context(), s, elsewhere.node(), dirsOf(t, dir), ""); placed || err == nil {
+			t.Errorf("on another node: placed %t, %v", placed, err)
+		}
+		if err := os.Rename(dir, moved); err != nil {
+			t.Fatal(err)
+		}
+		if _, placed, err := node.Find(t.Context(), s, here.node(), dirsOf(t, moved), ""); placed || err != nil {
+			t.Errorf("moved since: placed %t, %v", placed, err)
+		}
+	})
 }
