@@ -25,7 +25,7 @@ func Verbs() []Info {
 	return []Info{
 		ListRuns.Info, ShowRun.Info, ExplainRun.Info, DiffRun.Info, ListEvents.Info, FindFeedHead.Info, AwaitRun.Info, FindLive.Info,
 		PlanRun.Info, StartRun.Info, RerunRun.Info, FireRun.Info, RecoverRuns.Info, StopRun.Info,
-		ListLoops.Info, ShowLoop.Info, PlanLoop.Info, PlanLoops.Info, RegisterLoops.Info, RegisterWorkspace.Info, PauseLoops.Info, ResumeLoops.Info, KillLoops.Info, ForgetLoop.Info,
+		ListLoops.Info, ShowLoop.Info, PlanLoop.Info, PlanLoops.Info, RegisterLoops.Info, AcceptLoops.Info, RegisterWorkspace.Info, PauseLoops.Info, ResumeLoops.Info, KillLoops.Info, ForgetLoop.Info,
 		PauseEverywhere.Info, ResumeEverywhere.Info, CheckLoops.Info, DiagnoseLoops.Info, EstimateLoop.Info,
 		TryGate.Info, CreateSpec.Info, GenerateSpec.Info, ListSpecs.Info, GetSpec.Info, EditSpec.Info, FlagSpec.Info, SpawnSpec.Info, DeleteSpec.Info, ExportSpec.Info, StepSpec.Info, QueueStep.Info, StopSpec.Info,
 		PlanBoot.Info, InitBoot.Info, CheckBoot.Info, BootStatus.Info, FindOutdated.Info, MigrateBoot.Info, ListSessions.Info,
@@ -281,8 +281,12 @@ var (
 	PlanLoops = read("loops.plans", "say when each loop fires next", func(ctx context.Context, ws *Workspace, _ Call, _ None) ([]loops.Plan, error) {
 		return ws.Loops.Plans(ctx)
 	})
-	RegisterLoops = write("loops.register", "read all definitions of the workspace again", func(ctx context.Context, ws *Workspace, _ Call, _ None) (catalog.Synced, error) {
-		return ws.Loops.Register(ctx)
+	RegisterLoops = write("loops.register", "read all definitions of the workspace again", func(ctx context.Context, ws *Workspace, c Call, _ None) (catalog.Synced, error) {
+		synced, err := ws.Loops.Register(ctx)
+		if err == nil && c.By.IsPerson() {
+			err = ws.Loops.AcceptRegistered(ctx, c.By)
+		}
+		return synced, err
 	})
 	RegisterWorkspace = write("workspaces.register", "record the workspace, and what git would execute in it", func(ctx context.Context, ws *Workspace, c Call, r RegisterRequest) (None, error) {
 		return None{}, ws.Setup.Register(ctx, c.By, r.Accept)

@@ -253,6 +253,11 @@ func (s *Service) registerLoop(ctx context.Context, tx *store.Tx, by loop.Actor,
 	if err := tx.LinkBy(ctx, by, id, loop.LinkDefinition, "", map[string]any{"verb": verb, "definition": d.Digest()}); err != nil {
 		return err
 	}
+	if by.IsPerson() {
+		if err := tx.Accept(ctx, loop.Acceptance{LoopID: id, Digest: d.Digest(), How: loop.AcceptedEdit, By: by}); err != nil {
+			return err
+		}
+	}
 	now := tx.Now()
 	next := schedule.Firing{Planned: now, Due: now} // One that never ran is due at once.
 	if l.LastN > 0 || d.Cadence == "" {

@@ -36,7 +36,9 @@ func newCheckCommand(a *app) *cobra.Command {
 Standard output has the findings, one per line; the score and the places are printed on standard error. A loop is
 ready if it has no error, a score of at least --min and, with --strict, no warning and no unknown key.
 
-Notes change no score. One of them names each gate that files of the scope can rewrite, as the checkout shows it.`,
+Notes change no score. One of them names each gate that files of the scope can rewrite, as the checkout shows it.
+
+In a registered workspace a ready definition is accepted by that as it is now: agents may run it over MCP until it changes.`,
 		Example: "  pawl check\n  pawl check ci-watch --strict\n  pawl check .loops/ci-watch/loop.config.yaml --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := strconv.ParseUint(o.min, 10, 31) // Digits, and nothing else.
@@ -75,6 +77,7 @@ func checkDefinitions(ctx context.Context, a *app, found []loops.Found, o checkO
 			printVerdict(p, c, o)
 		}
 	}
+	a.acceptReady(ctx, checked, o)
 	paused := a.pausedNow(ctx)
 	if p.JSON {
 		report := loops.NewReport(checked, unread, o.least, o.strict)
@@ -89,6 +92,42 @@ func checkDefinitions(ctx context.Context, a *app, found []loops.Found, o checkO
 		return unreadableError(unread)
 	}
 	return notReadyError(checked, o)
+}
+
+// acceptReady records that a person accepts the definitions that are ready, as they were
+// checked: an agent may run those, and no others. Outside of a registered workspace there is
+// nothing that an agent reaches.
+func (a *app) acceptReady(ctx context.Context, checked []loops.Checked, o checkOptions) {
+	var seen []loops.Seen
+	for _, c := range checked {
+		if c.Ready(o.least, o.strict) {
+			d := c.Definition.WithDefaults()
+			seen = append(seen, loops.Seen{Loop: d.Protocol + ":" + c.Name, Digest: d.Digest()})
+		}
+	}
+	unaccepted := false
+	err := a.withReadOnlyVerbs(ctx, func(s *api.Workspace) error {
+		if s.Lookup.Placed {
+			list, err := s.Loops.Unaccepted(ctx, seen)
+			seen, unaccepted = list, len(list) > 0
+			return err
+		}
+		return nil
+	})
+	if err != nil || !unaccepted {
+		return // A definition can be checked without a repository and without a store.
+	}
+	var accepted loops.Accepted
+	err = a.withCaller(ctx, nil, func(c api.Caller) (err error) {
+		accepted, err = api.AcceptLoops.Call(ctx, c, api.AcceptRequest{Loops: seen})
+		return err
+	})
+	switch {
+	case err != nil:
+		a.printer().Note("pawl: warning: agents may not run what was checked: %s", output.CleanLine(err.Error()))
+	case len(accepted.Loops) > 0:
+		a.printer().Note("%s", output.CleanLine("accepted as it is now, so that agents may run it: "+strings.Join(accepted.Loops, ", ")))
+	}
 }
 
 // pausedNow names the kill switch that stops all loops of the workspace. A definition can

@@ -172,6 +172,11 @@ func recordAnswer(ctx context.Context, tx *store.Tx, id string, by loop.Answer) 
 	if err != nil {
 		return a, err
 	}
+	if a.State == loop.ApprovalApproved {
+		if err := tx.Accept(ctx, loop.Acceptance{LoopID: a.LoopID, Digest: a.Definition, How: loop.AcceptedApproval, By: by.Actor()}); err != nil {
+			return a, err
+		}
+	}
 	if a.Action.Kind == loop.ActionQuestion {
 		if err := answerQuestion(ctx, tx, a); err != nil {
 			return a, err

@@ -316,6 +316,11 @@ func prepareRun(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, 
 			return l, r, err
 		}
 	}
+	if f.By.IsPerson() {
+		if err := tx.Accept(ctx, loop.Acceptance{LoopID: l.ID, Digest: digest, How: loop.AcceptedRun, By: f.By}); err != nil {
+			return l, r, err
+		}
+	}
 	r = loop.Run{
 		ID: id, LoopID: l.ID, N: l.LastN, Trigger: f.Trigger, Request: f.Request, Overrides: f.Overrides, Definition: digest,
 		Sandbox: d.Sandbox, Approval: f.Approval, Key: cmp.Or(f.Key, id), Planned: f.Planned, Event: f.Event, By: f.By, Lock: lock, NodeLabels: d.NodeLabels,

@@ -78,6 +78,11 @@ func (s *Service) Prepare(ctx context.Context, r StartRequest) (Prepared, error)
 	}
 	def := e.Definition
 	effective := r.Overrides.Apply(def).WithDefaults()
+	if r.By.Role == loop.RoleAgent {
+		if err := s.checkAccepted(ctx, r.By, e); err != nil {
+			return p, err
+		}
+	}
 	if r.Anywhere && !s.ws.Node.HasLabels(effective.NodeLabels) {
 		err = s.checkServed(ctx, effective)
 	} else {

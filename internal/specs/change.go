@@ -86,7 +86,7 @@ func revise(ctx context.Context, tx *store.Tx, by loop.Actor, row store.Spec, sp
 		}
 	}
 	row.Revision++
-	return register(ctx, tx, by, row, definitionOf(spec, flagged), "edit")
+	return register(ctx, tx, by, row, definitionOf(spec, flagged), verbEdit)
 }
 
 // Flag adds what a human says was missed to what reviewers judge by. What an agent says is
@@ -117,7 +117,7 @@ func (s *Service) Flag(ctx context.Context, by loop.Actor, id, text string) (Vie
 		if err := tx.SaveRubric(ctx, id, string(body)); err != nil {
 			return err
 		}
-		if err := register(ctx, tx, by, row, definitionOf(spec, &rubric), "flag"); err != nil {
+		if err := register(ctx, tx, by, row, definitionOf(spec, &rubric), verbFlag); err != nil {
 			return err
 		}
 		if row.Step.State != loop.StepDone {

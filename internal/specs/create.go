@@ -248,7 +248,7 @@ func (s *Service) add(ctx context.Context, tx *store.Tx, by loop.Actor, spec loo
 		return added, err
 	}
 	row.Revision = 1
-	return true, register(ctx, tx, by, row, definitionOf(spec, nil), "create")
+	return true, register(ctx, tx, by, row, definitionOf(spec, nil), verbCreate)
 }
 
 // goalAuthor is who wrote the goal of a spec, if it was no person. A goal that stays the same
@@ -295,6 +295,9 @@ func register(ctx context.Context, tx *store.Tx, by loop.Actor, row store.Spec, 
 	if err := tx.LinkBy(ctx, by, row.LoopID, loop.LinkDefinition, "", body); err != nil {
 		return err
 	}
+	if err := accept(ctx, tx, by, l, d.Digest(), verb); err != nil {
+		return err
+	}
 	now := tx.Now()
 	next := schedule.Firing{Planned: now, Due: now} // One that never ran is due at once.
 	if l.LastN > 0 || d.Cadence == "" {
@@ -305,4 +308,31 @@ func register(ctx context.Context, tx *store.Tx, by loop.Actor, row store.Spec, 
 	return tx.SaveRegistration(ctx, row.LoopID, loop.Registration{
 		Source: fmt.Sprintf("spec:%d", row.Revision), Good: d.Digest(), Planned: next.Planned, Due: next.Due, Listens: strings.Join(d.On, "\n"),
 	})
+}
+
+// The verbs that change the definition of a spec.
+const (
+	verbCreate = "create"
+	verbEdit   = "edit"
+	verbFlag   = "flag"
+)
+
+// accept records the new definition of a spec as accepted. A person accepts what they make or
+// change. An agent creates a spec from a template only, in which it chooses no command, scope or
+// sandbox; and what it flags is text for reviewers, which accepts nothing that was not accepted
+// before.
+func accept(ctx context.Context, tx *store.Tx, by loop.Actor, before loop.Loop, digest, verb string) error {
+	a := loop.Acceptance{LoopID: before.ID, Digest: digest, How: loop.AcceptedEdit, By: by}
+	switch {
+	case by.IsPerson():
+	case verb == verbCreate:
+		a.How = loop.AcceptedTemplate
+	case verb == verbFlag:
+		if ok, err := tx.IsAccepted(ctx, before.ID, before.Registered.Good); err != nil || !ok {
+			return err
+		}
+	default:
+		return nil
+	}
+	return tx.Accept(ctx, a)
 }

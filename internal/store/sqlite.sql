@@ -453,6 +453,14 @@ CREATE TABLE "approvals" (
 CREATE INDEX approvals_open ON approvals (loop_id, state);
 CREATE INDEX approvals_expire ON approvals (expires_ms) WHERE state IN ('open', 'landing');
 CREATE INDEX approvals_heard ON approvals (answered_ms) WHERE state IN ('rejected', 'expired') AND kind = 'command';
+CREATE TABLE acceptances (
+  loop_id     TEXT NOT NULL,
+  digest      TEXT NOT NULL, -- of the definition with its defaults
+  how         TEXT NOT NULL CHECK (how IN ('check', 'register', 'run', 'approve', 'edit', 'template')),
+  accepted_by TEXT NOT NULL, -- JSON: who did that
+  accepted_ms INTEGER NOT NULL,
+  PRIMARY KEY (loop_id, digest)
+) STRICT, WITHOUT ROWID;
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (1, 0, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (2, 1, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (3, 2, 1);
@@ -484,3 +492,4 @@ INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (28, 28, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (29, 29, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (30, 30, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (31, 31, 1);
+INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (32, 32, 1);

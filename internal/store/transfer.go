@@ -21,7 +21,7 @@ var copiedTables = []string{
 	"workspaces", "nodes", "placements", "git_configs", "loops", "definitions", "runs", "steps", "iterations", "turns", "effects", "changes", "approvals",
 	"events", "audit", "chains", "test_counts", "budgets", "spending", "reservations", "holds", "agents", "sessions", "switches", "seats", "seat_locks",
 	"ticks", "firing_events", "event_sources", "channels", "notices", "deliveries", "specs", "spec_revisions", "memories", "messages",
-	"protocol_rows", "keyed_calls",
+	"protocol_rows", "keyed_calls", "acceptances",
 }
 
 // emptiedTables are those in which a copy has nothing.
