@@ -121,7 +121,9 @@ func (i Info) doOnce(ctx context.Context, c Call, in any) (any, error) {
 			}))
 		}
 		out, err := i.doClaimed(ctx, c, in)
-		end := func(tx *store.Tx, ctx context.Context, claim store.Claim) error { return tx.AnswerCall(ctx, claim, out) }
+		end := func(tx *store.Tx, ctx context.Context, claim store.Claim) error {
+			return tx.AnswerCall(ctx, claim, out)
+		}
 		switch {
 		case err != nil && onceBy[i.Name] == byRun: // Its run has the key, for this request only.
 			end = (*store.Tx).FreeCall
@@ -129,8 +131,8 @@ func (i Info) doOnce(ctx context.Context, c Call, in any) (any, error) {
 			end = (*store.Tx).DropCall
 		}
 		lost, endErr := c.endClaim(ctx, end)
-		if lost && errors.Is(err, loop.ErrLeaseLost) && ctx.Err() == nil {
-			continue // This process was suspended, and another one carries the call out.
+		if lost && err != nil && ctx.Err() == nil {
+			continue // This process was suspended, and another one has carried the call out: that is what was in the way.
 		}
 		if endErr != nil {
 			err = errors.Join(err, endErr)
