@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/draft07"
 	"github.com/pawl-run/pawl/internal/jsontree"
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 // otherNames are what other versions and programs call a field, beside other spellings
@@ -43,38 +44,49 @@ func fieldOf(name string, order []string, others map[string]string) string {
 	return cmp.Or(matchName(name, order), others[lettersOf(name)])
 }
 
-// olderState says in what way a state has the form of another version; empty if it has
+// olderState says in what way a state has the form of another version; nil if it has
 // not. A name that stands for a field counts only if the field is missing.
-func olderState(tree *jsontree.Value) string {
-	if version := tree.GetText(fieldVersion); strings.HasPrefix(version, "0.") {
-		return "version " + printable(version)
-	}
-	return olderName(tree, stateOrder, otherNames)
-}
-
-func olderName(tree *jsontree.Value, order []string, others map[string]string) string {
-	for _, m := range tree.Members {
-		field := fieldOf(m.Name, order, others)
-		if field != "" && field != m.Name && tree.Get(field) == nil {
-			return fmt.Sprintf("%s is called %s now", printable(m.Name), field)
-		}
-	}
-	return ""
-}
-
-func olderTodo(tree *jsontree.Value) string {
-	if version := tree.GetText(fieldVersion); strings.HasPrefix(version, "0.") {
-		return "version " + printable(version)
-	}
-	if older := olderName(tree, todoOrder, otherTodoNames); older != "" {
+func olderState(tree *jsontree.Value) *fault {
+	if older := olderVersion(tree, loop.ReasonStateOlder); older != nil {
 		return older
 	}
-	for _, v := range (Todo{tree}).items() {
-		if older := olderName(v, taskOrder, otherTaskNames); older != "" {
+	return olderName(tree, loop.ReasonStateOlder, "", stateOrder, otherNames)
+}
+
+// migrateFix says in a finding what to do about the form of another version.
+const migrateFix = "; run: pawl boot migrate"
+
+func olderVersion(tree *jsontree.Value, reason loop.Reason) *fault {
+	version := tree.Get(fieldVersion)
+	if version == nil || !strings.HasPrefix(version.Text, "0.") {
+		return nil
+	}
+	return &fault{reason, jsontree.Join("", fieldVersion), "version " + printable(version.Text) + migrateFix, version.At}
+}
+
+func olderName(v *jsontree.Value, reason loop.Reason, at string, order []string, others map[string]string) *fault {
+	for _, m := range v.Members {
+		field := fieldOf(m.Name, order, others)
+		if field != "" && field != m.Name && v.Get(field) == nil {
+			return &fault{reason, printable(jsontree.Join(at, m.Name)), fmt.Sprintf("%s is called %s now", printable(m.Name), field) + migrateFix, m.At}
+		}
+	}
+	return nil
+}
+
+func olderTodo(tree *jsontree.Value) *fault {
+	if older := olderVersion(tree, loop.ReasonTodoOlder); older != nil {
+		return older
+	}
+	if older := olderName(tree, loop.ReasonTodoOlder, "", todoOrder, otherTodoNames); older != nil {
+		return older
+	}
+	for i, v := range (Todo{tree}).items() {
+		if older := olderName(v, loop.ReasonTodoOlder, fmt.Sprintf("/tasks/%d", i), taskOrder, otherTaskNames); older != nil {
 			return older
 		}
 	}
-	return ""
+	return nil
 }
 
 // migration renames and moves fields, and says so.

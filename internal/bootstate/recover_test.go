@@ -294,9 +294,9 @@ func TestEachRowOfTheTaskDecisions(t *testing.T) {
 		},
 		"invalid JSON: minimal valid file": {
 			found: alone(broken("{")), reasons: []loop.Reason{loop.ReasonTodoMinimal}, aside: true,
-			notes: []string{"recovered agent/TODO.json from what can be read of it: invalid JSON"},
+			notes: []string{"recovered agent/TODO.json from what can be read of it: invalid JSON; the old file is agent/TODO.json.broken-20260131-100000"},
 			check: func(t *testing.T, m Memory) {
-				want := "{\n  \"version\": \"1.0.0\",\n  \"tasks\": [],\n  \"metadata\": {\n    \"note\": \"recovered agent/TODO.json from what can be read of it: invalid JSON\"\n  }\n}\n"
+				want := "{\n  \"version\": \"1.0.0\",\n  \"tasks\": [],\n  \"metadata\": {\n    \"note\": \"recovered agent/TODO.json from what can be read of it: invalid JSON; the old file is agent/TODO.json.broken-20260131-100000\",\n    \"kept\": \"agent/TODO.json.broken-20260131-100000\"\n  }\n}\n"
 				if got := string(m.Tasks.Encode()); got != want {
 					t.Errorf("the tasks are %s", got)
 				}
@@ -304,14 +304,14 @@ func TestEachRowOfTheTaskDecisions(t *testing.T) {
 		},
 		"invalid JSON: tasks of the last commit are kept": {
 			found: broken("NaN"), reasons: []loop.Reason{loop.ReasonTodoMinimal}, aside: true,
-			notes: []string{"recovered agent/TODO.json from what can be read of it and 1a2b3c4: invalid JSON"}, check: ids("T-1 done", "T-2 pending", "T-3 blocked"),
+			notes: []string{"recovered agent/TODO.json from what can be read of it and 1a2b3c4: invalid JSON; the old file is agent/TODO.json.broken-20260131-100000"}, check: ids("T-1 done", "T-2 pending", "T-3 blocked"),
 		},
 		"invalid JSON: tasks that can be read are kept": {
 			found: alone(func(t *testing.T, f *Found) {
 				f.Tasks.Content = []byte(replaced(t, goodTodo, `"title": "Three"`, `"title": "Thr`))
 			}),
 			reasons: []loop.Reason{loop.ReasonTodoMinimal}, aside: true,
-			notes: []string{"recovered agent/TODO.json from what can be read of it: invalid JSON"}, check: ids("T-1 done", "T-2 pending"),
+			notes: []string{"recovered agent/TODO.json from what can be read of it: invalid JSON; the old file is agent/TODO.json.broken-20260131-100000"}, check: ids("T-1 done", "T-2 pending"),
 		},
 		"invalid JSON: what can be read is newer than the last commit": {
 			found: func(t *testing.T, f *Found) {
@@ -319,14 +319,22 @@ func TestEachRowOfTheTaskDecisions(t *testing.T) {
 				f.Tasks.Content = []byte(replaced(t, newer, `"title": "Three", "status"`, `"title": "Three" "status"`))
 			},
 			reasons: []loop.Reason{loop.ReasonTodoMinimal}, aside: true,
-			notes: []string{"recovered agent/TODO.json from what can be read of it and 1a2b3c4: invalid JSON"}, check: ids("T-1 done", "T-2 in-progress", "T-3 blocked"),
+			notes: []string{"recovered agent/TODO.json from what can be read of it and 1a2b3c4: invalid JSON; the old file is agent/TODO.json.broken-20260131-100000"}, check: ids("T-1 done", "T-2 in-progress", "T-3 blocked"),
 		},
 		"invalid JSON: a task whose dependency is lost is blocked": {
 			found: alone(func(t *testing.T, f *Found) {
 				f.Tasks.Content = []byte(replaced(t, goodTodo, `"title": "One"`, `"title" "One"`))
 			}),
 			reasons: []loop.Reason{loop.ReasonTodoMinimal}, aside: true,
-			notes: []string{"recovered agent/TODO.json from what can be read of it: invalid JSON; blocked, because a dependency is lost: T-2"}, check: ids("T-2 blocked", "T-3 blocked"),
+			notes: []string{"recovered agent/TODO.json from what can be read of it: invalid JSON; blocked, because a dependency is lost: T-2; the old file is agent/TODO.json.broken-20260131-100000"}, check: ids("T-2 blocked", "T-3 blocked"),
+		},
+		"invalid JSON that is committed: it is in that commit": {
+			found: func(_ *testing.T, f *Found) {
+				f.Tasks.Content = []byte("{")
+				f.TasksHistory = versions(Version{"2b3c4d5", []byte("{")}, Version{"1a2b3c4", []byte(goodTodo)})
+			},
+			reasons: []loop.Reason{loop.ReasonTodoMinimal}, aside: true,
+			notes: []string{"recovered agent/TODO.json from what can be read of it and 1a2b3c4: invalid JSON; the old file is in the commit 2b3c4d5"}, check: ids("T-1 done", "T-2 pending", "T-3 blocked"),
 		},
 		"schema: missing priority": {
 			found: swapped(`"status": "pending", "priority": "high"`, `"status": "pending"`), reasons: []loop.Reason{loop.ReasonTodoPriority}, aside: true,
@@ -340,29 +348,12 @@ func TestEachRowOfTheTaskDecisions(t *testing.T) {
 			found: swapped(`"status": "done"`, `"status": "complete"`), reasons: []loop.Reason{loop.ReasonTodoStatus}, aside: true,
 			notes: []string{"recovered agent/TODO.json: replaced the status of T-1 complete → done"}, check: ids("T-1 done", "T-2 pending", "T-3 blocked"),
 		},
-		"schema: structural": {
+		"schema: tasks by their ids": {
 			found: alone(broken(`{"version": "1.0.0", "tasks": {}}`)), reasons: []loop.Reason{loop.ReasonTodoStructural}, aside: true,
-			notes: []string{"recovered agent/TODO.json from what can be read of it: it does not fit its schema: 1:31: /tasks: is object, not array"}, check: ids(),
+			notes: []string{"recovered agent/TODO.json: it was taken over from another shape: made a list of the tasks, which were written by their ids"}, check: ids(),
 		},
-		"schema: structural, two faults and a task twice": {
-			found: alone(func(t *testing.T, f *Found) {
-				twice := replaced(t, goodTodo, `"id": "T-3", "title": "Three"`, `"id": "T-2", "title": ""`)
-				f.Tasks.Content = []byte(replaced(t, twice, `["T-1"]}`, `["T-1"]}, {"id": "T-2", "title": "Other", "status": "done", "priority": "low"}, 7`))
-			}),
-			reasons: []loop.Reason{loop.ReasonTodoStructural}, aside: true,
-			notes: []string{"recovered agent/TODO.json from what can be read of it: it does not fit its schema: 5:172: /tasks/3: is number, not object (and 1 more); not kept: T-2, a task without an id, T-2"},
-			check: ids("T-1 done", "T-2 pending"),
-		},
-		"schema: structural, the other tasks are kept": {
-			found: alone(swapped(`"status": "blocked"`, `"status": "asleep"`)), reasons: []loop.Reason{loop.ReasonTodoStructural}, aside: true,
-			notes: []string{`recovered agent/TODO.json from what can be read of it: it does not fit its schema: 6:47: /tasks/2/status: "asleep" is not one of "pending", "in-progress", "blocked", "done"; not kept: T-3`},
-			check: ids("T-1 done", "T-2 pending"),
-		},
-		"schema: structural, the committed form of a task is taken": {
-			found: swapped(`"status": "blocked"`, `"status": "asleep"`), reasons: []loop.Reason{loop.ReasonTodoStructural}, aside: true,
-			notes: []string{`recovered agent/TODO.json from what can be read of it and 1a2b3c4: it does not fit its schema: 6:47: /tasks/2/status: "asleep" is not one of "pending", "in-progress", "blocked", "done"`},
-			check: ids("T-1 done", "T-2 pending", "T-3 blocked"),
-		},
+		"schema: an unknown status": {found: swapped(`"status": "blocked"`, `"status": "asleep"`), stop: loop.ReasonStateManual},
+		"it cannot be read":         {found: func(_ *testing.T, f *Found) { f.Tasks.Problem = "permission denied" }, stop: loop.ReasonStateManual},
 		"a task written twice alike": {
 			found:   swapped(`"blockedReason": "waits"}`, `"blockedReason": "waits"}, {"title": "Three", "id": "T-3", "status": "blocked", "priority": "low", "blockedReason": "waits"}`),
 			reasons: []loop.Reason{loop.ReasonTodoDuplicate}, aside: true,

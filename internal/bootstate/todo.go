@@ -214,6 +214,9 @@ func setStatus(v *jsontree.Value, to Status, reason string, now time.Time) {
 // Note returns the note that a repair has left; often empty.
 func (t Todo) Note() string { return t.tree.Get(fieldMetadata).GetText("note") }
 
+// fieldKept is the name under which the metadata has the path of a kept file.
+const fieldKept = "kept"
+
 func (t Todo) setNote(text string) {
 	if m := t.tree.Get(fieldMetadata); m == nil || m.Kind != jsontree.Object {
 		t.tree.SetInOrder(fieldMetadata, jsontree.NewObject(), todoOrder)

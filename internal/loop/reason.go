@@ -133,7 +133,7 @@ const (
 	ReasonTodoMinimal     Reason = "todo_minimal"     // invalid JSON
 	ReasonTodoPriority    Reason = "todo_priority"    // a task had none
 	ReasonTodoStatus      Reason = "todo_status"      // wip or complete
-	ReasonTodoStructural  Reason = "todo_structural"  // any other fault of the schema
+	ReasonTodoStructural  Reason = "todo_structural"  // another shape, whose meaning is plain
 	ReasonTodoOlder       Reason = "todo_older"       // other field names
 	ReasonTodoDuplicate   Reason = "todo_duplicate"   // two tasks with one id
 	ReasonTodoOrphan      Reason = "todo_orphan"      // a dependency on a task that is not there
@@ -320,13 +320,13 @@ var sentences = map[Reason]string{
 	ReasonStateChangelog:   "the state was rebuilt from the changelog",
 	ReasonStateTemplate:    "a new state was begun, because the old one could not be restored",
 	ReasonStateDefault:     "a field was missing in the state, and its default was added",
-	ReasonStateManual:      "the state has a value that a person has to mend",
+	ReasonStateManual:      "the state or the tasks have a value that a person has to mend",
 	ReasonStateOlder:       "the state has the form of an older version",
 	ReasonTodoTemplate:     "the tasks were begun anew",
-	ReasonTodoMinimal:      "the tasks could not be read, and those that still can were kept",
+	ReasonTodoMinimal:      "the tasks were not JSON, and those that can still be read were kept",
 	ReasonTodoPriority:     "a task had no priority, and has the medium one now",
 	ReasonTodoStatus:       "a task had a status of other programs, and has the one that is meant now",
-	ReasonTodoStructural:   "the tasks did not fit their schema, and those that do were kept",
+	ReasonTodoStructural:   "the tasks had another shape, and were taken over",
 	ReasonTodoOlder:        "the tasks have the form of an older version",
 	ReasonTodoDuplicate:    "two tasks have the same id",
 	ReasonTodoOrphan:       "a task depends on one that does not exist",

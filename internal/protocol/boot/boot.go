@@ -64,6 +64,9 @@ func (p Protocol) Open(ctx context.Context, v engine.View) (engine.Session, erro
 		return nil, err
 	}
 	s.closeLost()
+	if err := s.findKept(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.readLastCommit(ctx, base.Commit); err != nil {
 		return nil, err
 	}

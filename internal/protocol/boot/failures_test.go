@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,7 +156,7 @@ func TestEachRecoveryTravelsWithTheCommit(t *testing.T) {
 		},
 		"4 a task without priority": {nil, todo(strings.Replace(oneTask, `,"priority":"high"`, "", 1)), loop.ReasonTodoPriority, "recovered " + todoPath, true},
 		"4 status wip":              {nil, todo(strings.Replace(oneTask, "pending", "wip", 1)), loop.ReasonTodoStatus, "recovered " + todoPath, true},
-		"4 structural":              {nil, todo(`{"version":"1.0.0","tasks":{"a":1}}`), loop.ReasonTodoStructural, "recovered " + todoPath, true},
+		"4 structural":              {nil, todo(`{"version":"1.0.0","tasks":{"a":{"title":"A","status":"pending","priority":"low"}}}`), loop.ReasonTodoStructural, "recovered " + todoPath, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -382,6 +383,55 @@ func TestEachStopLineHaltsTheRun(t *testing.T) {
 			}
 			if err := json.Unmarshal(state.Encode(), &kept); err != nil || kept.Metadata.Session["iterations"] == nil {
 				t.Errorf("the counters are not kept: %v", err)
+			}
+		})
+	}
+}
+
+// No task leaves the file by itself: what is not plain is left to a person as it is.
+func TestTasksThatAreNotPlainStayByteForByte(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	odd := `{"version":"1.0.0","tasks":[{"id":"a","title":"First","status":"pending","priority":"high"},` + "\n" + `{"id":"b","title":"B","status":"review","priority":"low"}]}`
+	r.write(todoPath, odd)
+	before := r.git("rev-parse", "main")
+	run := r.run(engine.Firing{})
+	if run.Outcome != loop.OutcomeFailed || run.Reason != loop.ReasonStateManual || loop.ExitStatus(run.Outcome, run.Reason) != loop.ExitUnreadable ||
+		!strings.Contains(run.Detail, todoPath+`:2:32: /tasks/1/status: "review" is not one of`) {
+		t.Errorf("run = %s %s %q", run.Outcome, run.Reason, run.Detail)
+	}
+	if text, err := os.ReadFile(filepath.Join(r.root, todoPath)); string(text) != odd || err != nil || r.git("rev-parse", "main") != before || r.git("status", "--porcelain") != "M "+todoPath {
+		t.Errorf("the checkout has changed: %s\n%s", r.git("status", "--porcelain"), text)
+	}
+}
+
+// A text that is not JSON is committed beside the file that replaces it, also if the process
+// dies before its commit.
+func TestATextThatIsNotJSONIsKeptInGit(t *testing.T) {
+	for name, dies := range map[string]bool{"at once": false, "by the session after one that died": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			broken := strings.TrimSuffix(oneTask, "]}") + `,{"id":"b","title":"B","status":"pending","priority":"urgent"},]}`
+			r.write(todoPath, broken)
+			if dies { // What is left is in the checkout alone.
+				r.works("")
+				wantDone(t, r.run(engine.Firing{}))
+				r.git("reset", "-q", "--mixed", "origin/main~1")
+				r.git("checkout", "-q", "outputs")
+				r.git("push", "-q", "-f", "origin", "main")
+			}
+			r.works("")
+			wantDone(t, r.run(engine.Firing{}))
+			r.inOrder()
+			names := strings.Fields(r.git("ls-tree", "-r", "--name-only", "main", "agent/"))
+			i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, todoPath+".broken-") })
+			if i < 0 || r.git("show", "main:"+names[i]) != broken {
+				t.Fatalf("the old text is not in the branch: %v", names)
+			}
+			_, todo, changelog := r.memory("main")
+			if task, there := todo.Task("b"); !there || task.Priority != bootstate.PriorityCritical || !strings.Contains(changelog, "; the old file is "+names[i]) {
+				t.Errorf("tasks: %s\nchangelog: %s", todo.Encode(), changelog)
 			}
 		})
 	}

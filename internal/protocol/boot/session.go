@@ -3,6 +3,7 @@ package boot
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,6 +43,7 @@ type session struct {
 	question *engine.Question   // nil: none
 	tried    bootstate.Memory   // the memory whose attempts this run adds its own to
 	lost     []string           // what was noted of sessions that never ended
+	kept     map[string]string  // broken files that are committed beside the memory, by path
 
 	counters bootlink.Counters
 	audit    []string // lines of this run; End makes them
@@ -100,6 +102,9 @@ func (s *session) Recovered() []engine.Repair {
 			repair.Note += "; it is kept as " + aside
 			s.texts[r.Path] = ""
 		}
+		if r.Keep != nil {
+			s.keep(r.Keep.Path, r.Keep.Content)
+		}
 		list = append(list, repair)
 	}
 	for _, line := range s.lost {
@@ -123,9 +128,37 @@ func (s *session) write() (changes []loop.Change) {
 
 // files are those of the memory, by path.
 func (s *session) files() map[string]string {
-	return map[string]string{
+	files := map[string]string{
 		s.link.State: string(s.memory.State.Encode()), s.link.Tasks: string(s.memory.Tasks.Encode()), s.link.Changelog: s.memory.Changelog,
 	}
+	maps.Copy(files, s.kept)
+	return files
+}
+
+// keep adds a broken file to what is committed.
+func (s *session) keep(name, text string) {
+	if s.kept == nil {
+		s.kept = map[string]string{}
+	}
+	s.kept[name] = text
+}
+
+// findKept finds a broken file that a session has put beside the tasks and that is in no
+// commit yet, because the session died.
+func (s *session) findKept(ctx context.Context) error {
+	name := s.memory.Tasks.KeptPath(s.link.Tasks)
+	if name == "" || s.elsewhere {
+		return nil
+	}
+	if _, err := s.v.History.Show(ctx, "", name); !errors.Is(err, loop.ErrNotFound) {
+		return err
+	}
+	file, err := s.readFile(ctx, name)
+	if err == nil && file.Exists && file.Problem == "" {
+		s.keep(name, string(file.Content))
+		s.texts[name], s.changed = string(file.Content), true
+	}
+	return err
 }
 
 // decide plans what is worked on next.
