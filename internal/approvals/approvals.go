@@ -228,6 +228,8 @@ func describeAction(a loop.Approval) string {
 		return fmt.Sprintf("%s %s from %s to %s (%s)", how, act.Base, short(act.Onto), act.Branch, short(act.Commit))
 	case loop.ActionPullRequest:
 		return fmt.Sprintf("pushes %s (%s) to %s and opens a pull request for %s", act.Branch, short(act.Commit), act.Remote, act.Base)
+	case loop.ActionPush:
+		return fmt.Sprintf("pushes %s to %s up to %s, from %s", act.Base, act.Remote, short(act.Commit), short(act.Onto))
 	case loop.ActionKeep:
 		return fmt.Sprintf("keeps %s (%s) as the result; no branch moves", act.Branch, short(act.Commit))
 	case loop.ActionAccept:

@@ -113,7 +113,8 @@ func (s *Service) voidIfStale(ctx context.Context, v View) (again bool, err erro
 		return false, s.voidWithFault(ctx, v, v.Stale)
 	}
 	act := v.Action
-	if act.Kind == loop.ActionAccept || act.Kind == loop.ActionKeep || act.Kind == loop.ActionQuestion {
+	switch act.Kind {
+	case loop.ActionAccept, loop.ActionKeep, loop.ActionQuestion, loop.ActionPush: // No branch moves here.
 		return false, nil
 	}
 	tip, ok, err := s.ws.Repo.Ref(ctx, "refs/heads/"+act.Base)
@@ -268,10 +269,13 @@ func (s *Service) Reject(ctx context.Context, ref string, by loop.Answer) (View,
 // requestChanges rejects a result and starts a run that changes it as the note says. The
 // answer is recorded only if that run can start.
 func (s *Service) requestChanges(ctx context.Context, v View, by loop.Answer) (View, error) {
-	if v.Action.Kind == loop.ActionCommand || v.Action.Kind == loop.ActionQuestion || strings.TrimSpace(by.Note) == "" {
+	if v.Action.Kind == loop.ActionCommand || v.Action.Kind == loop.ActionQuestion || v.Action.Kind == loop.ActionPush || strings.TrimSpace(by.Note) == "" {
 		f := &loop.Fault{Exit: loop.ExitUsage, What: "ask for changes to " + v.ID, Why: "the note says what is to be different, and there is none", Fix: "add --note TEXT"}
 		if v.Action.Kind == loop.ActionQuestion {
 			f.Why, f.Fix = "it is a question: there is no result to change", "approve it with --note TEXT, which is the answer; or reject it"
+		}
+		if v.Action.Kind == loop.ActionPush {
+			f.Why, f.Fix = "it is about commits that are made", "reject it, and say in a task what is to be different"
 		}
 		if v.Action.Kind == loop.ActionCommand {
 			f.Why, f.Fix = "it is about a command, which runs or does not", "reject it without asking for changes; the note is told to the agent"

@@ -216,7 +216,7 @@ var cycleMutants = []mutant{
 	},
 	{
 		"a push goes on in spite of the switch", "internal/engine/effects.go",
-		[][2]string{{"e.Kind != effect.KindPush && e.Kind != effect.KindPullRequest", "e.Kind != \"\""}},
+		[][2]string{{"case effect.KindPush, effect.KindPullRequest, effect.KindMemoryPush, effect.KindMemoryPull, effect.KindBranchPush:", "case \"\":"}},
 		"engine.TestTheSwitchEndsAPushThatWouldNeverEnd",
 	},
 	{
@@ -293,5 +293,20 @@ var cycleMutants = []mutant{
 		"the chain does not tell when a late line was written", "internal/engine/lost.go",
 		[][2]string{{"return rt.Link(ctx, run.LoopID, loop.LinkOwed, run.ID, map[string]any{\"n\": run.N, \"node\": run.Node})", "return nil"}},
 		"audit.TestALineThatComesLateOrOvertakesIsInItsPlace",
+	},
+	{
+		"a yes pushes whatever the branch has by now", "internal/effect/branchpush.go",
+		[][2]string{{"e.Args[ArgCommit]\n\tfor tried", "e.Args[ArgCommit]\n\tif tip, there, _ := p.repo.Ref(ctx, ref); there {\n\t\tcommit = tip\n\t}\n\tfor tried"}},
+		"effect.TestAYesPushesUpToTheCommitThatWasShown",
+	},
+	{
+		"a commit is pushed that its branch does not have any more", "internal/effect/branchpush.go",
+		[][2]string{{"if err != nil || held {", "if err != nil || held || there {"}},
+		"effect.TestACommitThatTheBranchDoesNotHaveIsNotPushed",
+	},
+	{
+		"a session pushes before a person said yes", "internal/protocol/boot/session.go",
+		[][2]string{{"pushesItself() bool { return s.v.Definition.LandVia == \"\" }", "pushesItself() bool { return s.v.Definition.LandVia != \"-\" }"}},
+		"protocol/boot.TestNothingIsPushedBeforeAPersonSaidYes",
 	},
 }

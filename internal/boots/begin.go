@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/bootrepo"
 	"github.com/pawl-run/pawl/internal/bootstate"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
 )
 
 // InitRequest says what a new workspace links to. Exactly one of Boot and NewBoot is set.
@@ -25,6 +26,7 @@ type InitRequest struct {
 	NewBoot string `json:"new_boot,omitempty"` // a folder in which a boot repository is made
 	Dir     string `json:"dir"`                // the folder at which relative paths begin
 	Project string `json:"project,omitempty"`  // empty: the name of the workspace's folder
+	Verify  string `json:"verify,omitempty"`   // the gate; empty: the tests that are found; NoGate: none
 }
 
 // Begun is what Init would make or has made, schema pawl.boot-init/v1.
@@ -33,7 +35,9 @@ type Begun struct {
 	Repository string      `json:"repository"` // as the link names it
 	Reference  string      `json:"reference"`
 	Version    string      `json:"version"`
-	New        string      `json:"new,omitempty"` // folder of the boot repository that is made
+	New        string      `json:"new,omitempty"`      // folder of the boot repository that is made
+	Verify     string      `json:"verify,omitempty"`   // the gate of the definition that is made
+	LandVia    string      `json:"land_via,omitempty"` // of that definition; empty: sessions push by themselves
 	Files      []BegunFile `json:"files"`
 	Folders    []string    `json:"folders,omitempty"` // that are made
 	Kept       []string    `json:"kept,omitempty"`    // files that are there and stay as they are
@@ -48,7 +52,13 @@ type BegunFile struct {
 	Adds bool   `json:"adds,omitempty"`
 }
 
+// NoGate is the Verify of a request for a workspace whose work no command judges.
+const NoGate = "none"
+
 const ignoreFile = ".gitignore"
+
+// configFile is the definition of the loop.
+var configFile = path.Join(spine.Dir(bootdef.Name), spine.ConfigFile)
 
 // PlanInit says what Init would make, and writes nothing. A file that is in the way is a
 // *loop.Fault with exit status 5.
@@ -70,6 +80,9 @@ func (s *Service) PlanInit(ctx context.Context, r InitRequest) (Begun, error) {
 		return b, err
 	}
 	s.addFolders(&b, link)
+	if err := s.addDefinition(ctx, r, &b); err != nil {
+		return b, err
+	}
 	var taken []string
 	for _, f := range []BegunFile{
 		{Path: link.State, Text: string(bootstate.NewState(project, now).Encode())},
@@ -91,6 +104,33 @@ func (s *Service) PlanInit(ctx context.Context, r InitRequest) (Begun, error) {
 		return b, takenFault(taken...)
 	}
 	return b, nil
+}
+
+// addDefinition adds the definition of the loop, unless there is one. Sessions push what they
+// did: with a gate that judges it, by themselves, and without one only when a person said yes.
+func (s *Service) addDefinition(ctx context.Context, r InitRequest, b *Begun) error {
+	if _, err := os.Lstat(filepath.Join(s.ws.Root, filepath.FromSlash(configFile))); !errors.Is(err, fs.ErrNotExist) {
+		b.Kept = append(b.Kept, configFile)
+		return nil
+	}
+	b.Verify = r.Verify
+	if b.Verify == "" && s.FindTests != nil {
+		var err error
+		if b.Verify, err = s.FindTests(ctx); err != nil {
+			return err
+		}
+	}
+	text := "# The loop of " + bootdef.LinkFile + ". `pawl explain KEY` says what a key means.\n"
+	if b.Verify == "" || b.Verify == NoGate {
+		b.Verify, b.LandVia = "", "human"
+		text += "# No gate judges the work (verify: COMMAND), so that nothing is pushed before you said yes.\n" +
+			"# With a gate, remove land_via: sessions then push by themselves what passes.\n" + spine.WriteEntry("land_via", b.LandVia) + "\n"
+	} else {
+		text += "# What does not pass is not committed and not pushed.\n" + spine.WriteEntry("verify", b.Verify) + "\n"
+	}
+	b.Files = append(b.Files, BegunFile{Path: configFile, Text: text})
+	b.Commit = append(b.Commit, configFile)
+	return nil
 }
 
 // addFolders adds the directories that are missing. Git knows a directory by its files

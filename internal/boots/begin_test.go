@@ -1,6 +1,7 @@
 package boots_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/boots"
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/test/gittest"
 )
@@ -51,6 +53,40 @@ func TestAWorkspaceBeginsWithALinkAndAnEmptyMemory(t *testing.T) {
 	r.git("commit", "-q", "-m", "begin")
 	if r.git("status", "--porcelain") != "" {
 		t.Errorf("what was named leaves out: %s", r.git("status", "--porcelain"))
+	}
+}
+
+func TestTheGateThatIsFoundIsProposedAndWithoutOneAPersonIsAsked(t *testing.T) {
+	const config = ".loops/boot/loop.config.yaml"
+	for name, c := range map[string]struct {
+		found, asked, there string
+		verify, landVia     string
+	}{
+		"tests are found":          {found: `go test "./..."`, verify: `go test "./..."`},
+		"none are found":           {landVia: "human"},
+		"a person names one":       {found: "make test", asked: "make check", verify: "make check"},
+		"a person wants none":      {found: "make test", asked: boots.NoGate, landVia: "human"},
+		"the definition was there": {found: "make test", there: "agent: command\nagent_command: ./a\n"},
+	} {
+		r := newRig(t, nil)
+		r.deps.FindTests = func(context.Context) (string, error) { return c.found, nil }
+		r.reopen()
+		if c.there != "" {
+			r.write(config, c.there)
+		}
+		made, err := r.Init(t.Context(), boots.InitRequest{Boot: "../boot@v1.0.0", Dir: r.root, Verify: c.asked})
+		if err != nil || made.Verify != c.verify || made.LandVia != c.landVia || slices.Contains(made.Kept, config) != (c.there != "") {
+			t.Errorf("%s: made = %+v, %v", name, made, err)
+		}
+		doc, err := definition.Parse(config, []byte(r.read(config)))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		verify, _ := doc.Scalar("verify")
+		landVia, _ := doc.Scalar("land_via")
+		if verify.Text != c.verify || landVia.Text != c.landVia || c.there != "" && r.read(config) != c.there {
+			t.Errorf("%s: the definition is\n%s", name, r.read(config))
+		}
 	}
 }
 

@@ -36,6 +36,8 @@ type Service struct {
 type Deps struct {
 	Contracts bootrepo.Cache
 	Exec      proc.Runner // runs git for a new boot repository
+
+	FindTests func(context.Context) (string, error) // finds the test command of the repository, as pawl init does; empty: there is none
 }
 
 // New makes the service.

@@ -108,7 +108,10 @@ func printApproval(p *output.Printer, v approvals.View) error {
 		p.Field("  ", "note", v.Note)
 	}
 	p.Field("  ", "not landed", output.CleanLine(v.Failure))
-	if v.Action.Commit != "" {
+	switch {
+	case v.Action.Kind == loop.ActionPush:
+		p.Field("  ", "look", "git log -p "+shortHash(v.Action.Onto)+".."+shortHash(v.Action.Commit))
+	case v.Action.Commit != "":
 		p.Field("  ", "look", "pawl diff "+v.Run)
 	}
 	return p.Err()

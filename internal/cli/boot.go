@@ -41,6 +41,9 @@ func newBootInitCommand(a *app) *cobra.Command {
 version becomes the expected one. No file is written over, and nothing is committed: what belongs into a commit is said. Nothing is
 written before you said yes, or --yes did.
 
+The test command that is found, as pawl init finds it, becomes the gate (verify) of .loops/boot/loop.config.yaml, and sessions push what
+passes. Without a gate that file has land_via: human: a session ends waiting_human, and its commits are pushed when you approve.
+
 --boot names a repository and a branch, a tag or a commit: owner/repo, a URL or a path. --new-boot makes a small boot repository of
 your own in a folder, with a tag.`,
 		Example: `  pawl boot init --boot acme/boot@v1.0.0
@@ -58,6 +61,7 @@ your own in a folder, with a tag.`,
 	f.StringVar(&r.Boot, "boot", "", "the boot repository and its reference, `REPOSITORY@REF`")
 	f.StringVar(&r.NewBoot, "new-boot", "", "a `folder` in which a boot repository is made")
 	f.StringVar(&r.Project, "project", "", "what is worked on, a `name` (default: that of the folder)")
+	f.StringVar(&r.Verify, "verify", "", "the gate `command`, or none (default: the tests that are found)")
 	f.BoolVar(&yes, "yes", false, "write it, ask nothing")
 	return cmd
 }
@@ -97,6 +101,12 @@ func printBegun(p *output.Printer, b boots.Begun) {
 	p.Line("boot        %s at %s, version %s", output.CleanLine(b.Repository), output.CleanLine(b.Reference), b.Version)
 	if b.New != "" {
 		p.Line("repository  %s is made, with one commit", output.CleanLine(b.New))
+	}
+	switch {
+	case b.Verify != "":
+		p.Line("gate        %s", output.CleanLine(b.Verify))
+	case b.LandVia != "":
+		p.Line("gate        none: nothing is pushed before you said yes (land_via: %s)", output.CleanLine(b.LandVia))
 	}
 	for _, f := range b.Files {
 		p.Line("%-11s %s", map[bool]string{true: "line in", false: "file"}[f.Adds], output.CleanLine(f.Path))

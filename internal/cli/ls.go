@@ -120,6 +120,9 @@ func printProblems(p *output.Printer, rows []loops.Row) {
 		if to := row.DeferredTo; to != nil {
 			p.Line("%s: run #%d gave way to %s#%d (pawl why %s#%d)", name, row.LastN, output.CleanLine(to.Loop), to.N, name, row.LastN)
 		}
+		if row.Ungated != "" {
+			p.Line("%s: run #%d pushed to %s, no gate (pawl explain verify says how to have one)", name, row.LastN, output.CleanLine(row.Ungated))
+		}
 		if row.Outcome == loop.OutcomeEscalated {
 			p.Line("%s: run #%d is handed to you (pawl why %s#%d)", name, row.LastN, name, row.LastN)
 		}

@@ -281,6 +281,13 @@ func printAccount(p *output.Printer, v runs.View) error {
 	return &endedError{v}
 }
 
+// printUngated says that a run has pushed work which no gate has judged.
+func printUngated(p *output.Printer, v runs.View) {
+	if v.Ungated != "" {
+		p.Field("  ", "careful", "pushed to "+output.CleanLine(v.Ungated)+", no gate")
+	}
+}
+
 // printEnd prints the outcome of a run, what it made, what that cost and what can be
 // done next.
 func printEnd(p *output.Printer, v runs.View) {
@@ -296,6 +303,7 @@ func printEnd(p *output.Printer, v runs.View) {
 	} else if v.Commit != "" {
 		p.Field("  ", "commit", shortHash(v.Commit))
 	}
+	printUngated(p, v)
 	if v.Branch != "" && v.Outcome == loop.OutcomeProposed {
 		p.Field("  ", "look", fmt.Sprintf("pawl diff %s   or   git diff %s %s", name, shortHash(v.Base), v.Branch))
 		if v.PullRequest() == "" {

@@ -218,6 +218,7 @@ func printRunHead(p *output.Printer, v runs.View) {
 	} else if v.Commit != "" {
 		p.Field("  ", "commit", shortHash(v.Commit))
 	}
+	printUngated(p, v)
 	p.Field("  ", "kept in", v.Snapshot)
 	p.Field("  ", "approval", joinNonEmpty(" · ", v.Approval, string(v.Answer)))
 	if v.Overrides != (loop.Overrides{}) {

@@ -141,6 +141,7 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 				effect.KindMemoryCommit: effect.NewMemoryCommit(r, boots.MergeMemory, clock.System{}.Sleep),
 				effect.KindMemoryPull:   effect.NewMemoryPull(r, boots.MergeMemory, clock.System{}.Sleep, o.Environ),
 				effect.KindMemoryPush:   effect.NewMemoryPush(r, boots.MergeMemory, clock.System{}.Sleep, o.Environ),
+				effect.KindBranchPush:   effect.NewBranchPush(r, clock.System{}.Sleep, o.Environ),
 			}
 		},
 		Label: func(ctx context.Context, r *git.Repo) (string, error) {

@@ -116,7 +116,10 @@ func (d *Parts) openRepo(ctx context.Context, deps lookup.Deps, repo *git.Repo) 
 	v.Memories = memories.New(ws, d.engine.Hide)
 	v.Runs = runs.New(ws, runs.Deps{Engine: d.engine, Environ: d.environ, Home: d.home, EndHolder: node.EndHolder, Hint: d.hint, Plain: proc.Plain{}})
 	v.Specs = specs.New(ws, specs.Deps{Environ: d.environ, Critic: d.critic, Engine: d.engine, Lives: d.engine})
-	v.Boots = boots.New(ws, boots.Deps{Contracts: d.contracts, Exec: proc.Plain{}})
+	v.Boots = boots.New(ws, boots.Deps{
+		Contracts: d.contracts, Exec: proc.Plain{},
+		FindTests: func(ctx context.Context) (string, error) { return v.Setup.FindTests(ctx, Prober(d.environ, ws.Now())) },
+	})
 	v.Orgs = orgs.New(ws)
 	known := sync.OnceValue(func() *redact.Redactor { return redact.New(redact.FromEnviron(d.environ)...) })
 	v.Boards = boards.New(ws, boards.Deps{Roster: d.Roster(), NewID: d.newID, Hide: func(text string) string { return known().String(text) }})

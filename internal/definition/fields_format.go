@@ -118,7 +118,8 @@ var formatFields = []Field{
 		Meaning: "Who gates and lands winning branches.",
 		More: "human asks a person; approval lands the branch: pawl approve. pr asks too, and approval pushes the branch to origin and " +
 			"opens a pull request with gh. Any other name is who the branch is announced to; pawl then asks nobody and lands " +
-			"nothing. Advised from L2 on; below, nothing is proposed.",
+			"nothing. Advised from L2 on; below, nothing is proposed. Sessions of the boot protocol push their commits by themselves where " +
+			"the key is missing; with human or pr a person is asked first, and approval pushes up to the commit that was shown.",
 		Example: "human",
 	},
 }

@@ -20,20 +20,26 @@ const (
 	KindMemoryCommit = "memory_commit" // the memory and the work of a run become one commit of the branch
 	KindMemoryPush   = "memory_push"   // the branch goes to its remote
 	KindMemoryPull   = "memory_pull"   // the branch takes in what its remote has
+	KindBranchPush   = "branch_push"   // the branch goes to its remote up to one commit, which a person was shown
 )
 
 // Arguments of them, in addition to ArgBase (the branch) and ArgWhen. A commit has ArgOnto,
 // ArgTree (empty: nothing but the memory changes) and ArgMessage, too, the others have
-// ArgRemote.
+// ArgRemote, and that of a person's yes has ArgCommit.
 const (
 	ArgFiles    = "files"    // EncodeFiles of the memory, as the checkout has it
 	ArgPaths    = "paths"    // JSON list; in a row instead of ArgFiles, which then has what is in the checkout when the commit is made
 	ArgContract = "contract" // what the memory is valid by, for MemoryMerge
 	ArgGated    = "gated"    // trees of merged work that the gates have passed, separated by spaces
+	ArgAsks     = "asks"     // of a commit: "true" if a person is asked before it goes to ArgRemote
 )
 
 // ResultUnpushed is the key of the reason in the result of a push that has nowhere to go.
 const ResultUnpushed = "unpushed"
+
+// ResultWork is the key of the result of a push that has sent work of runs, and not their
+// memory alone.
+const ResultWork = "work"
 
 // EncodeFiles and DecodeFiles write and read contents by path as an argument.
 func EncodeFiles(files map[string]string) string {
@@ -300,6 +306,12 @@ func (m *memory) replay(ctx context.Context, e loop.Effect, p git.Replay) (objec
 	return c, err
 }
 
+// changesWork reports whether paths are among those that changed and not among the files of
+// the memory.
+func changesWork(changed []string, files map[string]string) bool {
+	return slices.ContainsFunc(changed, func(p string) bool { _, own := files[p]; return !own })
+}
+
 // checkGated returns an UngatedError if both sides changed more than the memory, and the
 // gates have not judged what that comes to.
 func (m *memory) checkGated(ctx context.Context, e loop.Effect, files map[string]string, u union, merged map[string]string) error {
@@ -308,7 +320,7 @@ func (m *memory) checkGated(ctx context.Context, e loop.Effect, files map[string
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(changed, func(p string) bool { _, own := files[p]; return !own }) {
+		if !changesWork(changed, files) {
 			return nil
 		}
 	}

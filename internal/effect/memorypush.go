@@ -84,7 +84,7 @@ func (p *MemoryPush) Apply(ctx context.Context, e loop.Effect, confirm func(cont
 			err = p.repo.Push(ctx, git.Push{To: to, Commit: tip, Ref: ref, Under: ref, Confirm: confirm})
 		}
 		if err == nil {
-			return map[string]string{ResultCommit: tip}, p.track(ctx, e, tip)
+			return p.pushed(ctx, e, tip)
 		}
 		if errors.Is(err, git.ErrRefMoved) && united < mostUnions {
 			united++
@@ -92,17 +92,60 @@ func (p *MemoryPush) Apply(ctx context.Context, e loop.Effect, confirm func(cont
 				continue
 			}
 		}
-		if ctx.Err() != nil || !mayPass(err) {
-			return nil, err
-		}
-		if tried == len(pushWaits) {
-			return nil, fmt.Errorf("after %d tries: %w", tried+1, err)
-		}
-		if err := p.sleep(ctx, pushWaits[tried]); err != nil {
+		if err := p.waitAgain(ctx, tried, err); err != nil {
 			return nil, err
 		}
 		tried++
 	}
+}
+
+// waitAgain waits before a push that failed is tried once more. It returns the error if that
+// would be of no use, or was done often enough.
+func (p *MemoryPush) waitAgain(ctx context.Context, tried int, err error) error {
+	switch {
+	case ctx.Err() != nil || !mayPass(err):
+		return err
+	case tried == len(pushWaits):
+		return fmt.Errorf("after %d tries: %w", tried+1, err)
+	}
+	return p.sleep(ctx, pushWaits[tried])
+}
+
+// pushed is the result of a push up to a commit.
+func (p *MemoryPush) pushed(ctx context.Context, e loop.Effect, tip string) (map[string]string, error) {
+	result := map[string]string{ResultCommit: tip}
+	work, err := p.sendsWork(ctx, e, tip)
+	if work {
+		result[ResultWork] = "true"
+	}
+	return result, errors.Join(err, p.track(ctx, e, tip))
+}
+
+// mostSent bounds the commits of a push that are looked at.
+const mostSent = 200
+
+// sendsWork reports whether a commit of a run which the remote was not known to have changes
+// more than the memory.
+func (p *MemoryPush) sendsWork(ctx context.Context, e loop.Effect, tip string) (bool, error) {
+	files, err := DecodeFiles(e.Args[ArgFiles])
+	if err != nil {
+		return false, err
+	}
+	seen, _, err := p.repo.Ref(ctx, TrackingRef(e.Args[ArgRemote], e.Args[ArgBase]))
+	if err != nil || seen == tip {
+		return false, err
+	}
+	list, err := p.repo.History(ctx, tip, seen, "", mostSent)
+	for _, c := range list {
+		if err != nil || !IsOfRun(c.Message) || len(c.Parents) != 1 {
+			continue
+		}
+		var changed []string
+		if changed, err = p.repo.Changed(ctx, c.Parents[0], c.ID); err == nil && changesWork(changed, files) {
+			return true, nil
+		}
+	}
+	return false, err
 }
 
 // mayPass reports whether a push that failed so may work a little later.
@@ -139,7 +182,8 @@ func (p *MemoryPush) Look(ctx context.Context, e loop.Effect) (Found, error) {
 		}
 		return Found{Result: map[string]string{ResultCommit: tip}}, err
 	}
-	return Found{Applied: true, Result: map[string]string{ResultCommit: at}}, p.track(ctx, e, at)
+	result, err := p.pushed(ctx, e, at)
+	return Found{Applied: true, Result: result}, err
 }
 
 // endsWithRun reports whether a commit is the run's own, or unites that one with others.

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// RequestsFor returns the effects of an approved landing or pull request.
+// RequestsFor returns the effects of an approved landing, push or pull request.
 func RequestsFor(a loop.Approval, now time.Time) []loop.EffectRequest {
 	args := map[string]string{
 		ArgBranch: a.Action.Branch, ArgCommit: a.Action.Commit, ArgBase: a.Action.Base, ArgOnto: a.Action.Onto,
@@ -19,8 +19,12 @@ func RequestsFor(a loop.Approval, now time.Time) []loop.EffectRequest {
 	if a.State == loop.ApprovalLanding {
 		args[ArgApproval] = a.ID
 	}
-	if a.Action.Kind == loop.ActionPullRequest {
+	switch a.Action.Kind {
+	case loop.ActionPullRequest:
 		return pullRequests(a, args)
+	case loop.ActionPush:
+		args[ArgRemote] = a.Action.Remote
+		return []loop.EffectRequest{{Kind: KindBranchPush, Key: a.ID + "/push", Args: args}}
 	}
 	if a.Action.Merge {
 		args[ArgMerge] = "true"

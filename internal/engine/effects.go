@@ -258,7 +258,9 @@ func (o *outbox) applyWatched(ctx context.Context, kind Effect, e loop.Effect) (
 	if isAccount(e) {
 		confirm = o.confirmAccount
 	}
-	if e.Kind != effect.KindPush && e.Kind != effect.KindPullRequest && e.Kind != effect.KindMemoryPush && e.Kind != effect.KindMemoryPull {
+	switch e.Kind {
+	case effect.KindPush, effect.KindPullRequest, effect.KindMemoryPush, effect.KindMemoryPull, effect.KindBranchPush:
+	default:
 		result, err = kind.Apply(ctx, e, confirm)
 		return result, nil, err
 	}
@@ -296,7 +298,7 @@ func (o *outbox) noteDone(e loop.Effect) {
 		o.run.Branch, o.run.Commit = e.Args[effect.ArgBranch], e.Result[effect.ResultCommit]
 	case effect.KindPullRequest:
 		o.run.Subject = "pr=" + e.Result[effect.ResultURL]
-	case effect.KindLand, effect.KindPush, effect.KindMemoryCommit:
+	case effect.KindLand, effect.KindPush, effect.KindMemoryCommit, effect.KindBranchPush:
 		o.run.Commit = e.Result[effect.ResultCommit]
 	case effect.KindMemoryPush:
 		if why := e.Result[effect.ResultUnpushed]; why != "" {
@@ -306,6 +308,9 @@ func (o *outbox) noteDone(e loop.Effect) {
 		o.run.Commit = e.Result[effect.ResultCommit]
 		if strings.HasPrefix(o.run.Subject, loop.UnpushedSubject) {
 			o.run.Subject = "" // One that failed at the beginning of the run is made good for.
+		}
+		if e.Result[effect.ResultWork] != "" && len(o.runEnv().Gates()) == 0 {
+			o.run.Subject = loop.UngatedSubject + e.Args[effect.ArgRemote] + "/" + e.Args[effect.ArgBase]
 		}
 	}
 	o.said.Note("%s: done", e.Kind)

@@ -128,6 +128,9 @@ func (c *cycle) endRun(ctx context.Context, phase loop.Phase, effects []loop.Eff
 	c.spent()
 	c.nameSubject()
 	c.askLanding(effects)
+	if err := c.askPush(ctx, effects); err != nil {
+		return err
+	}
 	c.money.sayDrift(ctx)
 	c.login.settle(ctx)
 	var changes []loop.Change

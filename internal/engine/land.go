@@ -57,6 +57,10 @@ func (c *cycle) landApproved(ctx context.Context) (ending, bool, error) {
 		c.stage(c.finishWaiting(a.ID))
 		return ending{outcome: loop.OutcomeDone, reason: loop.ReasonApproved, detail: a.By + " accepted the result"}, true, nil
 	}
+	if act.Kind == loop.ActionPush {
+		c.outbox.request(effect.RequestsFor(a, c.Now())...)
+		return ending{outcome: loop.OutcomeLanded, reason: loop.ReasonApproved, detail: fmt.Sprintf("%s said yes to pushing %s to %s up to %s", a.By, act.Base, act.Remote, shortHash(act.Commit))}, true, nil
+	}
 	if a, err = c.landingFrom(ctx, a); err != nil {
 		return ending{}, true, err
 	}
@@ -238,6 +242,8 @@ func approvalDoes(act loop.Action) string {
 		return "accepts the result; nothing moves"
 	case loop.ActionQuestion:
 		return "lets the step be worked on again, with the note as the answer"
+	case loop.ActionPush:
+		return fmt.Sprintf("pushes %s to %s up to %s", act.Base, act.Remote, shortHash(act.Commit))
 	case loop.ActionPullRequest:
 		return fmt.Sprintf("pushes %s and opens a pull request for %s", act.Branch, act.Base)
 	}

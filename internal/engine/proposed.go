@@ -172,6 +172,8 @@ func Stale(ctx context.Context, repo *git.Repo, a loop.Approval, def loop.Defini
 	switch {
 	case a.Hash != a.BindingHash():
 		return "its hash is not that of what it shows", nil
+	case act.Kind == loop.ActionPush && def.Digest() == a.Definition:
+		return stalePush(ctx, repo, act)
 	case act.Branch == "" && def.Digest() != a.Definition:
 		return definitionChanged, nil
 	case act.Branch == "":

@@ -119,7 +119,8 @@ func (h *heldRun) findBranchAgain(ctx context.Context) error {
 		return err
 	}
 	for _, e := range effects {
-		if e.Kind == effect.KindMemoryCommit || e.Kind == effect.KindMemoryPush || e.Kind == effect.KindMemoryPull {
+		switch e.Kind {
+		case effect.KindMemoryCommit, effect.KindMemoryPush, effect.KindMemoryPull, effect.KindBranchPush:
 			h.baseBranch = e.Args[effect.ArgBase]
 			return nil
 		}

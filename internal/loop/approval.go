@@ -20,7 +20,7 @@ type Action struct {
 	Base   string `json:"base,omitempty"`   // the branch that is advanced, without refs/heads/
 	Onto   string `json:"onto,omitempty"`   // the commit that Base must point to
 	Merge  bool   `json:"merge,omitempty"`  // with a merge commit instead of a fast-forward
-	Remote string `json:"remote,omitempty"` // pull_request: where the branch is pushed to
+	Remote string `json:"remote,omitempty"` // pull_request: where the branch is pushed to; push: where Base is
 
 	// Stack are the proposals that the proposed commit builds on, the lowest first. Those of
 	// them that Base does not have yet land with it.
@@ -73,6 +73,7 @@ const (
 	ActionCommand     = "command"      // the runtime runs Argv
 	ActionLand        = "land"         // Base is advanced to the gated tree of Branch
 	ActionPullRequest = "pull_request" // Branch is pushed to Remote and a pull request is opened
+	ActionPush        = "push"         // Base is pushed to Remote, up to Commit; Onto is what Remote had when it was asked
 	ActionKeep        = "keep"         // Branch stays as it is and counts as accepted
 	ActionAccept      = "accept"       // the result counts as accepted; nothing moves
 	ActionQuestion    = "question"     // Why is the question; yes lets the step be worked on again, with the note as the answer

@@ -25,6 +25,7 @@ const (
 	NoticeFailing   NoticeEvent = "failing"       // the runs of a loop end without success
 	NoticeUnpushed  NoticeEvent = "unpushed"      // the memory of a loop is only on this machine
 	NoticeLanded    NoticeEvent = "landed"        // a change is on its base
+	NoticeUngated   NoticeEvent = "ungated"       // work that no gate has judged was pushed
 	NoticeProposed  NoticeEvent = "proposed"      // a branch is there, and nothing is asked
 	NoticeTest      NoticeEvent = "test"          // somebody tries a channel
 )
@@ -34,7 +35,7 @@ func (e NoticeEvent) Kind() NoticeKind {
 	switch e {
 	case NoticeApproval, NoticeWaiting, NoticeEscalated, NoticeGaveUp, NoticeBudget, NoticeLate, NoticeUnpushed:
 		return NoticeNeedsYou
-	case NoticeFailing, NoticeLanded, NoticeProposed, NoticeTest:
+	case NoticeFailing, NoticeLanded, NoticeUngated, NoticeProposed, NoticeTest:
 	}
 	return NoticeInforms
 }

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -143,6 +144,20 @@ func (s Spent) Overhead() time.Duration { return max(0, s.Total-s.Agent-s.Gates)
 // UnpushedSubject begins the subject of a run whose commit could not be pushed; the branch
 // follows.
 const UnpushedSubject = "unpushed="
+
+// UngatedSubject begins the subject of a run that pushed work which no gate has judged; the
+// remote and its branch follow, as in origin/main.
+const UngatedSubject = "ungated="
+
+// PushedUngated is where the run has pushed work that no gate has judged, as in origin/main;
+// empty: nowhere.
+func (r Run) PushedUngated() string {
+	to, ungated := strings.CutPrefix(r.Subject, UngatedSubject)
+	if !ungated {
+		return ""
+	}
+	return to
+}
 
 // TriggerApproval is the Trigger of runs that carry out an answer.
 const TriggerApproval = "approval"

@@ -52,6 +52,7 @@ type Row struct {
 	LateUntil  *time.Time    `json:"late_until,omitempty"` // when it comes: it waits because the clock was set back
 
 	DeferredTo *loop.Deferral `json:"deferred_to,omitempty"` // the run that the newest one gave way to
+	Ungated    string         `json:"ungated,omitempty"`     // where the newest run has pushed work that no gate has judged, as in origin/main
 
 	Waiting []loop.FiringEvent `json:"waiting,omitempty"` // events that wait for it, and why; only in show
 
@@ -131,6 +132,7 @@ func (s *Service) rowOf(l lookup.Loop) Row {
 	if run := l.Last; run != nil {
 		row.State, row.LastRun = s.ws.Liveness(*run), shape.Time(run.Started)
 		row.Outcome, row.Reason, row.Branch, row.Tokens = run.Outcome, run.Reason, run.Branch, run.Usage.ChargedTokens()
+		row.Ungated = run.PushedUngated()
 		if run.DeferredTo != (loop.Deferral{}) {
 			row.DeferredTo = &run.DeferredTo
 		}

@@ -63,6 +63,7 @@ func keyOfApproval(id string) string { return "approval/" + id }
 func keyOfRun(id string) string      { return "run/" + id }
 func keyOfFailing(id string) string  { return "loop/" + id + "/failing" }
 func keyOfBudget(id string) string   { return "loop/" + id + "/budget" }
+func keyOfUngated(id string) string  { return "run/" + id + "/ungated" }
 func keyOfUnpushed(id string) string { return "loop/" + id + "/unpushed" }
 
 // KeyOfLate is the key of the matter that a loop does not come when it is due.
@@ -107,6 +108,8 @@ func question(act loop.Action) string {
 	switch act.Kind {
 	case loop.ActionLand:
 		return fmt.Sprintf("may %s land on %s?", act.Branch, act.Base)
+	case loop.ActionPush:
+		return fmt.Sprintf("may %s be pushed to %s?", act.Base, act.Remote)
 	case loop.ActionPullRequest:
 		return fmt.Sprintf("may a pull request of %s for %s be opened?", act.Branch, act.Base)
 	case loop.ActionKeep:
@@ -134,6 +137,7 @@ func ofRun(run loop.Run, p place, newest bool) (t told) {
 	if newest && p.loop.Protocol == loop.ProtocolBoot {
 		t.add(ofPush(run, p))
 	}
+	t.add(ofUngated(run, p))
 	n := p.notice("", keyOfRun(run.ID), run)
 	switch run.Outcome {
 	case loop.OutcomeWaiting:
@@ -185,6 +189,18 @@ func ofPush(run loop.Run, p place) (t told) {
 	}
 	n := p.notice(loop.NoticeUnpushed, keyOfUnpushed(run.LoopID), run)
 	n.Title, n.Body, n.Answer = n.Run+" could not push "+branch, explain(run), p.in(loop.PawlCommand("why", n.Run))
+	t.raise = append(t.raise, n)
+	return t
+}
+
+// ofUngated says that a run has pushed work which no gate has judged.
+func ofUngated(run loop.Run, p place) (t told) {
+	to := run.PushedUngated()
+	if to == "" {
+		return t
+	}
+	n := p.notice(loop.NoticeUngated, keyOfUngated(run.ID), run)
+	n.Title, n.Body, n.Answer = n.Run+" pushed work to "+to+", and no gate has judged it", explain(run), p.in(loop.PawlCommand("show", n.Run))
 	t.raise = append(t.raise, n)
 	return t
 }

@@ -138,6 +138,17 @@ func TestAMemoryThatIsOnlyHereIsToldUntilItIsPushed(t *testing.T) {
 	}
 }
 
+func TestWorkThatNoGateJudgedIsToldOfEachRunThatPushedIt(t *testing.T) {
+	p := place{loop: loop.Loop{ID: "lp", Name: "boot", Protocol: loop.ProtocolBoot}}
+	run := loop.Run{ID: "run_1", LoopID: "lp", N: 7, State: loop.RunEnded, Outcome: loop.OutcomeDone, Subject: loop.UngatedSubject + "origin/main"}
+	for _, newest := range []bool{true, false} {
+		raised := ofRun(run, p, newest).raise
+		if len(raised) != 1 || raised[0].Event != loop.NoticeUngated || raised[0].Key != "run/run_1/ungated" || raised[0].Title != "boot#7 pushed work to origin/main, and no gate has judged it" {
+			t.Errorf("told: %+v", raised)
+		}
+	}
+}
+
 func TestEachOutcomeIsToldOrLeftOut(t *testing.T) {
 	t.Parallel()
 	left := []loop.Outcome{loop.OutcomeQuiet, loop.OutcomeReported, loop.OutcomeDone, loop.OutcomePaused}

@@ -79,7 +79,7 @@ func describeEnd(was loop.Notice) string {
 		return was.Loop + " is back"
 	case loop.NoticeUnpushed:
 		return was.Loop + " has pushed again"
-	case loop.NoticeWaiting, loop.NoticeEscalated, loop.NoticeGaveUp, loop.NoticeLanded, loop.NoticeProposed, loop.NoticeTest:
+	case loop.NoticeWaiting, loop.NoticeEscalated, loop.NoticeGaveUp, loop.NoticeLanded, loop.NoticeProposed, loop.NoticeUngated, loop.NoticeTest:
 	}
 	return "over: " + was.Title
 }

@@ -332,7 +332,7 @@ func ofLasting(ctx context.Context, r *store.Reader, n loop.Notice, now time.Tim
 			return t, err
 		}
 		return ofRunRow(ctx, r, newest[0])
-	case loop.NoticeWaiting, loop.NoticeEscalated, loop.NoticeGaveUp, loop.NoticeLate, loop.NoticeLanded, loop.NoticeProposed, loop.NoticeTest:
+	case loop.NoticeWaiting, loop.NoticeEscalated, loop.NoticeGaveUp, loop.NoticeLate, loop.NoticeLanded, loop.NoticeProposed, loop.NoticeUngated, loop.NoticeTest:
 	}
 	return t, nil
 }

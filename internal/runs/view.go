@@ -57,6 +57,7 @@ type View struct {
 	MS         Spent              `json:"ms"`
 
 	DeferredTo *loop.Deferral `json:"deferred_to,omitempty"` // the run that it gave way to
+	Ungated    string         `json:"ungated,omitempty"`     // where it has pushed work that no gate has judged, as in origin/main
 
 	Events []loop.FiringEvent `json:"events,omitempty"` // that fired it, and those that it took in before it began
 
@@ -239,7 +240,7 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 		Tokens: Tokens(run.Usage), Base: run.BaseCommit, Branch: run.Branch, Commit: run.Commit, Snapshot: run.Snapshot,
 		Approval: run.Approval, Definition: run.Definition, Overrides: run.Overrides, Sandbox: sandboxOrNone(run.Sandbox), Readiness: run.Readiness,
 		Started: shape.Time(run.Started), Ended: shape.Time(run.Ended), Iterations: []Iteration{}, Run: run, Instructions: given,
-		Subject: run.Subject, Answer: answer, Again: again, Landing: landing, Agent: run.Agent, Auth: run.Auth, ModelTools: modelTools(run.Auth), Cost: run.Cost, CostUSD: costInDollars(run),
+		Subject: run.Subject, Ungated: run.PushedUngated(), Answer: answer, Again: again, Landing: landing, Agent: run.Agent, Auth: run.Auth, ModelTools: modelTools(run.Auth), Cost: run.Cost, CostUSD: costInDollars(run),
 		MS: Spent{shape.Millis(run.Spent.Total), shape.Millis(run.Spent.Agent), shape.Millis(run.Spent.Gates), shape.Millis(run.Spent.Overhead())},
 	}
 	if run.DeferredTo != (loop.Deferral{}) {

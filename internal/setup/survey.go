@@ -81,6 +81,21 @@ type ProblemView struct {
 // Survey looks at the repository and the machine. It writes nothing and runs
 // no code of the project.
 func (s *Service) Survey(ctx context.Context, p probe.Prober) (Survey, error) {
+	v, err := s.surveyRepository(ctx, p)
+	if err != nil {
+		return v, err
+	}
+	for _, a := range p.FindAgents(ctx) {
+		if a.Path != "" {
+			problem, fix := a.Advice()
+			v.Agents = append(v.Agents, AgentView{a.Name, a.Path, a.Version, a.Login, a.How, problem, fix})
+		}
+	}
+	return v, ctx.Err()
+}
+
+// surveyRepository is Survey without the agents of the machine.
+func (s *Service) surveyRepository(ctx context.Context, p probe.Prober) (Survey, error) {
 	v := Survey{Schema: "pawl.survey/v1", Root: s.ws.Root, Stacks: []StackView{}, Agents: []AgentView{}, Problems: []ProblemView{}}
 	root, err := os.OpenRoot(s.ws.Root)
 	if err != nil {
@@ -94,16 +109,20 @@ func (s *Service) Survey(ctx context.Context, p probe.Prober) (Survey, error) {
 		view.Needs = probe.UnmetNeeds(root.FS(), stack.Dir)
 		v.Stacks = append(v.Stacks, view)
 	}
-	for _, a := range p.FindAgents(ctx) {
-		if a.Path != "" {
-			problem, fix := a.Advice()
-			v.Agents = append(v.Agents, AgentView{a.Name, a.Path, a.Version, a.Login, a.How, problem, fix})
-		}
-	}
 	for _, problem := range repo.Problems {
 		v.Problems = append(v.Problems, ProblemView(problem))
 	}
 	return v, ctx.Err()
+}
+
+// FindTests returns the command that Survey would propose as the gate of a first loop; empty:
+// none was found.
+func (s *Service) FindTests(ctx context.Context, p probe.Prober) (string, error) {
+	v, err := s.surveyRepository(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	return v.proposal().Verify.Line, nil
 }
 
 // Packages returns the folders with their own tests, if there is more than one.

@@ -22,7 +22,7 @@ func (s *session) End(sum engine.Summary) ([]loop.Change, []loop.EffectRequest) 
 	before := s.found
 	failed := isFailure(sum.Run)
 	if len(sum.Iterations) == 0 && !s.changed && (!failed || !s.isNews(sum.Run)) {
-		return nil, nil
+		return nil, s.askAboutEarlier(sum)
 	}
 	s.memory.State, s.memory.Tasks = s.memory.State.Clone(), s.memory.Tasks.Clone()
 	tree := s.settleTasks(sum)
@@ -53,7 +53,25 @@ func (s *session) End(sum engine.Summary) ([]loop.Change, []loop.EffectRequest) 
 	if tree == "" {
 		commit.Args[loop.ArgAccount] = "memory"
 	}
+	if s.asksToPush() {
+		commit.Args[effect.ArgAsks], commit.Args[effect.ArgRemote] = "true", Remote
+	}
+	if !s.pushesItself() {
+		return changes, []loop.EffectRequest{commit}
+	}
 	return changes, []loop.EffectRequest{commit, s.remoteRequest(effect.KindMemoryPush, sum.Run.ID+"/push", sum.Now)}
+}
+
+// askAboutEarlier lets a session that leaves no commit ask about those of earlier ones, which
+// may have others names since they were made again on top of what the remote had.
+func (s *session) askAboutEarlier(sum engine.Summary) []loop.EffectRequest {
+	if !s.owed || !s.asksToPush() {
+		return nil
+	}
+	return []loop.EffectRequest{{Kind: effect.KindMemoryCommit, Key: sum.Run.ID + "/commit", Args: map[string]string{
+		effect.ArgBase: s.branch, effect.ArgOnto: sum.Run.BaseCommit, effect.ArgWhen: sum.Now.UTC().Format(time.RFC3339), effect.ArgFiles: effect.EncodeFiles(nil),
+		effect.ArgContract: s.contractText(), effect.ArgAsks: "true", effect.ArgRemote: Remote, loop.ArgAccount: "memory",
+	}}}
 }
 
 func (s *session) remoteRequest(kind, key string, now time.Time) loop.EffectRequest {

@@ -129,7 +129,7 @@ func (r *rig) clone() *rig {
 		Effects: func(repo *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{
 				effect.KindMemoryCommit: effect.NewMemoryCommit(repo, p.MergeMemory, sleep), effect.KindMemoryPull: effect.NewMemoryPull(repo, p.MergeMemory, sleep, os.Environ()),
-				effect.KindMemoryPush: effect.NewMemoryPush(repo, p.MergeMemory, sleep, os.Environ()),
+				effect.KindMemoryPush: effect.NewMemoryPush(repo, p.MergeMemory, sleep, os.Environ()), effect.KindBranchPush: effect.NewBranchPush(repo, sleep, os.Environ()),
 			}
 		},
 		Self: node.Self(""), HolderState: node.HolderState, EndHolder: node.EndHolder, Survive: proc.KillTagged,

@@ -375,6 +375,16 @@ func reportOf(it loop.Iteration) report.Report {
 	return r
 }
 
+// pushesItself reports whether the definition leaves it to sessions to push. Where it says
+// who lands, nothing goes to the remote before a person said yes.
+func (s *session) pushesItself() bool { return s.v.Definition.LandVia == "" }
+
+// asksToPush reports whether a person is asked to push: of any other word than these, whoever
+// it names does it.
+func (s *session) asksToPush() bool {
+	return s.v.Definition.LandVia == "human" || s.v.Definition.LandVia == "pr"
+}
+
 // Owed implements the optional method of engine.Session. What is in no commit yet is
 // committed first: what comes from the remote would replace it.
 func (s *session) Owed() []loop.EffectRequest {
@@ -385,7 +395,7 @@ func (s *session) Owed() []loop.EffectRequest {
 	if s.behind {
 		list = append(list, s.remoteRequest(effect.KindMemoryPull, s.v.Run.ID+"/pull", s.v.Now))
 	}
-	if s.owed {
+	if s.owed && s.pushesItself() {
 		list = append(list, s.remoteRequest(effect.KindMemoryPush, s.v.Run.ID+"/owed", s.v.Now))
 	}
 	return list

@@ -239,6 +239,10 @@ func (s *templateData) writeList(key string, items []string) string {
 	return lines
 }
 
+// WriteEntry returns an entry of a definition, without its line end, from which a YAML parser
+// and a reader of lines both read exactly the same value.
+func WriteEntry(key, value string) string { return key + ": " + yamlText(value) }
+
 // commentedEntry is an entry that is commented out, on each of its lines.
 func commentedEntry(key, value string) string {
 	return "# " + strings.ReplaceAll(key+": "+yamlText(value), "\n", "\n# ")
