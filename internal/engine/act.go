@@ -277,6 +277,9 @@ func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, t assignme
 		OnUsage: count.used(ctx),
 	})
 	count.end(res)
+	if left, bound := a.money.wallLeft(); bound && left <= 0 && end.cut == nil && res.Ended == proc.TimedOut {
+		end.cut = &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonLifeBudget, detail: "the time of its whole life is over"}
+	}
 	if wrong, ok := errors.AsType[*loop.Fault](err); ok {
 		end.Result = turn.RefusedResult(loop.FailureRequest, wrong)
 		return end, nil

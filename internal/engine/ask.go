@@ -153,6 +153,11 @@ func answerQuestion(ctx context.Context, tx *store.Tx, a loop.Approval) error {
 			return tx.CloseQuestion(ctx, a.ID)
 		default:
 			again := s.AsNew()
+			if a.Action.KeepsBudget {
+				if again = s.Retried(); !again.Begun.IsZero() { // The time of the question is not the agent's.
+					again.Begun = again.Begun.Add(max(0, tx.Now().Sub(s.Updated)))
+				}
+			}
 			again.Snapshot = s.Snapshot
 			if a.Note != "" {
 				again.Feedback = a.By + " answers: " + a.Note

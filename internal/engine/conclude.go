@@ -23,7 +23,7 @@ import (
 func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgement) (*ending, error) {
 	c.enterPhase(loop.PhaseConclude)
 	rules := c.money.rules()
-	a.Tokens, a.Ended = c.current().Usage.ChargedTokens(), c.Now()
+	a.Tokens, a.Began, a.Ended = c.current().Usage.ChargedTokens(), c.current().Started, c.Now()
 	s := plan.Settle(step, a.Attempt, c.run.N, rules)
 	if s.Step.State == loop.StepWaiting {
 		s.Step.WaitsFor = c.NewID("ap") // Asked when the run ends and its effects are done.

@@ -96,7 +96,13 @@ func (c *cycle) onlyStep(key string, offered []plan.Candidate) []plan.Candidate 
 			o.Step.Feedback, o.Step.Snapshot = a.Note, cmp.Or(a.Action.BranchRef(), o.Step.Snapshot)
 			continue
 		}
-		o.Step, o.Drop, o.Detail = o.Step.AsNew(), "", "a person asked for it again"
+		switch {
+		case c.def.Life == nil:
+			o.Step = o.Step.AsNew()
+		case o.Step.State != loop.StepEscalated: // Else it waits for an answer, however it is asked for.
+			o.Step = o.Step.Retried()
+		}
+		o.Drop, o.Detail = "", "a person asked for it again"
 	}
 	return offered
 }
@@ -125,11 +131,9 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 	}
 	step.LoopID, step.State, step.RunID = c.run.LoopID, loop.StepClaimed, c.run.ID
 	step.Inputs = d.Choice.Inputs
-	switch had, now := c.steps[step.Key], c.Now().UTC(); {
-	case step.Begun.IsZero():
+	now := c.Now().UTC()
+	if step.Begun.IsZero() {
 		step.Begun = now
-	case had.State == loop.StepWaiting:
-		step.Begun = step.Begun.Add(max(0, now.Sub(had.Updated)))
 	}
 	if step.ID == "" {
 		step.ID = StepID(c.run.LoopID, step.Key)
@@ -140,7 +144,7 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 	c.steps[step.Key] = step
 	c.its = append(c.its, loop.Iteration{
 		RunID: c.run.ID, N: len(c.its) + 1, StepID: step.ID, Step: step.Title, Sensed: sensedText(c.sensed.Observations), Verdict: loop.VerdictIntended,
-		Decided: fmt.Sprintf("%s: %s", step.Title, d.Choice.Detail), Considered: d.Considered, Gates: []loop.GateResult{}, Started: c.Now(),
+		Decided: fmt.Sprintf("%s: %s", step.Title, d.Choice.Detail), Considered: d.Considered, Gates: []loop.GateResult{}, Started: now,
 		Inputs: c.inputs[step.Key].PerStep().Digest(),
 	})
 	if step.Kind == loop.StepWork {

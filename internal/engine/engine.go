@@ -367,7 +367,7 @@ func (c *cycle) runPhases(ctx context.Context) (ending, error) {
 			return ending{}, err
 		}
 		if d.Choice == nil {
-			return c.endWithoutChoice(d, c.agent.hold), nil
+			return c.endWithoutChoice(d, c.agent.hold), c.giveUpSpent(ctx, d)
 		}
 		worth, end, err := c.sensed.beforeTurn(ctx, d.Choice.Step)
 		if err == nil && end == nil && worth {

@@ -93,11 +93,25 @@ func (s *spending) book(t loop.Turn) {
 
 // turnTime is the wall-clock cap of a turn that may take no longer than a limit.
 func (s *spending) turnTime(limit time.Duration) time.Duration {
-	limit = s.timeWithin(limit)
+	if left, bound := s.wallLeft(); bound {
+		limit = min(limit, max(time.Second, left))
+	} else {
+		limit = s.timeWithin(limit)
+	}
 	if wall := s.ledger().Reserved().Wall; wall > 0 {
 		limit = min(limit, max(time.Second, wall-s.run.Spent.Agent))
 	}
 	return limit
+}
+
+// wallLeft is the time that is left of the life of the step being worked on. It reports false
+// if the step has no such bound.
+func (s *spending) wallLeft() (left time.Duration, bound bool) {
+	if s.def.Life == nil || len(s.its) == 0 {
+		return 0, false
+	}
+	begun := s.stepOf(s.current()).Begun
+	return begun.Add(s.def.Life.Wall).Sub(s.Now()), !begun.IsZero()
 }
 
 // used is what the run has used of everything.

@@ -31,9 +31,37 @@ func (c *cycle) question(ctx context.Context, s *plan.Settlement) error {
 	if s.Step.State != loop.StepEscalated {
 		return nil // Whoever resumes the loop wants it tried again.
 	}
-	a := c.newQuestion(s.Step.ID, cmp.Or(c.current().Tree, c.run.BaseTree), why)
+	tree := c.run.BaseTree
+	if len(c.its) > 0 {
+		tree = cmp.Or(c.current().Tree, tree)
+	}
+	a := c.newQuestion(s.Step.ID, tree, why)
+	a.Action.KeepsBudget = !s.Report
+	a.Hash = a.BindingHash()
 	s.Step.WaitsFor, c.run.Approval = a.ID, a.ID
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, a) })
+	return nil
+}
+
+// giveUpSpent gives up the step of a decision the budget of whose life is used up, as an
+// attempt does that uses it up.
+func (c *cycle) giveUpSpent(ctx context.Context, d plan.Decision) error {
+	if d.Spent == nil || c.success != "" {
+		return nil
+	}
+	s := plan.EndLife(*d.Spent, d.Detail)
+	s.Step.LoopID, s.Step.RunID = c.run.LoopID, ""
+	if c.def.Asks {
+		if err := c.question(ctx, &s); err != nil {
+			return err
+		}
+	}
+	step := s.Step
+	c.steps[step.Key] = step
+	if told, ok := c.memory.session.(interface{ GaveUp(loop.Step) }); ok {
+		told.GaveUp(step)
+	}
+	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) })
 	return nil
 }
 

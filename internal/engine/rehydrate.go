@@ -275,6 +275,7 @@ func (m *memory) readLoop(ctx context.Context) (View, error) {
 	for len(v.Recent) > 0 && v.Recent[0].N >= m.run.N {
 		v.Recent = v.Recent[1:]
 	}
+	v.Steps = withoutIdleTime(v.Steps, len(v.Recent) > 0 && v.Recent[0].Outcome == loop.OutcomeQuiet, v.Now)
 	for _, s := range v.Steps {
 		m.steps[s.Key] = s
 	}
@@ -282,6 +283,18 @@ func (m *memory) readLoop(ctx context.Context) (View, error) {
 		m.run.Readiness = v.Recent[0].Readiness
 	}
 	return v, err
+}
+
+// withoutIdleTime puts off when steps began by the time since they were last worked on, if
+// they wait for a person, or runs have looked since and found nothing to do.
+func withoutIdleTime(steps []loop.Step, quiet bool, now time.Time) []loop.Step {
+	steps = slices.Clone(steps)
+	for i, s := range steps {
+		if !s.Begun.IsZero() && (quiet || s.State == loop.StepWaiting) {
+			steps[i].Begun = s.Begun.Add(max(0, now.Sub(s.Updated)))
+		}
+	}
+	return steps
 }
 
 // sayRemarks notes what the session has found since it was asked last.

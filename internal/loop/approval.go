@@ -26,6 +26,10 @@ type Action struct {
 	// them that Base does not have yet land with it.
 	Stack []Lower `json:"stack,omitempty"`
 
+	// KeepsBudget says of a question that the step goes on after a yes with what is left of the
+	// budget of its life; else that begins anew.
+	KeepsBudget bool `json:"keeps_budget,omitempty"`
+
 	Flags []string `json:"flags,omitempty"` // what a human should know before saying yes
 }
 

@@ -43,12 +43,13 @@ func (d Definition) GiveUpRules() []GiveUpRule {
 // Tried is what the attempts at a step came to, as far as the rules ask by which it is
 // given up. The zero Tried has seen none.
 type Tried struct {
-	Gates  map[string]Streak `json:"gates,omitempty"`  // by the name of the gate that failed
-	Tests  map[string]int    `json:"tests,omitempty"`  // by the name of the test: how often in a row it failed
-	Trees  []string          `json:"trees,omitempty"`  // that failed, the newest last
-	Back   int               `json:"back,omitempty"`   // attempts in a row that came back to one of Trees
-	Found  []string          `json:"found,omitempty"`  // digests of the findings so far
-	Barren int               `json:"barren,omitempty"` // attempts in a row without a new finding
+	Gates  map[string]Streak `json:"gates,omitempty"`   // by the name of the gate that failed
+	Tests  map[string]int    `json:"tests,omitempty"`   // by the name of the test: how often in a row it failed
+	Trees  []string          `json:"trees,omitempty"`   // that failed, the newest last
+	Back   int               `json:"back,omitempty"`    // attempts in a row that came back to one of Trees
+	Found  []string          `json:"found,omitempty"`   // digests of the findings so far
+	Barren int               `json:"barren,omitempty"`  // attempts in a row without a new finding
+	GaveUp Reason            `json:"gave_up,omitempty"` // why it is not tried again before a person answers; empty: it was not given up
 }
 
 // Streak is a row of attempts that failed at one gate.

@@ -23,7 +23,7 @@ type Step struct {
 	State    StepState `json:"state"`
 	Attempts int       `json:"attempts"`       // iterations that worked on it
 	Tokens   int64     `json:"tokens"`         // input, cache writes and output of all its turns
-	Begun    time.Time `json:"begun,omitzero"` // when its first iteration began; put off by the time for which it waited for a human
+	Begun    time.Time `json:"begun,omitzero"` // when its first iteration began; put off by the time for which it waited for a human, or nothing was found to do
 
 	Tried Tried `json:"tried,omitzero"`
 
@@ -58,6 +58,14 @@ func (s Step) AsNew() Step {
 		fresh.Feedback = s.Feedback
 	}
 	return fresh
+}
+
+// Retried returns the step as AsNew does, with what its attempts have used: the budget of its
+// life goes on.
+func (s Step) Retried() Step {
+	again := s.AsNew()
+	again.Attempts, again.Tokens, again.Begun = s.Attempts, s.Tokens, s.Begun
+	return again
 }
 
 // Iteration is one step worked once. The five texts are the trace that users

@@ -87,7 +87,7 @@ var refusals = map[Status]string{
 	StatusPaused:       "it is paused: step it to go on",
 	StatusWaitingHuman: "it waits for a human: approve or reject its result",
 	StatusDone:         "it is done: flag what was missed to open it again",
-	StatusGaveUp:       "it gave up: create another spec, or edit this one",
+	StatusGaveUp:       "it gave up: answer what it asks, edit it, or create another spec",
 }
 
 // Next returns the status after an event. If the status refuses the event, it stays and

@@ -161,7 +161,7 @@ func (s *Settlement) giveUp(g givenUp) {
 	s.Outcome, s.Reason, s.Detail, s.Again = loop.OutcomeGaveUp, g.reason, g.words, false
 	s.Report = g.rule.Then != loop.ThenStop && g.rule.Then != loop.ThenPause || g.rule.Report
 	if g.rule.Then != loop.ThenPause {
-		s.Step.State = loop.StepEscalated
+		s.Step.State, s.Step.Tried.GaveUp = loop.StepEscalated, g.reason
 		return
 	}
 	s.Step.State, s.Halt = loop.StepFailed, true

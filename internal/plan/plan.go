@@ -93,6 +93,7 @@ type Decision struct {
 	Reason     loop.Reason
 	Detail     string
 	Ends       loop.Outcome // with which a dropped candidate says that the run ends; empty: none does
+	Spent      *loop.Step   // the run gives it up: the budget of its life is used up; nil: none
 	Considered []loop.Considered
 }
 
@@ -105,10 +106,17 @@ func Next(s Snapshot, now time.Time) Decision {
 	d := Decision{Reason: loop.ReasonNoCandidates}
 	var rests []loop.Considered // steps whose state keeps them from being worked on
 	for _, c := range order {
-		if c.inputsChanged() || s.News && c.Step.State == loop.StepDone && c.Step.Inputs != "" {
+		if s.beginsAnew(c) {
 			c.Step = c.Step.AsNew()
 		}
 		reason, detail := s.exclusion(c)
+		if used := s.spentLife(c, now); reason == "" && used != "" {
+			reason, detail = loop.ReasonLifeBudget, used
+			if d.Ends == "" {
+				spent := c.Step
+				d.Spent, d.Ends, d.Reason, d.Detail = &spent, loop.OutcomeGaveUp, reason, detail
+			}
+		}
 		switch {
 		case reason != "":
 		case limit != "":
@@ -131,7 +139,7 @@ func Next(s Snapshot, now time.Time) Decision {
 	}
 	switch {
 	case d.Choice != nil:
-		d.Reason, d.Detail, d.Ends = loop.ReasonChosen, d.Choice.Detail, ""
+		d.Reason, d.Detail, d.Ends, d.Spent = loop.ReasonChosen, d.Choice.Detail, "", nil
 	case d.Ends != "":
 	case s.Nothing != "":
 		d.Reason, d.Detail = s.Nothing, s.NothingDetail
@@ -161,10 +169,23 @@ func allWait(rests []loop.Considered, why loop.Reason) bool {
 	return len(rests) > 0 && !slices.ContainsFunc(rests, func(c loop.Considered) bool { return c.Reason != why })
 }
 
-// inputsChanged reports whether a step was settled with other inputs than it has now.
-func (c Candidate) inputsChanged() bool {
-	settled := c.Step.State == loop.StepDone || c.Step.State == loop.StepEscalated
-	return settled && c.Step.Inputs != "" && c.Step.Inputs != c.Inputs
+// beginsAnew reports whether a settled step is worked on again: its inputs have changed, or an
+// event says that something has. A step with a budget for its whole life is not: only a
+// person begins that anew.
+func (s Snapshot) beginsAnew(c Candidate) bool {
+	if s.Rules.Life != nil || c.Step.Inputs == "" {
+		return false
+	}
+	changed := c.Step.Inputs != c.Inputs
+	return c.Step.State == loop.StepDone && (changed || s.News) || c.Step.State == loop.StepEscalated && changed
+}
+
+// spentLife says how the budget of a step's life is used up; empty: it is not.
+func (s Snapshot) spentLife(c Candidate, now time.Time) string {
+	if c.Step.State == loop.StepWaiting {
+		return "" // What a person answered is carried out.
+	}
+	return s.Rules.Life.UsedUp(c.Step, now)
 }
 
 // usedUpLimit returns the limit of the run that is used up; empty if none is.
@@ -177,7 +198,7 @@ func (s Snapshot) usedUpLimit(now time.Time) (loop.Reason, string) {
 		return loop.ReasonMaxItems, fmt.Sprintf("%d of %d items are finished", s.Items, r.MaxItems)
 	case s.Iterations >= r.MaxIterations:
 		return loop.ReasonMaxIterations, fmt.Sprintf("%d of %d iterations are used", s.Iterations, r.MaxIterations)
-	case now.Sub(s.Started) >= r.MaxWallClock:
+	case r.Life == nil && now.Sub(s.Started) >= r.MaxWallClock: // Else that of its life counts.
 		return loop.ReasonWallClock, fmt.Sprintf("the run takes longer than %s", r.MaxWallClock)
 	case r.BudgetTokens > 0 && s.Output >= r.BudgetTokens:
 		return loop.ReasonBudgetTokens, fmt.Sprintf("%d of %d output tokens are used", s.Output, r.BudgetTokens)
@@ -239,7 +260,7 @@ func (s Snapshot) exclusion(c Candidate) (loop.Reason, string) {
 		why, _, _ := strings.Cut(c.Step.Feedback, "\n")
 		return loop.ReasonStepEscalated, "a human has it: " + why
 	case loop.StepDone, loop.StepDropped:
-		if c.Step.Inputs != "" {
+		if c.Step.Inputs != "" && s.Rules.Life == nil {
 			return loop.ReasonUnchanged, "it needed no change, and nothing has changed since"
 		}
 		return loop.ReasonStepDone, ""

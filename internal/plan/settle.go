@@ -18,6 +18,7 @@ type Attempt struct {
 	Tests   []string    // tests that failed, where they are named
 	Found   []string    // findings of the report
 	Tokens  int64       // that its turns used
+	Began   time.Time
 	Ended   time.Time
 }
 
@@ -77,6 +78,7 @@ func Settle(step loop.Step, a Attempt, run int64, r Rules) Settlement {
 		}
 	case a.Reason == loop.ReasonAgentQuiet:
 		s.Step.State, s.Step.Feedback, s.Outcome = loop.StepOpen, "", loop.OutcomeQuiet
+		s.Step.Begun = a.beforeIt(step.Begun)
 	case a.Reason == loop.ReasonAgentEscalated:
 		s.Step.State, s.Outcome = loop.StepEscalated, loop.OutcomeEscalated
 	case a.Reason == loop.ReasonAgentBlocked:
@@ -87,12 +89,21 @@ func Settle(step loop.Step, a Attempt, run int64, r Rules) Settlement {
 		case "halt":
 			s.Halt = true
 		}
-	case r.OnError != "" && a.isError():
+	case r.OnError != "" && a.isError() && r.Life.UsedUp(s.Step, a.Ended) == "":
 		s.settleError(run, r.OnError)
 	default:
 		s.settleFailure(a, run, r)
 	}
 	return s
+}
+
+// beforeIt is when a step begun that took no time by this attempt; the zero time: it has not
+// begun.
+func (a Attempt) beforeIt(begun time.Time) time.Time {
+	if begun.IsZero() || !begun.Before(a.Began) {
+		return time.Time{}
+	}
+	return begun.Add(max(0, a.Ended.Sub(a.Began)))
 }
 
 // isError reports whether an attempt failed for a reason other than the work: the agent's
@@ -107,10 +118,23 @@ func (s *Settlement) settleError(run int64, then loop.ErrorEnd) {
 	case loop.HandOver:
 		s.Step.State, s.Outcome = loop.StepEscalated, loop.OutcomeEscalated
 	case loop.GiveUpAtOnce:
-		s.Step.State, s.Outcome = loop.StepEscalated, loop.OutcomeGaveUp
+		s.Step.State, s.Step.Tried.GaveUp, s.Outcome = loop.StepEscalated, s.Reason, loop.OutcomeGaveUp
 	case loop.PauseAndLog:
 		s.Step.State, s.Step.BlockedAt, s.Outcome, s.Halt = loop.StepFailed, run, loop.OutcomeFailed, true
 	}
+}
+
+// EndLife gives up a step the budget of whose life is used up, between two attempts.
+func EndLife(step loop.Step, used string) Settlement {
+	s := Settlement{Step: step}
+	s.Step.Feedback = used
+	s.endLife(used)
+	return s
+}
+
+func (s *Settlement) endLife(why string) {
+	s.Outcome, s.Reason, s.Detail, s.Halt, s.Report = loop.OutcomeGaveUp, loop.ReasonLifeBudget, why, false, true
+	s.Step.State, s.Step.WaitsFor, s.Step.Tried.GaveUp = loop.StepEscalated, "", s.Reason
 }
 
 // settleFailure gives up if a rule is met, and says else how the step is tried again.
@@ -126,7 +150,7 @@ func (s *Settlement) settleFailure(a Attempt, run int64, r Rules) {
 		used = "what is left of its tokens is not enough for another call"
 	}
 	if used != "" {
-		s.Step.State, s.Outcome, s.Reason, s.Detail, s.Halt, s.Report = loop.StepEscalated, loop.OutcomeGaveUp, loop.ReasonLifeBudget, used+"; "+a.Words, false, true
+		s.endLife(used + "; " + a.Words)
 		return
 	}
 	s.Again = true

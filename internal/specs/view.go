@@ -163,7 +163,7 @@ func statusOf(row store.Spec) loopspec.Status {
 	switch {
 	case row.Step.State == loop.StepDone && row.Due.IsZero() && row.Listens == "":
 		return loopspec.StatusDone
-	case row.Step.State == loop.StepEscalated && (row.Outcome == loop.OutcomeGaveUp || row.Step.WaitsFor == ""):
+	case row.Step.State == loop.StepEscalated && (row.Step.Tried.GaveUp != "" || row.Outcome == loop.OutcomeGaveUp || row.Step.WaitsFor == ""):
 		return loopspec.StatusGaveUp
 	case row.Paused:
 		return loopspec.StatusPaused

@@ -104,7 +104,7 @@ const specState = `
        s.created_ms, s.updated_ms, l.paused, l.due_ms, l.listens, l.last_n,
        coalesce((SELECT r.outcome FROM runs r WHERE r.loop_id = s.loop_id ORDER BY r.n DESC LIMIT 1), ''), coalesce(t.id, ''), coalesce(t.state, ''), coalesce(t.attempts, 0), coalesce(t.tokens, 0),
        coalesce(t.begun_ms, 0), coalesce(t.waits_for, ''), coalesce(t.feedback, ''),
-       coalesce(t.updated_ms, 0), coalesce(t.snapshot, '')
+       coalesce(t.updated_ms, 0), coalesce(t.snapshot, ''), coalesce(t.tried, '{}')
 FROM   specs s JOIN loops l ON l.id = s.loop_id LEFT JOIN steps t ON t.loop_id = s.loop_id AND t.step_key = 'goal'`
 
 const specByID = `SELECT s.id, s.workspace_id, s.loop_id, s.revision, s.goal, s.agent, s.parent_id, s.board_entry, s.body, s.rubric,` + specState + ` WHERE s.id = $1`
@@ -116,8 +116,12 @@ ORDER  BY s.updated_ms DESC, s.id DESC LIMIT $5`
 
 func scanSpec(row interface{ Scan(...any) error }) (s Spec, err error) {
 	var created, updated, due, begun, moved int64
+	var tried string
 	err = row.Scan(&s.ID, &s.WorkspaceID, &s.LoopID, &s.Revision, &s.Goal, &s.Agent, &s.Parent, &s.Entry, &s.Body, &s.Rubric, &created, &updated, &s.Paused, &due, &s.Listens, &s.Runs, &s.Outcome,
-		&s.Step.ID, &s.Step.State, &s.Step.Attempts, &s.Step.Tokens, &begun, &s.Step.WaitsFor, &s.Step.Feedback, &moved, &s.Step.Snapshot)
+		&s.Step.ID, &s.Step.State, &s.Step.Attempts, &s.Step.Tokens, &begun, &s.Step.WaitsFor, &s.Step.Feedback, &moved, &s.Step.Snapshot, &tried)
+	if err == nil {
+		err = decode("what was tried of spec "+s.ID, tried, &s.Step.Tried)
+	}
 	s.Created, s.Updated, s.Due, s.Step.Begun, s.Step.Updated = fromMillis(created), fromMillis(updated), fromMillis(due), fromMillis(begun), fromMillis(moved)
 	s.Step.LoopID = s.LoopID
 	return s, err
@@ -176,7 +180,8 @@ func (t *Tx) ReopenStep(ctx context.Context, s loop.Step) (bool, error) {
 }
 
 const reopenRejected = `
-UPDATE steps SET state = 'open', waits_for = '', snapshot = CASE WHEN $1 = '' THEN snapshot ELSE $1 END, feedback = $2, inputs = '', updated_ms = {now}
+UPDATE steps SET state = 'open', waits_for = '', snapshot = CASE WHEN $1 = '' THEN snapshot ELSE $1 END, feedback = $2, inputs = '',
+       begun_ms = CASE WHEN begun_ms = 0 THEN 0 ELSE begun_ms + {now} - updated_ms END, updated_ms = {now}
 WHERE  waits_for = $3 AND state = 'waiting_human' AND run_id = ''`
 
 // ReopenRejected opens the steps again that waited for an approval, with what a human said

@@ -119,29 +119,34 @@ func TestTheBudgetOfASpecCountsOverItsWholeLifeAndIncludesItsLimit(t *testing.T)
 			for _, state := range []loop.StepState{loop.StepOpen, loop.StepFailed, loop.StepBlocked, loop.StepWaiting, loop.StepEscalated, loop.StepDone} {
 				step := c.step
 				step.ID, step.Key, step.Kind, step.State = "st_1", spec.GoalKey, loop.StepWork, state
-				got := openSpec(t, nil, func(v *engine.View) { v.Steps = []loop.Step{step} }).Candidates(engine.Sensed{}, noon)[0]
+				var rules plan.Rules
+				s := openSpec(t, nil, func(v *engine.View) {
+					v.Steps = []loop.Step{step}
+					rules = plan.DefinitionRules(v.Definition.WithDefaults())
+				})
+				d := plan.Next(plan.Snapshot{Candidates: s.Candidates(engine.Sensed{}, noon), Rules: rules, Run: 9, RunID: "run_9", Started: noon}, noon)
 				tries := state == loop.StepOpen || state == loop.StepFailed || state == loop.StepBlocked
-				if want := c.used && tries; (got.Drop == loop.ReasonLifeBudget) != want || (got.Ends == loop.OutcomeGaveUp) != want || got.Detail == "" {
-					t.Errorf("%s: candidate = %+v, want it given up: %v", state, got, want)
+				if want := c.used && tries; (d.Reason == loop.ReasonLifeBudget) != want || (d.Ends == loop.OutcomeGaveUp) != want || (d.Spent != nil) != want {
+					t.Errorf("%s: decision = %+v, want it given up: %v", state, d, want)
 				}
 			}
 		})
 	}
 }
 
-func TestAGoalWhoseBudgetIsUsedUpIsAPersons(t *testing.T) {
+func TestAGoalThatTheEngineHasGivenUpStaysSoWithWhatItsRunLeft(t *testing.T) {
 	step := loop.Step{ID: "st_1", Key: spec.GoalKey, Kind: loop.StepWork, State: loop.StepFailed, Attempts: 8}
 	s := openSpec(t, nil, func(v *engine.View) { v.Steps = []loop.Step{step} })
 	run := loop.Run{Outcome: loop.OutcomeGaveUp, Reason: loop.ReasonLifeBudget, Detail: "8 of 8 iterations are used"}
-	changes := s.Close(engine.Summary{Run: run})
-	if len(changes) != 1 || changes[0].Step == nil || changes[0].Step.State != loop.StepEscalated || changes[0].Step.Feedback != run.Detail {
-		t.Errorf("changes = %+v, want the goal handed over", changes)
-	}
-	run.Reason = loop.ReasonGiveUp
-	step.State = loop.StepEscalated
-	s = openSpec(t, nil, func(v *engine.View) { v.Steps = []loop.Step{step} })
+	step.State, step.WaitsFor = loop.StepEscalated, "ap_1"
+	s.(interface{ GaveUp(loop.Step) }).GaveUp(step)
 	if changes := s.Close(engine.Summary{Run: run}); len(changes) > 0 {
-		t.Errorf("changes = %+v after the rule gave it up already", changes)
+		t.Errorf("changes = %+v of a run that left nothing", changes)
+	}
+	run.Snapshot = "refs/pawl/snapshots/lp/9"
+	step.Snapshot = run.Snapshot
+	if diff := cmp.Diff([]loop.Change{{Kind: loop.ChangeStep, Step: &step}}, s.Close(engine.Summary{Run: run})); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 }
 

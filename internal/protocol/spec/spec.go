@@ -113,20 +113,15 @@ func (s *session) Sources() []engine.Source {
 	return nil
 }
 
-// Candidates implements engine.Session: the goal, in every iteration again, as long as
-// the budget of its life lasts.
-func (s *session) Candidates(_ engine.Sensed, now time.Time) []plan.Candidate {
+// Candidates implements engine.Session: the goal, in every iteration again.
+func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 	step := s.step
 	if s.spec.Trigger.Type != loopspec.TriggerManual && step.State == loop.StepDone {
 		step = step.AsNew() // Its last result was accepted, and it comes again.
 	}
 	step = named(step, s.v)
 	// What a person said of a result that was rejected makes another one possible.
-	c := plan.Candidate{Step: step, Detail: "the pinned goal is not met", Memory: s.v.Run.Request + "\x00" + step.Feedback}
-	if why := s.v.Definition.Life.UsedUp(step, now); why != "" && step.State != loop.StepWaiting && step.State != loop.StepEscalated && step.State != loop.StepDone {
-		c.Drop, c.Detail, c.Ends = loop.ReasonLifeBudget, why, loop.OutcomeGaveUp
-	}
-	return []plan.Candidate{c}
+	return []plan.Candidate{{Step: step, Detail: "the pinned goal is not met", Memory: s.v.Run.Request + "\x00" + step.Feedback}}
 }
 
 // Begin implements engine.Session.
@@ -151,21 +146,18 @@ func (s *session) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) 
 	return nil, []loop.EffectRequest{*r.Proposal}
 }
 
-// Close implements engine.Session. A goal whose budget is used up is a person's. What was
-// gated and did not pass is what the next run goes on from.
+// GaveUp is the optional method of engine.Session that is told of a step which the engine has
+// given up.
+func (s *session) GaveUp(step loop.Step) { s.step = step }
+
+// Close implements engine.Session. What was gated and did not pass is what the next run goes
+// on from.
 func (s *session) Close(sum engine.Summary) []loop.Change {
 	step := s.step
-	switch {
-	case step.ID == "":
-		return nil
-	case sum.Run.Outcome == loop.OutcomeGaveUp && sum.Run.Reason == loop.ReasonLifeBudget && step.State != loop.StepEscalated:
-		step.State, step.Feedback = loop.StepEscalated, sum.Run.Detail
-	case sum.Run.Snapshot == "" || !goesOn(sum.Run.Outcome) || step.State == loop.StepDone || step.State == loop.StepWaiting:
+	if step.ID == "" || sum.Run.Snapshot == "" || !goesOn(sum.Run.Outcome) || step.State == loop.StepDone || step.State == loop.StepWaiting {
 		return nil
 	}
-	if sum.Run.Snapshot != "" {
-		step.Snapshot = sum.Run.Snapshot
-	}
+	step.Snapshot = sum.Run.Snapshot
 	return []loop.Change{{Kind: loop.ChangeStep, Step: &step}}
 }
 
