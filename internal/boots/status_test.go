@@ -2,6 +2,7 @@ package boots_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -120,6 +121,23 @@ func TestALogHasTheNewestSessionsOnly(t *testing.T) {
 		}
 		if d := cmp.Diff(want[:most], got); err != nil || d != "" {
 			t.Errorf("log of %d, %v (-want +got):\n%s", limit, err, d)
+		}
+	}
+}
+
+// What a run would count before it plans, the status counts too: it never names a task that
+// no run would work on.
+func TestTheStatusNamesWhatARunWorksOnAfterSessionsThatNeverEnded(t *testing.T) {
+	for attempts, want := range map[int]string{1: "a", bootstate.MostAttempts: "b"} {
+		r := newWorkspace(t, nil)
+		var list []string
+		for n := range attempts {
+			list = append(list, fmt.Sprintf(`{"run":"run_%d","began":"2026-01-01T00:00:00Z"}`, n))
+		}
+		r.write("agent/TODO.json", `{"version":"1.0.0","tasks":[{"id":"b","title":"B","status":"pending","priority":"low"},
+			{"id":"a","title":"A","status":"in-progress","priority":"high","metadata":{"attempts":[`+strings.Join(list, ",")+`]}}]}`)
+		if v := r.status(""); v.Next.Task != want {
+			t.Errorf("after %d sessions: %+v, want %s", attempts, v.Next, want)
 		}
 	}
 }
