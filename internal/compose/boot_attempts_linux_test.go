@@ -3,9 +3,7 @@ package compose_test
 import (
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/bootlink"
 	"github.com/pawl-run/pawl/internal/bootstate"
@@ -21,21 +19,15 @@ func TestABootSessionThatIsKilledThreeTimesBlocksItsTask(t *testing.T) {
 			t.Parallel()
 			s := newBootFixture(t, "")
 			for n := range bootstate.MostAttempts {
-				s.configureBoot("agent_command: 'sleep " + slowly + "; " + bootAgent + "'")
-				h := s.startUntilSlow(time.Minute, "run")
+				killed.hit(s, "run", "engine.act.after:1")
 				tasks, wrong := bootstate.FormatSchemas().ReadTodo([]byte(readFile(t, filepath.Join(s.root, bootlink.DefaultTasks))))
 				if task, _ := tasks.Task("one"); len(wrong) > 0 || task.Status != bootstate.StatusInProgress {
 					t.Fatalf("session %d: the task is %q: %v", n+1, task.Status, wrong)
-				}
-				h.sendSignal(syscall.SIGKILL)
-				if err := h.cmd.Wait(); err == nil {
-					t.Fatal("the session has ended by itself")
 				}
 				if lost {
 					s.home = newHome(t)
 				}
 			}
-			s.configureBoot("agent_command: '" + bootAgent + "'")
 			if v := s.pawl("run"); v.Run.Outcome != loop.OutcomeDone || v.Run.Iterations[0].Step != "Write two" {
 				t.Errorf("the next run is %s %s %q with %+v, want the second task done", v.Run.Outcome, v.Run.Reason, v.Run.Detail, v.Run.Iterations)
 			}
