@@ -89,7 +89,7 @@ func (ps *proposals) readUnanswered(ctx context.Context, r *store.Reader, list [
 		run := fmt.Sprintf("%s#%d", ps.target.Loop.Name, asked.N)
 		p := proposal{
 			asked: asked, steps: append(passedSteps(its), a.StepID), approval: a,
-			words: fmt.Sprintf("proposal %s of %s has no answer yet", a.Action.Branch, run),
+			words: fmt.Sprintf("%s of %s has no answer yet", askedAbout(a.Action), run),
 		}
 		if a.State == loop.ApprovalLanding {
 			p.words, p.reason = ps.owedWords(a, run)
@@ -97,6 +97,17 @@ func (ps *proposals) readUnanswered(ctx context.Context, r *store.Reader, list [
 		open = append(open, p)
 	}
 	return open, nil
+}
+
+// askedAbout is what an approval asks about, in words.
+func askedAbout(a loop.Action) string {
+	switch {
+	case a.Kind == loop.ActionQuestion:
+		return "question"
+	case a.Branch == "":
+		return "result"
+	}
+	return "proposal " + a.Branch
 }
 
 // keepOpen keeps those proposals that can still land.
