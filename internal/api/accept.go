@@ -12,11 +12,13 @@ type AcceptRequest struct {
 	Loops []loops.Seen `json:"loops"`
 }
 
-// AcceptLoops lets agents run definitions that a person has seen.
-var AcceptLoops = write("loops.accept", "accept definitions as they are, so that agents may run them", func(ctx context.Context, ws *Workspace, c Call, r AcceptRequest) (loops.Accepted, error) {
-	by, err := c.answer("")
-	if err != nil {
-		return loops.Accepted{}, err
-	}
-	return ws.Loops.Accept(ctx, by.Actor(), r.Loops)
-})
+// The verb with which a person lets agents run definitions.
+var (
+	AcceptLoops = write("loops.accept", "accept definitions as they are, so that agents may run them", func(ctx context.Context, ws *Workspace, c Call, r AcceptRequest) (loops.Accepted, error) {
+		by, err := c.answer("")
+		if err != nil {
+			return loops.Accepted{}, err
+		}
+		return ws.Loops.Accept(ctx, by.Actor(), r.Loops)
+	})
+)

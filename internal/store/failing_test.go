@@ -34,6 +34,10 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"AddLoop": func(rt *RunTx) error {
 			return rt.AddLoop(ctx, loop.Workspace{ID: "w2", Root: "/r2"}, loop.Loop{ID: "l2", WorkspaceID: "w2", Name: "x", Protocol: "p"})
 		},
+		"Accept": func(rt *RunTx) error {
+			return rt.Accept(ctx, loop.Acceptance{LoopID: "lp", Digest: "d", How: loop.AcceptedRun})
+		},
+		"IsAccepted":    func(rt *RunTx) error { _, err := rt.IsAccepted(ctx, "lp", "d"); return err },
 		"AddDefinition": func(rt *RunTx) error { return rt.AddDefinition(ctx, "lp", loop.Definition{Name: "other"}) },
 		"AmendEffect": func(rt *RunTx) error {
 			if _, err := rt.exec(ctx, `UPDATE effects SET state = 'done'`); err != nil {
