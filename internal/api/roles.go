@@ -81,7 +81,7 @@ var commands = map[string]loop.Command{
 	Approve.Name: loop.PawlCommand("approve"), Reject.Name: loop.PawlCommand("reject"), ShowLanding.Name: loop.PawlCommand("land"), Land.Name: loop.PawlCommand("land"),
 	RestoreSnapshot.Name: loop.PawlCommand("recover restore"), PruneSnapshots.Name: loop.PawlCommand("recover prune"), SetBudget.Name: loop.PawlCommand("budget set"), RewriteRunLog.Name: loop.PawlCommand("audit log"),
 	AddMemory.Name: loop.PawlCommand("memory add"), ApproveMemory.Name: loop.PawlCommand("memory approve"), ForgetMemory.Name: loop.PawlCommand("memory forget"),
-	SetNode.Name: loop.PawlCommand("nodes set"), ForgetNode.Name: loop.PawlCommand("nodes forget"), ListChannels.Name: loop.PawlCommand("notify list"), AddChannel.Name: loop.PawlCommand("notify add"), RemoveChannel.Name: loop.PawlCommand("notify rm"),
+	SetNode.Name: loop.PawlCommand("nodes set"), ForgetNode.Name: loop.PawlCommand("nodes forget"), AcceptAsked.Name: loop.PawlCommand("nodes accept"), ListChannels.Name: loop.PawlCommand("notify list"), AddChannel.Name: loop.PawlCommand("notify add"), RemoveChannel.Name: loop.PawlCommand("notify rm"),
 	CreateBoard.Name: loop.PawlCommand("board create"), SetBoard.Name: loop.PawlCommand("board set"), ImportBoards.Name: loop.PawlCommand("board import"),
 	CreateTask.Name: loop.PawlCommand("task create"), SetTask.Name: loop.PawlCommand("task set"), MoveTask.Name: loop.PawlCommand("task move"), AssignTask.Name: loop.PawlCommand("task assign"), ClaimTask.Name: loop.PawlCommand("task assign"),
 	CommentTask.Name: loop.PawlCommand("task comment"), SendMessage.Name: loop.PawlCommand("msg send"),

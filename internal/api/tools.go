@@ -252,6 +252,7 @@ func WithoutTool() map[string]string {
 		PlanOrg.Name:         "it is the first half of orgs.init, which a person does",
 		PlanImport.Name:      "it is the first half of orgs.import, which a person does",
 		ShowForgotten.Name:   "it is the first half of nodes.forget, which a person does",
+		ListAsked.Name:       "it is the first half of nodes.accept, which a person does",
 		ListChannels.Name:    hiddenFromAgents[ListChannels.Name],
 		RerunRun.Name:        "a person says what is to be done better; loop_run takes a request",
 		RegisterLoops.Name:   "a daemon reads definitions again by itself",

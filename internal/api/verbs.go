@@ -38,7 +38,7 @@ func Verbs() []Info {
 		ListSnapshots.Info, DiffSnapshot.Info, RestoreSnapshot.Info, PruneSnapshots.Info, ListGone.Info,
 		ShowBudgets.Info, SetBudget.Info, ShowRunLog.Info, RewriteRunLog.Info,
 		ListMemories.Info, ExplainMemory.Info, AddMemory.Info, ApproveMemory.Info, ForgetMemory.Info,
-		ListNodes.Info, SetNode.Info, ShowForgotten.Info, ForgetNode.Info,
+		ListNodes.Info, SetNode.Info, ShowForgotten.Info, ForgetNode.Info, ListAsked.Info, AcceptAsked.Info,
 		ListChannels.Info, AddChannel.Info, RemoveChannel.Info, ListNotices.Info,
 		ListAgents.Info, ShowAgent.Info, CreateAgent.Info, SetAgent.Info,
 	}
@@ -482,6 +482,11 @@ type NodeChange struct {
 	Labels *[]string `json:"labels,omitempty"`
 }
 
+// AcceptRequest says what to accept, by the ids of ListAsked.
+type AcceptRequest struct {
+	IDs []string `json:"ids"`
+}
+
 // The verbs for nodes.
 var (
 	ListNodes = readStore("nodes.list", "list the machines that share the store", func(ctx context.Context, c Call, _ None) ([]nodes.View, error) {
@@ -495,6 +500,12 @@ var (
 	})
 	ForgetNode = writeStore("nodes.forget", "remove a node that is gone for good", func(ctx context.Context, c Call, r NodeRef) (nodes.Forgotten, error) {
 		return c.Store.Nodes.Forget(ctx, c.By, r.Node)
+	})
+	ListAsked = readStore("nodes.asked", "list what rows of the store ask this machine to do", func(ctx context.Context, c Call, _ None) ([]nodes.Asked, error) {
+		return c.Store.Nodes.Asks(ctx)
+	})
+	AcceptAsked = writeStore("nodes.accept", "accept on this machine what rows of the store ask it to do", func(ctx context.Context, c Call, r AcceptRequest) ([]nodes.Asked, error) {
+		return c.Store.Nodes.Accept(ctx, c.By, r.IDs)
 	})
 )
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/accepted"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/lookup"
@@ -51,6 +52,9 @@ func (s *Service) Approve(ctx context.Context, ref string, by loop.Answer) (runs
 	}
 	plan.Firing = engine.Yes(v.ID, by)
 	plan.Firing.Overrides = v.RunRow.Overrides
+	if err := s.ws.Accepted.Accept(accepted.Answer(v.Row)); err != nil {
+		return runs.View{}, err
+	}
 	return s.runs.Start(ctx, plan)
 }
 

@@ -128,6 +128,7 @@ var attacks = []section{
 		{id: 122, words: "the run log is cut or edited"},
 		{id: 124, words: "what a crash or another user left in the loop's folder"},
 		{id: 125, words: "a store that is broken, foreign or from the future"},
+		{id: 126, words: "rows that somebody wrote who has nothing but the URL of the database"},
 	}},
 	{"Parsers and resources", []attack{
 		{id: 127, words: "YAML bombs, anchors, duplicate and unknown keys"},

@@ -23,7 +23,7 @@ var groups = []struct {
 		"definition", "bootdef", "orgdef", "catalog", "config", "guidance", "bootrepo", "probe", "probe/toolchain",
 	}},
 	{"Record", "What is remembered, in which rows and files?", []string{
-		"store", "event", "node", "transcript", "projection", "memory",
+		"store", "event", "node", "accepted", "transcript", "projection", "memory",
 	}},
 	{"Git", "How is a repository read and changed, without running anything of its own?", []string{
 		"git", "git/program", "git/object", "git/index", "git/gitdir", "git/gitconfig", "git/hazard", "git/mirror",

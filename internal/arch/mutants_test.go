@@ -18,7 +18,7 @@ type mutant struct {
 
 // listedMutants are taken by `make mutants-listed` as overlays of the build, one at a
 // time. A text that is to be replaced stands once in its file.
-var listedMutants = slices.Concat(cycleMutants, specMutants, httpMutants, alwaysMutants, agentMutants, []mutant{
+var listedMutants = slices.Concat(cycleMutants, specMutants, httpMutants, alwaysMutants, agentMutants, nodesMutants, []mutant{
 	{
 		"the protected list is skipped", "internal/policy/policy.go",
 		[][2]string{{"by := s.guards(name)\n", "by := s.guards(name)[:0]\n"}},

@@ -99,6 +99,7 @@ var table = []row{
 	{level: 1, name: "taskfile", what: "the files of agents that work in cycles: read, edited line by line, merged", pure: true},
 	{level: 1, name: "people", what: "who works in an organisation, who reports to whom, and when", may: []string{"schedule"}, pure: true},
 	{level: 1, name: "store", what: "rows, both databases", sql: "it is the store"},
+	{level: 1, name: "accepted", what: "what a person has accepted on this machine of what rows ask it to do"},
 	{
 		level: 1, name: "test/pgtest", what: "a private PostgreSQL for tests", tests: true,
 		exec: "it starts the server, and proc must not know of databases", sql: "it makes and drops databases",

@@ -253,6 +253,22 @@ func ReadDefinition(root, name string) (def loop.Definition, warnings []string, 
 	return t.parse(root, files[0])
 }
 
+// ReadAs is ReadDefinition of the loop with that protocol. It reports false if no file has a
+// definition with which it can run.
+func ReadAs(root, name, protocol string) (loop.Definition, bool) {
+	files, err := findNamed(root, name)
+	at := slices.IndexFunc(files, func(f file) bool { return f.protocol == protocol })
+	if err != nil || at < 0 {
+		return loop.Definition{}, false
+	}
+	t, err := readText(root, files[at], orgdef.ReadOrganisation)
+	if err != nil {
+		return loop.Definition{}, false
+	}
+	def, _, err := t.parse(root, files[at])
+	return def, err == nil
+}
+
 // ReadFile is ReadDefinition for a file wherever it lies, of a loop with that name.
 func ReadFile(path, name string) (def loop.Definition, warnings []string, err error) {
 	text, err := definition.Read(path)

@@ -106,6 +106,9 @@ nodes,--json
 nodes,set,--name,here,--label,gpu
 nodes,set,--label,no_label
 nodes,forget,nobody,--yes
+nodes,accept
+nodes,accept,--json
+nodes,accept,channel-nothing,--yes
 notify,add,command,true,--name,bell
 notify,add,command,true,--name,bell
 notify,list

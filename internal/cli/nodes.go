@@ -32,7 +32,7 @@ another one, so that its loop is free; when the lost node is back, it keeps the 
 			})
 		},
 	}
-	cmd.AddCommand(newNodesSetCommand(a), newNodesForgetCommand(a))
+	cmd.AddCommand(newNodesSetCommand(a), newNodesAcceptCommand(a), newNodesForgetCommand(a))
 	return cmd
 }
 

@@ -317,7 +317,11 @@ func printHappened(p *output.Printer, now time.Time, h daemon.Happened) {
 		if where != "" {
 			where += ": "
 		}
-		p.Note("%s pawl: %s%s", at, output.CleanLine(where), output.CleanLine(h.Wrong.Error()))
+		what := h.Wrong.Error()
+		if f, ok := errors.AsType[*loop.Fault](h.Wrong); ok && f.Fix != "" {
+			what += "; " + f.Advice().String()
+		}
+		p.Note("%s pawl: %s%s", at, output.CleanLine(where), output.CleanLine(what))
 	}
 }
 

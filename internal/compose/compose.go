@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/accepted"
 	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/bootrepo"
 	"github.com/pawl-run/pawl/internal/budgets"
@@ -124,6 +125,9 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 		d.lookup.Now = d.lookup.Store.Now
 	}
 	d.newID = func(prefix string) string { return newID(prefix, d.lookup.Now()) }
+	if s := d.lookup.Store; s != nil && s.PostgresPool() != nil { // A SQLite file is the user's own, as the home is.
+		d.lookup.Accepted = accepted.In(d.home)
+	}
 	if err := d.findNode(o); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -167,7 +171,7 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 			}
 			return gh.PullRequestStates(ctx, repo, addresses)
 		},
-		Critic: d.critic, PawlTools: d.insideTools,
+		Accepted: d.lookup.Accepted, Critic: d.critic, PawlTools: d.insideTools,
 		Self: node.Self(d.lookup.Node.ID), HolderState: node.HolderState, EndHolder: node.EndHolder, Guard: &d.guard, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log,
 	})
 	return d, nil
@@ -201,7 +205,7 @@ func (d *Parts) findNode(o Options) (err error) {
 	}
 	host := proc.Self()
 	n.Boot, n.Version, n.Schema, n.Offers = host.Boot, o.Version, store.SchemaVersion, []string{runtime.GOOS, runtime.GOARCH}
-	d.lookup.Node, d.registry = n, &node.Registry{Store: d.lookup.Store, Node: n, Host: host.Host, NewID: d.newID}
+	d.lookup.Node, d.registry = n, &node.Registry{Store: d.lookup.Store, Node: n, Host: host.Host, NewID: d.newID, Accepted: d.lookup.Accepted}
 	return nil
 }
 
@@ -261,7 +265,7 @@ const pulseGap = time.Second
 func (d *Parts) Daemon(ctx context.Context, o DaemonOptions) (*daemon.Daemon, error) {
 	pulse := event.NewPulse(d.lookup.Store, pulseGap)
 	deps := daemon.Deps{
-		Store: d.lookup.Store, Pulse: pulse, Engine: d.engine, Node: d.lookup.Node.ID, Now: d.lookup.Now, NewID: d.newID, Log: d.engine.Log, Workers: o.Workers, Tell: o.Tell,
+		Store: d.lookup.Store, Pulse: pulse, Engine: d.engine, Node: d.lookup.Node.ID, Now: d.lookup.Now, NewID: d.newID, Log: d.engine.Log, Workers: o.Workers, Tell: o.Tell, Accepted: d.lookup.Accepted,
 		Open: func(ctx context.Context, path string) (*daemon.Place, error) {
 			v, ws, err := d.open(ctx, path, true)
 			if err != nil {

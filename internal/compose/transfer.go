@@ -6,7 +6,11 @@ import (
 	"math"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/accepted"
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/node"
+	"github.com/pawl-run/pawl/internal/nodes"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -37,10 +41,31 @@ func CopyStore(ctx context.Context, o Options, to string, tell func(table string
 		if err != nil {
 			return err
 		}
-		c, err = s.CopyTo(ctx, target, false, tell)
+		if c, err = s.CopyTo(ctx, target, false, tell); err == nil && s.PostgresPool() == nil && target.PostgresPool() != nil {
+			err = acceptOwn(ctx, target, o.Settings.Home)
+		}
 		return errors.Join(err, target.Close())
 	})
 	return c, err
+}
+
+// acceptOwn accepts on this machine all that the rows of a copy ask of it: they were the
+// user's own, in a store that no other machine shared.
+func acceptOwn(ctx context.Context, copied *store.Store, home string) error {
+	here, err := node.Read(home)
+	if err != nil {
+		return err
+	}
+	s := nodes.Service{Store: copied, Here: here.ID, Home: home, Accepted: accepted.In(home), OfFile: catalog.ReadAs}
+	asked, err := s.Asks(ctx)
+	var ids []string
+	for _, a := range asked {
+		ids = append(ids, a.ID)
+	}
+	if err == nil {
+		_, err = s.Accept(ctx, loop.Actor{Role: loop.RoleHuman}, ids)
+	}
+	return err
 }
 
 // onStore calls fn with the store. One that does not exist yet is a *loop.Fault.

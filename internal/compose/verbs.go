@@ -9,12 +9,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/accepted"
 	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/approvals"
 	"github.com/pawl-run/pawl/internal/audit"
 	"github.com/pawl-run/pawl/internal/boards"
 	"github.com/pawl-run/pawl/internal/boots"
 	"github.com/pawl-run/pawl/internal/budgets"
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
@@ -144,7 +146,7 @@ func WithoutStore(ctx context.Context, dir string, environ []string, now func() 
 
 // Roster returns the verbs for who acts, which need no repository.
 func (d *Parts) Roster() roster.Roster {
-	return roster.Roster{Store: d.lookup.Store, Profiles: Profiles(), Now: d.lookup.Now, NewID: d.newID}
+	return roster.Roster{Store: d.lookup.Store, Profiles: Profiles(), Now: d.lookup.Now, NewID: d.newID, Accepted: d.lookup.Accepted}
 }
 
 // Logins returns the verbs for logins that are kept, which need no repository.
@@ -157,7 +159,7 @@ func (d *Parts) Logins() roster.Logins {
 // Nodes returns the verbs for the machines that share the store, which need no
 // repository.
 func (d *Parts) Nodes() *nodes.Service {
-	return &nodes.Service{Store: d.lookup.Store, Registry: d.registry, Engine: d.engine, Here: d.lookup.Node.ID, Home: d.home}
+	return &nodes.Service{Store: d.lookup.Store, Registry: d.registry, Engine: d.engine, Here: d.lookup.Node.ID, Home: d.home, Accepted: d.lookup.Accepted, OfFile: catalog.ReadAs}
 }
 
 // Notices returns the verbs for notices, which need no repository.
@@ -176,7 +178,7 @@ func (d *Parts) Notifying(log *slog.Logger) (*notify.Watcher, *notify.Deliverer)
 func (d *Parts) sender() *notify.Sender {
 	proxy := runenv.Host{Environ: d.environ}.Upstream()
 	return &notify.Sender{
-		Environ: d.environ, Dir: d.home, System: runtime.GOOS, Exec: proc.Tree{}, Now: d.lookup.Now,
+		Environ: d.environ, Dir: d.home, System: runtime.GOOS, Exec: proc.Tree{}, Now: d.lookup.Now, Accepted: d.lookup.Accepted,
 		Proxy: func(r *http.Request) (*url.URL, error) { return proxy(r.URL) },
 	}
 }
@@ -203,6 +205,9 @@ func (d *Parts) concludeHeld(ctx context.Context, r loop.HeldRun) error {
 	for _, p := range places {
 		if p.NodeID != d.lookup.Node.ID {
 			continue
+		}
+		if err := d.lookup.Accepted.Check(accepted.Place(p)); err != nil {
+			return err
 		}
 		v, err := d.Verbs(ctx, p.Path)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/accepted"
 	"github.com/pawl-run/pawl/internal/api"
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/engine"
@@ -52,18 +53,19 @@ type Queue interface {
 	Stop()
 }
 
-// Deps are what a daemon is made of. All but Hint and Beside are required.
+// Deps are what a daemon is made of. All but Hint, Accepted and Beside are required.
 type Deps struct {
 	Store *store.Store
 	Pulse *event.Pulse // of the store's feed; the daemon runs it
 	Queue Queue
 	// Hint tells other nodes of runs that the transaction has queued.
-	Hint   func(ctx context.Context, tx *store.Tx, runs []loop.Run) error
-	Engine *engine.Engine
-	Node   string // id of this node
-	Now    func() time.Time
-	NewID  func(prefix string) string
-	Log    *slog.Logger
+	Hint     func(ctx context.Context, tx *store.Tx, runs []loop.Run) error
+	Engine   *engine.Engine
+	Node     string // id of this node
+	Now      func() time.Time
+	NewID    func(prefix string) string
+	Log      *slog.Logger
+	Accepted *accepted.Folder // what a person has accepted on this machine; nil: all
 	// Open opens the workspace that lies at a path on this node.
 	Open func(ctx context.Context, path string) (*Place, error)
 	// Workers is how many runs are executed at once.
@@ -112,7 +114,7 @@ type Daemon struct {
 func New(d Deps) *Daemon {
 	m := &Daemon{
 		Deps: d, stop: func() {}, abort: func() {}, poke: make(chan struct{}, 1), look: make(chan struct{}, 1),
-		fleet: fleet{store: d.Store, node: d.Node, open: d.Open, places: map[string]*Place{}},
+		fleet: fleet{store: d.Store, node: d.Node, open: d.Open, accepted: d.Accepted, places: map[string]*Place{}},
 	}
 	m.listen = listen.New(listen.Deps{
 		Store: d.Store, Pulse: d.Pulse, Node: d.Node, Now: d.Now, NewID: d.NewID, Log: d.Log, Hide: d.Engine.Hide, Places: m.fleet.listenPlaces, Ask: m.ask,

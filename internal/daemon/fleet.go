@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/pawl-run/pawl/internal/accepted"
 	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/listen"
@@ -18,6 +19,8 @@ type fleet struct {
 	store *store.Store
 	node  string
 	open  func(ctx context.Context, path string) (*Place, error)
+
+	accepted *accepted.Folder
 
 	mu     sync.Mutex
 	places map[string]*Place // by id of the workspace
@@ -82,6 +85,9 @@ func (f *fleet) placeAt(ctx context.Context, at loop.Placement) (*Place, error) 
 	f.mu.Lock()
 	delete(f.places, at.WorkspaceID) // Nobody listens or fires there until it is known what is there now.
 	f.mu.Unlock()
+	if err := f.accepted.Check(accepted.Place(at)); err != nil {
+		return nil, err
+	}
 	p, err := f.open(ctx, at.Path)
 	if err != nil {
 		return nil, err

@@ -48,6 +48,9 @@ func (s *sensing) senseAnswer(ctx context.Context) (*ending, error) {
 			detail: "approval " + a.ID + " was given for another definition of this loop; ask again",
 		}, nil
 	default:
+		if err := s.admitAnswer(a); err != nil {
+			return notGiven(err)
+		}
 		var end *ending
 		if o, end, err = s.runApproved(ctx, a); err != nil || end != nil {
 			return end, err

@@ -145,9 +145,17 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 	if !ok {
 		return fmt.Errorf("effect %s: kind %q: %w", e.Key, e.Kind, loop.ErrNotFound)
 	}
+	err := o.admitEffect(ctx, *e)
+	if f, ok := errors.AsType[*loop.Fault](err); ok && errors.Is(err, loop.ErrNotAccepted) {
+		o.refusal = f
+		o.recordOutcome(e, e.State, loop.EffectRefused, nil, err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	var found effect.Found
 	if e.State == loop.EffectApplying {
-		var err error
 		found, err = kind.Look(ctx, *e)
 		if err != nil {
 			o.recordOutcome(e, loop.EffectApplying, loop.EffectFailed, nil, err)

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/accepted"
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/gatecheck"
@@ -44,7 +45,7 @@ type Effect interface {
 	Look(ctx context.Context, e loop.Effect) (effect.Found, error)
 }
 
-// Deps are the parts that an engine is made of. All but Guard, Live, Egress, Prices, Gates, PawlTools, Critic and Sleep are required.
+// Deps are the parts that an engine is made of. All but Accepted, Guard, Live, Egress, Prices, Gates, PawlTools, Critic and Sleep are required.
 type Deps struct {
 	Store   *store.Store
 	Now     func() time.Time
@@ -62,6 +63,8 @@ type Deps struct {
 	// PawlTools serves pawl's own tools to the agent of a run, in a workspace at root. Told
 	// hears of each call. Nil: no agent has them.
 	PawlTools func(by loop.Actor, root string, told func(tool, outcome string)) turn.ToolServer
+
+	Accepted *accepted.Folder // what a person has accepted on this machine; nil: no other machine shares the store, and all is
 
 	Critic loop.Reviewer // who reviews where a gate names nobody; zero: nobody does
 
@@ -141,6 +144,14 @@ type Target struct {
 	// Register makes the row of the loop say what its file says, in the transaction that
 	// fires a run and has locked the row; nil if no file is meant.
 	Register func(context.Context, *store.Tx, loop.Loop) error
+
+	// OfFile reads the definition that a file of the checkout has for the loop; false if none
+	// has one that can be used. Nil: no file is asked.
+	OfFile func() (loop.Definition, bool)
+
+	// Said means that Definition and the overrides of the firing are what a person said on this
+	// machine, by a command or a file of the checkout: whatever they make it do is accepted.
+	Said bool
 
 	introduced bool // Loop.LastN is known from git and the loop's memory
 }
@@ -249,6 +260,9 @@ func (e *Engine) resolveActor(ctx context.Context, d loop.Definition, view viewi
 			a, err = r.Agent(ctx, handle)
 			return err
 		})
+		if err == nil {
+			err = e.admitAgent(a)
+		}
 		return a, err
 	})
 }
@@ -269,19 +283,29 @@ func (e *Engine) Toolset(ctx context.Context, t Target) (toolset.Set, error) {
 // TryGates tries the gates of the target's definition, which is not a run: see
 // gatecheck.Tries. Deps.Store may be nil.
 func (e *Engine) TryGates(ctx context.Context, t Target, out io.Writer) ([]loop.GateResult, error) {
+	if err := e.Admit(t, loop.Overrides{}); err != nil {
+		return nil, err
+	}
 	return e.gateChecker().Gates(ctx, gatecheck.Subject{Loop: t.Loop.Name, Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition}, out)
 }
 
 // RunProgram runs a program on a copy of a commit, as confined as the gates of the
 // target's definition, and returns its exit status. Nothing of what it writes is kept.
 func (e *Engine) RunProgram(ctx context.Context, t Target, commit string, p proc.Spec) (exit int, err error) {
+	if err := e.Admit(t, loop.Overrides{}); err != nil {
+		return 0, err
+	}
 	return e.gateChecker().Program(ctx, gatecheck.Subject{Loop: t.Loop.Name, Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition}, commit, p)
 }
 
 // Ask runs a command on the base of the target's definition, confined as the command of the
-// key sense is, and returns what it said without known secrets: see gatecheck.Checker.Ask.
+// key sense is, and returns what it said without known secrets: see gatecheck.Checker.Ask. It
+// has to be among those by which the definition is fired.
 // It looks at no kill switch.
 func (e *Engine) Ask(ctx context.Context, t Target, command string) (gatecheck.Answer, error) {
+	if err := e.admitCommand(t, command); err != nil {
+		return gatecheck.Answer{}, err
+	}
 	a, err := e.gateChecker().Ask(ctx, gatecheck.Subject{Loop: t.Loop.Name, Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition}, command)
 	a.Text = e.Hide(a.Text)
 	return a, err

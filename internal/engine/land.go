@@ -52,6 +52,10 @@ func (c *cycle) landApproved(ctx context.Context) (ending, bool, error) {
 			detail: "approval " + a.ID + " was given for another action or another definition of this loop; ask again",
 		}, true, nil
 	}
+	if err := c.admitAnswer(a); err != nil {
+		end, err := notGiven(err)
+		return deref(end), true, err
+	}
 	c.run.BaseCommit, c.run.Branch = act.Onto, act.Branch
 	if !act.Lands() {
 		c.stage(c.finishWaiting(a.ID))

@@ -139,6 +139,9 @@ func (e *Engine) FinishOwed(ctx context.Context, t Target) ([]Recovered, error) 
 }
 
 func (e *Engine) finishOwed(ctx context.Context, t Target, run loop.Run) (*Recovered, error) {
+	if err := checkNames(run.ID, run.LoopID); err != nil {
+		return nil, err
+	}
 	c := e.newCycle(t, Firing{}, loop.Definition{})
 	c.run, c.taken = run, true
 	if err := c.outbox.acquire(); err != nil {

@@ -26,6 +26,9 @@ func (h *heldRun) applyPending(ctx context.Context) error {
 	m.NotMerged = func(path string, lines []string) {
 		h.said.Note("%s was edited by hand meanwhile, and keeps that: not changed are %s", path, strings.Join(lines, " | "))
 	}
+	if err := h.admitChanges(h.pending); err != nil {
+		return err
+	}
 	done, err := m.Write(ctx, h.run, h.pending)
 	h.applied = append(h.applied, h.pending[:done]...)
 	h.pending = h.pending[done:]
@@ -36,6 +39,9 @@ func (h *heldRun) applyPending(ctx context.Context) error {
 func (e *Engine) finishFiles(ctx context.Context, t Target, pending []loop.PendingChange) error {
 	if len(pending) == 0 {
 		return nil
+	}
+	if err := e.admitChanges(pending); err != nil {
+		return err
 	}
 	if _, err := e.loopFiles(t).Write(ctx, loop.Run{}, pending); err != nil {
 		return err

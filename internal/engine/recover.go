@@ -129,6 +129,9 @@ func (e *Engine) findDeadHolder(ctx context.Context, r loop.Run) (loop.Holder, b
 // While somebody applies effects of the run it is ErrLeaseLost: what they come
 // to is not known yet, and so neither is the run's outcome.
 func (e *Engine) takeFromDead(ctx context.Context, t Target, seen loop.Run, dead loop.Holder) (c *cycle, err error) {
+	if err := checkNames(seen.ID, seen.LoopID); err != nil {
+		return nil, err
+	}
 	c = e.newCycle(t, Firing{}, loop.Definition{})
 	c.run = seen
 	if err := c.outbox.acquire(); err != nil {

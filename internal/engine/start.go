@@ -27,6 +27,9 @@ func (e *Engine) startRun(ctx context.Context, t Target, f Firing) (*cycle, erro
 	if err := beforeClaim.Hit(ctx); err != nil {
 		return nil, err
 	}
+	if err := e.Admit(t, f.Overrides); err != nil {
+		return nil, err
+	}
 	c := e.newCycle(t, f, f.Overrides.Apply(t.Definition).WithDefaults())
 	id := e.NewID("run")
 	var claimed time.Time
@@ -122,6 +125,10 @@ func (e *Engine) Claim(ctx context.Context, t Target, id string, alive map[strin
 	if err := beforeClaim.Hit(ctx); err != nil {
 		return c, err
 	}
+	admitted, err := e.admitQueued(ctx, t, id)
+	if err != nil {
+		return c, err
+	}
 	var contends time.Duration
 	claim := func(locks claiming, tx *store.Tx) (err error) {
 		if c.Loop, err = tx.LockLoopOf(ctx, id); err != nil {
@@ -165,7 +172,7 @@ func (e *Engine) Claim(ctx context.Context, t Target, id string, alive map[strin
 			}
 		}
 		c.Definition = asks.Definition
-		return nil
+		return e.checkAdmitted(id, admitted, c.Definition)
 	}
 	err = e.claimBeside(ctx, alive, func(locks claiming) error {
 		c.at = e.Now()

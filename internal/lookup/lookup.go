@@ -10,6 +10,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/accepted"
 	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
@@ -21,8 +22,8 @@ import (
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
-// Deps are what a Workspace is made of. Only Store may be nil: then nothing has
-// been stored yet.
+// Deps are what a Workspace is made of. Only Store and Accepted may be nil:
+// without a Store nothing has been stored yet.
 type Deps struct {
 	Store       *store.Store
 	Protocols   map[string]engine.Protocol
@@ -30,6 +31,7 @@ type Deps struct {
 	Node        loop.Node // this one; the zero Node: it is not registered yet
 	Now         func() time.Time
 	HolderState func(loop.Holder) loop.HolderState // looks at the process behind a holder
+	Accepted    *accepted.Folder                   // what a person has accepted on this machine; nil: all
 }
 
 // Workspace is a workspace with what its files and the store say of it.
@@ -114,7 +116,8 @@ func (w *Workspace) Target(def loop.Definition) engine.Target {
 	protocol := def.WithDefaults().Protocol
 	return engine.Target{
 		Workspace: w.Workspace, Repo: w.Repo, Definition: def, Protocol: w.Protocols[protocol],
-		Loop: loop.Loop{ID: catalog.LoopID(w.ID, protocol, def.Name), WorkspaceID: w.ID, Name: def.Name, Protocol: protocol},
+		OfFile: func() (loop.Definition, bool) { return catalog.ReadAs(w.Root, def.Name, protocol) },
+		Loop:   loop.Loop{ID: catalog.LoopID(w.ID, protocol, def.Name), WorkspaceID: w.ID, Name: def.Name, Protocol: protocol},
 	}
 }
 
@@ -126,6 +129,9 @@ func (w *Workspace) Actor(ctx context.Context, d loop.Definition) (turn.Actor, e
 			a, err = r.Agent(ctx, handle)
 			return err
 		})
+		if item, asks := accepted.Agent(a); asks && err == nil {
+			err = w.Accepted.Check(item)
+		}
 		return a, err
 	})
 }

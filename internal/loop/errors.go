@@ -45,6 +45,10 @@ var (
 	// which a change was made: somebody else was first.
 	ErrRowChanged = errors.New("the row was changed meanwhile")
 
+	// ErrNotAccepted means that a row asks this machine for something that no person has
+	// accepted on it.
+	ErrNotAccepted = errors.New("not accepted on this machine")
+
 	// ErrPaused means that the loop's switch in the store is set. Nothing may
 	// leave the workspace for this loop until somebody clears it.
 	ErrPaused = errors.New("the loop is paused")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/accepted"
 	"github.com/pawl-run/pawl/internal/git/gitdir"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
@@ -157,6 +158,8 @@ type Registry struct {
 	Node  loop.Node // with all that is known of it; its name may be empty
 	Host  string    // name of the host, for a node that nobody named
 	NewID func(prefix string) string
+
+	Accepted *accepted.Folder // where it is kept that a workspace lies here; nil: the store is enough
 }
 
 // Registered is what Register found.
@@ -189,9 +192,12 @@ func (g *Registry) Register(ctx context.Context, dirs gitdir.Dirs, remote string
 	}
 	reg.Workspace, reg.Node.Name = ws, known.Name
 	if at.placed && !g.changed(known) {
-		return reg, nil
+		return reg, g.acceptPlace(ws)
 	}
 	if reg.Workspace, err = g.giveIDs(ws, dirs); err != nil {
+		return reg, err
+	}
+	if err := g.acceptPlace(reg.Workspace); err != nil {
 		return reg, err
 	}
 	err = g.Store.Update(ctx, func(tx *store.Tx) (err error) {
@@ -354,6 +360,9 @@ func (g *Registry) Join(ctx context.Context, dirs gitdir.Dirs, id, remote string
 		}
 	}
 	ws := loop.Workspace{ID: id, Root: dirs.Root, Repository: repository}
+	if err := g.acceptPlace(ws); err != nil {
+		return "", err
+	}
 	return before, g.Store.Update(ctx, func(tx *store.Tx) error {
 		if _, err := g.SaveNode(ctx, tx); err != nil {
 			return err
@@ -373,6 +382,12 @@ func (g *Registry) Separate(ctx context.Context, dirs gitdir.Dirs, remote string
 		return Registered{}, err
 	}
 	return g.Register(ctx, dirs, remote)
+}
+
+// acceptPlace keeps on this machine that a workspace lies at its root here: whoever
+// registers it stands in its checkout, or was shown the path.
+func (g *Registry) acceptPlace(ws loop.Workspace) error {
+	return g.Accepted.Accept(accepted.Place(loop.Placement{WorkspaceID: ws.ID, NodeID: g.Node.ID, Path: ws.Root}))
 }
 
 // place says that a workspace lies at its root on this node.

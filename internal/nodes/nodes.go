@@ -1,5 +1,6 @@
 // Package nodes carries out the verbs for the machines that share a store: which there
-// are, what lies on them, how this one is called, and which is gone for good.
+// are, what lies on them, how this one is called, what a person accepts on it, and which is
+// gone for good.
 //
 // It never touches a file of a checkout. What a node owes is only given up by Forget.
 package nodes
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/accepted"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/node"
@@ -25,6 +27,10 @@ type Service struct {
 	Engine   *engine.Engine // nil: the verbs only read
 	Here     string         // id of this node; empty: it is not registered
 	Home     string         // pawl's own folder
+
+	Accepted *accepted.Folder // what a person has accepted on this machine; nil: no other machine shares the store
+	// OfFile reads the definition that a file of a checkout has for a loop.
+	OfFile func(root, name, protocol string) (loop.Definition, bool)
 }
 
 // States of a node.

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/accepted"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/node"
 	"github.com/pawl-run/pawl/internal/notify"
@@ -78,7 +79,8 @@ func nameOf(nodes []loop.Node, id string) string {
 }
 
 // Add adds a channel and returns it as it was stored. Without a name it has that of its
-// kind. One that cannot work here is a *loop.Fault, and nothing is changed.
+// kind. One that cannot work here is a *loop.Fault, and nothing is changed. What a person
+// adds is accepted on this machine.
 func (s *Service) Add(ctx context.Context, by loop.Actor, c loop.Channel) (loop.Channel, error) {
 	c.Name, c.By = cmp.Or(c.Name, string(c.Kind)), by
 	if c.Kind.OfHost() {
@@ -91,6 +93,11 @@ func (s *Service) Add(ctx context.Context, by loop.Actor, c loop.Channel) (loop.
 		return c, &loop.Fault{
 			Exit: loop.ExitUsage, What: fmt.Sprintf("%q is not a name of a channel", c.Name),
 			Fix: "use at most 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit",
+		}
+	}
+	if item, asks := accepted.Channel(c); asks && by.Role == loop.RoleHuman {
+		if err := s.Sender.Accepted.Accept(item); err != nil {
+			return c, err
 		}
 	}
 	err := s.Store.Update(ctx, func(tx *store.Tx) error {

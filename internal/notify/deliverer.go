@@ -110,13 +110,21 @@ func (d *Deliverer) deliver(ctx context.Context, o store.Outgoing) error {
 			_, err = tx.Delivered(ctx, o.NoticeDelivery)
 			return err
 		}
-		state, err = tx.NotDelivered(ctx, o.NoticeDelivery, sent.Error(), pauseAfter(o.Tries), patience)
+		state, err = tx.NotDelivered(ctx, o.NoticeDelivery, describeFailure(sent), pauseAfter(o.Tries), patience)
 		return err
 	})
 	if sent != nil {
-		d.Log.WarnContext(ctx, "notice was not delivered", slog.String("channel", o.Channel), slog.String("notice", o.NoticeID), slog.Int64("try", o.Tries), slog.String("state", string(state)), slog.String("error", sent.Error()))
+		d.Log.WarnContext(ctx, "notice was not delivered", slog.String("channel", o.Channel), slog.String("notice", o.NoticeID), slog.Int64("try", o.Tries), slog.String("state", string(state)), slog.String("error", describeFailure(sent)))
 	}
 	return err
+}
+
+// describeFailure says why a try failed, and what to do about it if that is known.
+func describeFailure(err error) string {
+	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Fix != "" {
+		return f.Error() + "; " + f.Advice().String()
+	}
+	return err.Error()
 }
 
 // pauseAfter is how long a delivery rests after its n-th try, from 1.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/accepted"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -29,6 +30,8 @@ type Sender struct {
 	Exec    Runner
 	Now     func() time.Time
 	Proxy   func(*http.Request) (*url.URL, error) // nil: none
+
+	Accepted *accepted.Folder // what a person has accepted on this machine; nil: all
 }
 
 const (
@@ -39,10 +42,16 @@ const (
 )
 
 // Send tries to deliver a notice once. It blocks for at most half a minute. The error
-// holds no secret.
+// holds no secret. A channel that asks for something of this machine is used only if a
+// person has accepted it here.
 func (s *Sender) Send(ctx context.Context, c loop.Channel, n loop.Notice) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()
+	if item, asks := accepted.Channel(c); asks {
+		if err := s.Accepted.Check(item); err != nil {
+			return err
+		}
+	}
 	secret, err := s.secret(c)
 	if err == nil {
 		switch c.Kind {

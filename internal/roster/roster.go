@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/accepted"
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/lazyregexp"
@@ -27,7 +28,8 @@ type Roster struct {
 	Profiles []agent.Profile
 	Now      func() time.Time
 	NewID    func(prefix string) string
-	Claim    store.Claim // of the call that is carried out; zero: it has no key
+	Claim    store.Claim      // of the call that is carried out; zero: it has no key
+	Accepted *accepted.Folder // what a person has accepted on this machine; nil: all
 }
 
 // Entry is one entry, schema pawl.agent/v1.
@@ -70,6 +72,11 @@ func (r Roster) Create(ctx context.Context, handle string, c Change) (Entry, err
 	if err := r.checkEntry(a); err != nil {
 		return Entry{}, err
 	}
+	if item, asks := accepted.Agent(a); asks {
+		if err := r.Accepted.Accept(item); err != nil {
+			return Entry{}, err
+		}
+	}
 	a.Created = r.Now().UTC()
 	a.Updated = a.Created
 	err = r.Store.Update(ctx, func(tx *store.Tx) error {
@@ -81,17 +88,19 @@ func (r Roster) Create(ctx context.Context, handle string, c Change) (Entry, err
 	return entryOf(a), err
 }
 
-// Set changes an entry. Loops see it with their next run.
+// Set changes an entry. Loops see it with their next run. What a person sets is accepted on
+// this machine, and what somebody else has written beside it is not.
 func (r Roster) Set(ctx context.Context, handle string, c Change) (Entry, error) {
 	name := strings.TrimPrefix(handle, "@")
 	if r.isDriver(name) {
 		return Entry{}, ownFault(name)
 	}
-	var a loop.Agent
+	var a, before loop.Agent
 	err := r.Store.Update(ctx, func(tx *store.Tx) (err error) {
 		if a, err = tx.AgentToChange(ctx, name); err != nil {
 			return err
 		}
+		before = a
 		c.apply(&a)
 		if err := r.checkEntry(a); err != nil {
 			return err
@@ -102,7 +111,32 @@ func (r Roster) Set(ctx context.Context, handle string, c Change) (Entry, error)
 	if lookup.Absent(err) {
 		err = r.unknownFault(ctx, name)
 	}
+	if err == nil {
+		err = r.acceptSet(before, a, c)
+	}
 	return entryOf(a), err
+}
+
+// acceptSet accepts an entry as a person has set it on this machine: what it was before had
+// to be accepted here, unless all of it was said now.
+func (r Roster) acceptSet(before, a loop.Agent, c Change) error {
+	item, asks := accepted.Agent(a)
+	if !asks {
+		return nil
+	}
+	was, asked := accepted.Agent(before)
+	known := !asked
+	if asked {
+		var err error
+		if known, err = r.Accepted.Has(was); err != nil {
+			return err
+		}
+	}
+	said := (c.Command != nil || a.Command == "") && (c.BaseURL != nil || a.BaseURL == "") && (c.Auth != nil || a.Auth == "")
+	if !known && !said {
+		return nil // Whoever uses it is told.
+	}
+	return r.Accepted.Accept(item)
 }
 
 // Find returns an entry by its handle, with or without the @. One that is not

@@ -58,6 +58,7 @@ func (s *Service) TryReviewer(ctx context.Context, by loop.Actor, name, gate str
 		g.Reviewer.Agent = of.Agent
 	}
 	p := Prepared{Target: s.ws.Target(canaryDefinition(of, g, strings.Replace(s.Engine.NewID("try"), "_", "-"+e.Name+"-", 1))), Firing: engine.Firing{Trigger: triggerManual, By: by, Live: live}}
+	p.Target.Said = e.File != ""
 	run, err := s.Engine.Run(ctx, p.Target, p.Firing)
 	if err != nil {
 		return Tried{}, err

@@ -40,6 +40,8 @@ type StartRequest struct {
 	Overrides loop.Overrides   `json:"overrides,omitzero"`
 	Wait      bool             `json:"wait,omitempty"` // until no run is in its way
 
+	Repeats bool `json:"-"` // the overrides are those of a row, and were not said now
+
 	Anywhere bool `json:"-"` // any machine of the store may execute it: what this one lacks does not matter
 
 	Key  string           `json:"-"` // a second run with the same key is loop.ErrDuplicateKey; empty: none
@@ -103,6 +105,7 @@ func (s *Service) Prepare(ctx context.Context, r StartRequest) (Prepared, error)
 	if err := s.checkStep(ctx, p.Target.Loop, r.Overrides.Step); err != nil {
 		return p, err
 	}
+	p.Target.Said = (e.File != "" || r.Until != "") && !r.Repeats
 	if e.File != "" {
 		p.Target.Register = s.ws.Loops.Registration(e)
 	}

@@ -70,7 +70,7 @@ func (s *Service) Again(ctx context.Context, ref, hint string) (StartRequest, er
 		f := &loop.Fault{Exit: loop.ExitRefused, What: fmt.Sprintf("rerun %s#%d", name, run.N), Why: "it worked on no step, so that there is nothing to do again"}
 		return StartRequest{}, f.WithAdvice(loop.Advise("run the loop: {1}", loop.PawlCommand("run", name)))
 	}
-	r := StartRequest{Loop: name, Request: run.Request, Overrides: run.Overrides}
+	r := StartRequest{Loop: name, Request: run.Request, Overrides: run.Overrides, Repeats: true}
 	r.Overrides.Base, r.Overrides.Hint = run.BaseCommit, hint
 	if run.Request != "" {
 		r.Overrides.RequestBy = cmp.Or(run.Requester(), loop.RoleTrigger) // Whoever repeats it has not written it.
@@ -88,6 +88,9 @@ func (s *Service) Again(ctx context.Context, ref, hint string) (StartRequest, er
 // its row.
 func (s *Service) Fire(ctx context.Context, p Prepared) (run loop.Run, err error) {
 	t := p.Target
+	if err := s.Engine.Admit(t, p.Firing.Overrides); err != nil {
+		return run, err
+	}
 	for {
 		err = s.ws.Store.Update(ctx, func(tx *store.Tx) (err error) {
 			if run, err = s.Engine.Fire(ctx, tx, t, p.Firing); err != nil || s.Hint == nil {

@@ -177,7 +177,7 @@ func (s *Service) askAgent(ctx context.Context, by loop.Actor, r GenerateRequest
 	}
 	generator := &spec.Generator{Prompt: prompt}
 	target := s.ws.Target(d)
-	target.Protocol = generator
+	target.Protocol, target.Said = generator, true
 	run, err := s.Engine.Run(ctx, target, engine.Firing{Trigger: "manual", Request: r.Task, By: by, Live: live})
 	if err != nil {
 		return g, err
