@@ -131,6 +131,8 @@ func TestOfEqualCallsAtOnceOneIsCarriedOut(t *testing.T) {
 		c := startCalls(t, s)
 		for _, call := range c.making("once") {
 			what, before := call.what, c.made()
+			seen := new(fault.Plan)
+			ctx := fault.With(t.Context(), seen)
 			answers, failed := make([]string, 20), make([]error, 20)
 			var all sync.WaitGroup
 			for i := range answers {
@@ -139,10 +141,13 @@ func TestOfEqualCallsAtOnceOneIsCarriedOut(t *testing.T) {
 					if i%2 == 1 {
 						parts = c.other
 					}
-					answers[i], failed[i] = keyed(parts, s.root, what).ask(t.Context(), call.verb, call.in)
+					answers[i], failed[i] = keyed(parts, s.root, what).ask(ctx, call.verb, call.in)
 				})
 			}
 			all.Wait()
+			if begun := slices.DeleteFunc(seen.Hits(), func(point string) bool { return point != "api.call.claim.after" }); len(begun) != 1 {
+				t.Errorf("%s: %d calls were begun, want 1", what, len(begun))
+			}
 			if err := errors.Join(failed...); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
