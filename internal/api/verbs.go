@@ -482,8 +482,8 @@ type NodeChange struct {
 	Labels *[]string `json:"labels,omitempty"`
 }
 
-// AcceptRequest says what to accept, by the ids of ListAsked.
-type AcceptRequest struct {
+// AskedRequest says what to accept, by the ids of ListAsked.
+type AskedRequest struct {
 	IDs []string `json:"ids"`
 }
 
@@ -504,7 +504,7 @@ var (
 	ListAsked = readStore("nodes.asked", "list what rows of the store ask this machine to do", func(ctx context.Context, c Call, _ None) ([]nodes.Asked, error) {
 		return c.Store.Nodes.Asks(ctx)
 	})
-	AcceptAsked = writeStore("nodes.accept", "accept on this machine what rows of the store ask it to do", func(ctx context.Context, c Call, r AcceptRequest) ([]nodes.Asked, error) {
+	AcceptAsked = writeStore("nodes.accept", "accept on this machine what rows of the store ask it to do", func(ctx context.Context, c Call, r AskedRequest) ([]nodes.Asked, error) {
 		return c.Store.Nodes.Accept(ctx, c.By, r.IDs)
 	})
 )
