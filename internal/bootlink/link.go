@@ -103,6 +103,7 @@ func ParseLink(src []byte) (Link, []Finding) {
 	for _, row := range l.Rows {
 		r.addRow(row)
 	}
+	r.findMisspelt(l.Rows)
 	r.readBoot(&l)
 	r.readMemory(&l)
 	r.readDirectories(&l)
@@ -179,6 +180,22 @@ func (r *linkReader) addRow(row Row) {
 	if before.Value != row.Value {
 		r.report(loop.ReasonLinkMalformed, row.Line, row.columns[0], "%s is %s here and %s in line %d; remove one",
 			label, readiness.Quote(row.Value), readiness.Quote(before.Value), before.Line)
+	}
+}
+
+// findMisspelt reports rows whose label is a misspelling of one that the link lacks. Other
+// tables may have rows of any name, so there a value must look like what such a row has.
+func (r *linkReader) findMisspelt(rows []Row) {
+	lacking := slices.DeleteFunc(slices.Clone(labels), func(label string) bool { _, there := r.rows[label]; return there })
+	for _, row := range rows {
+		if row.Head || slices.ContainsFunc(labels, func(label string) bool { return strings.EqualFold(label, row.Label) }) {
+			continue
+		}
+		meant := readiness.Misspelt(row.Label, lacking)
+		if isFile := meant == labelState || meant == labelTasks || meant == labelChangelog; meant == "" || isFile && !row.isCode && !strings.ContainsAny(row.Value, "./") {
+			continue
+		}
+		r.report(loop.ReasonLinkMalformed, row.Line, row.columns[0], "%s is not a row of the link; did you mean %s?", readiness.Quote(row.Label), meant)
 	}
 }
 

@@ -127,6 +127,7 @@ func TestEachFaultOfALinkIsAtItsPlaceWithItsReason(t *testing.T) {
 		"the older form":                   {"| Repo | `a/b` |\n| Branch | `main` |\n| Entry | `AGENT_ENTRY.md` |\n", loop.ReasonLinkOlder, "1:3: the older form, with the row 'Repo': Boot Repository, Boot Reference, Boot Version missing; run: pawl boot migrate"},
 		"a placeholder":                    {boot("") + "\nMade on {{DATE}}\n", loop.ReasonLinkMalformed, "5:9: '{{DATE}}' is not filled in; write the value"},
 		"a placeholder as the value":       {"| Boot Repository | `{{OWNER}}/x` |\n" + strings.SplitAfterN(boot(""), "\n", 2)[1], loop.ReasonLinkMalformed, "1:22: '{{OWNER}}' is not filled in; write the value"},
+		"a misspelt row":                   {boot("\n| Changelgo | `docs/CHANGES.md` |\n"), loop.ReasonLinkMalformed, "5:3: 'Changelgo' is not a row of the link; did you mean Changelog?"},
 		"an absolute path":                 {paths("/etc/passwd"), loop.ReasonLinkMalformed, "5:12: State: '/etc/passwd' is absolute; write a path below the workspace"},
 		"a path of a home":                 {paths("~/STATE.json"), loop.ReasonLinkMalformed, "5:12: State: '~/STATE.json' is absolute; write a path below the workspace"},
 		"a path of Windows":                {paths("C:/STATE.json"), loop.ReasonLinkMalformed, "5:12: State: 'C:/STATE.json' is absolute; write a path below the workspace"},

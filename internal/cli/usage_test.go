@@ -95,9 +95,9 @@ func TestADefinitionMaySayMoreThanAFlag(t *testing.T) {
 func TestNoticesAreOnStandardErrorBesideJSON(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	writeDefinition(t, dir, "a stray line\ncadense: 2h\n")
+	writeDefinition(t, dir, "a stray line\ncolour: red\n")
 	for command, want := range map[string][]string{
-		"check":    {"read line by line", "cadense: unknown key; did you mean cadence?"},
+		"check":    {"read line by line", "colour: unknown key"},
 		"doctor":   {"read line by line"},
 		"estimate": {"read line by line"},
 	} {

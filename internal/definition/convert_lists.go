@@ -337,8 +337,13 @@ func (c *converter) reportUnsupported() {
 }
 
 // reportUnknownKeys reports unknown keys, with the key that was probably meant, and
-// repeated keys.
+// repeated keys. One that is a misspelling of a key that the file lacks is an error: what it
+// says would have no effect, and a cap or a cadence would be missing.
 func (c *converter) reportUnknownKeys() {
+	known := slices.Concat(knownKeys, c.doc.suggested)
+	lacking := slices.DeleteFunc(slices.Clone(known), func(key string) bool {
+		return c.doc.findEntry(key) != nil || slices.Contains(c.doc.taken, key)
+	})
 	for _, key := range c.doc.Keys() {
 		name := strings.Trim(readiness.Quote(key.Name), "'")
 		at := readiness.Value{Line: key.Line, Column: key.Column}
@@ -352,10 +357,17 @@ func (c *converter) reportUnknownKeys() {
 			continue
 		case key.Repeats > 0:
 			problem = fmt.Sprintf("line %d has the same key and value already", key.Repeats)
-		case slices.Contains(knownKeys, key.Name):
+		case slices.Contains(knownKeys, key.Name), readiness.IsFreeKey(key.Name):
 			continue
 		default:
-			if similar := readiness.NearestName(key.Name, slices.Concat(knownKeys, c.doc.suggested)); similar != "" {
+			if meant := readiness.Misspelt(key.Name, lacking); meant != "" {
+				c.more = append(c.more, readiness.Finding{
+					Kind: readiness.KindOwn, Severity: readiness.SeverityError, Key: key.Name, Meant: meant, Line: key.Line, Column: key.Column,
+					Message: fmt.Sprintf("%s: unknown key; did you mean %s? Keys of your own begin with x-", name, meant),
+				})
+				continue
+			}
+			if similar := readiness.NearestName(key.Name, known); similar != "" {
 				problem += "; did you mean " + similar + "?"
 			}
 		}

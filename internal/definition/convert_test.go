@@ -221,10 +221,11 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		"an empty optional key":             {configA, "model", " # later", nil, ""},
 		"an unknown key":                    {configA, "colour", " red", []string{"warning colour"}, "unknown key"},
 		"a misspelt key":                    {configA, "kil_switch", " x", []string{"warning kil_switch"}, "unknown key; did you mean kill_switch?"},
-		"a key with a hyphen":               {configA, "max-items", " 2", []string{"warning max-items"}, "did you mean max_items?"},
-		"a key in camel case":               {configA, "maxItems", " 2", []string{"warning maxItems"}, "did you mean max_items?"},
-		"a capitalised key":                 {configA, "Sense", " x", []string{"warning Sense"}, "did you mean sense?"},
-		"swapped letters":                   {configA, "goveup_after", " 2", []string{"warning goveup_after"}, "did you mean give_up_after?"},
+		"a key with a hyphen":               {configA, "max-items", " 2", []string{"error max-items"}, "did you mean max_items?"},
+		"a key in camel case":               {configA, "maxItems", " 2", []string{"error maxItems"}, "did you mean max_items?"},
+		"a capitalised key":                 {configA, "Sense", " x", []string{"error Sense"}, "did you mean sense?"},
+		"swapped letters":                   {configA, "goveup_after", " 2", []string{"error goveup_after"}, "did you mean give_up_after?"},
+		"a key of one's own":                {configA, "x-verfy", " true", nil, ""},
 		"a merge key":                       {configA, "<<", " *a", []string{"warning <<"}, "unknown key"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,6 +38,7 @@ type Document struct {
 
 	optional  []string            // keys of the format that this loop need not have
 	suggested []string            // more keys that may have been meant by an unknown one
+	taken     []string            // keys that were in the file
 	reported  []readiness.Finding // by whoever completed the document
 
 	// Tasks is set for an agent of protocol tasks, and becomes that of the definition.

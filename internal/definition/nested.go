@@ -161,6 +161,7 @@ func (d *Document) Take(key string) (t Taken, ok bool) {
 		return t, false
 	}
 	t = Taken{Key: e.key, Value: e.scalar, Items: e.items, Block: e.block}
+	d.taken = append(d.taken, key)
 	d.entries = slices.DeleteFunc(d.entries, func(e entry) bool {
 		if e.key.Name == key && e.key.Differs && t.Differs.Line == 0 {
 			t.Differs = e.key

@@ -3,6 +3,7 @@ package loops_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/catalog"
@@ -65,7 +66,7 @@ func TestARunRegistersItsLoopInTheTransactionThatFiresIt(t *testing.T) {
 func TestALoopWhoseDefinitionBrokeSaysSo(t *testing.T) {
 	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
 		r.DefineLoop("a", verbtest.FindsNone)
-		r.DefineLoop("new", verbtest.FindsNone, "max_items", "many")
+		r.DefineLoop("new", verbtest.FindsNone, "max_itms", "2")
 		r.RunLoop(runs.StartRequest{Loop: "a"})
 		good := r.LoopRow(loop.ProtocolSpine, "a").Registered
 		r.DefineLoop("a", verbtest.FindsNone, "max_items", "many")
@@ -91,6 +92,16 @@ func TestALoopWhoseDefinitionBrokeSaysSo(t *testing.T) {
 		}
 		_, err := r.Runs.Why(t.Context(), "new")
 		verbtest.WantFault(t, err, loop.ExitNotFound, "loop new has no runs yet", "it does not fire: new is not ready to run", "pawl check new")
+		if why, err := r.Runs.Why(t.Context(), "a"); err != nil || !strings.Contains(why.Broken, "max_items") {
+			t.Errorf("why a = %q, %v", why.Broken, err)
+		}
+		r.DefineLoop("a", verbtest.FindsNone, "budget_usd_dy", "1")
+		if err := r.Loops.RegisterOne(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if reg := r.LoopRow(loop.ProtocolSpine, "a").Registered; reg.Good != good.Good || !strings.Contains(reg.Broken, "did you mean budget_usd_day?") {
+			t.Errorf("with a misspelt key = %+v, want the last good definition", reg)
+		}
 		// Mended, and nobody has looked at it since: it does not fire yet.
 		r.DefineLoop("a", verbtest.FindsNone)
 		if row := r.ShowRow("a"); row.State != "idle" || row.Next != nil || row.LastGood != "" {

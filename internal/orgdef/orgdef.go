@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,6 +133,9 @@ func (r mapReader) read(n *definition.Node, where string, keys map[string]func(*
 		}
 		return
 	}
+	lacking := slices.DeleteFunc(slices.Sorted(maps.Keys(keys)), func(key string) bool {
+		return slices.ContainsFunc(n.Nodes, func(child *definition.Node) bool { return child.Key.Name == key })
+	})
 	for _, child := range n.Nodes {
 		at := readiness.Value{Line: child.Key.Line, Column: child.Key.Column}
 		name := strings.Trim(readiness.Quote(child.Key.Name), "'")
@@ -141,6 +145,12 @@ func (r mapReader) read(n *definition.Node, where string, keys map[string]func(*
 			r.refuse(at, "%s%s: line %d has the key already; remove one of them", where, name, child.Key.Repeats)
 		case known:
 			use(child)
+		case readiness.IsFreeKey(child.Key.Name):
+		case readiness.Misspelt(child.Key.Name, lacking) != "":
+			meant := readiness.Misspelt(child.Key.Name, lacking)
+			f := r.src.finding(readiness.SeverityError, at, "%s%s: unknown key; did you mean %s? Keys of your own begin with x-", where, name, meant)
+			f.Meant = meant
+			*r.found = append(*r.found, f)
 		default:
 			r.warn(at, "%s%s: this key is not used%s", where, name, didYouMean(child.Key.Name, keys))
 		}

@@ -239,6 +239,8 @@ func TestWhatIsWrongWithAnAgentIsNamedWithItsPlace(t *testing.T) {
 		"interval:\n":                       "warning agents/dev/LOOP.md:2:10: interval: missing, 15m is used",
 		"interval: 1m\ncadence: 2m\n":       "warning agents/dev/LOOP.md:3:10: cadence: this key is not used, because there is interval",
 		"interval: 1m\nintervall: 2m\n":     "warning agents/dev/LOOP.md:3:1: intervall: unknown key; did you mean interval?",
+		"intervall: 2m\n":                   "error agents/dev/LOOP.md:2:1: intervall: unknown key; did you mean interval?",
+		"interval: 1m\nmax_itmes: 2\n":      "error agents/dev/LOOP.md:3:1: max_itmes: unknown key; did you mean max_items?",
 		"interval: 1m\nprimitive: other\n":  "warning agents/dev/LOOP.md:3:12: primitive: 'other' is not loop-config, as which the file is read",
 		"on_blocked: wait\n":                "error agents/dev/LOOP.md:2:13: on_blocked: 'wait' is unknown; write one of log_and_skip, escalate, retry_next_cycle, halt",
 		"on_failure: wait\n":                "error agents/dev/LOOP.md:2:13: on_failure: 'wait' is unknown; write one of log_skip_continue, escalate_and_skip, retry_once, halt",
@@ -274,7 +276,7 @@ func TestEachKeyThatIsNotUsedIsNamed(t *testing.T) {
 	})
 	_, said, err := read(root, "dev")
 	want := []string{
-		"warning agents/dev/MANIFEST.yaml:3:3: agent.teir: this key is not used; did you mean tier?",
+		"error agents/dev/MANIFEST.yaml:3:3: agent.teir: unknown key; did you mean tier? Keys of your own begin with x-",
 		"warning agents/dev/MANIFEST.yaml:4:1: skills: this key is not used",
 		"warning agents/dev/MANIFEST.yaml:8:3: colour: unknown key",
 	}
@@ -294,8 +296,8 @@ func TestEachKeyThatIsNotUsedIsNamed(t *testing.T) {
 
 func TestWhatIsWrongWithTheOrganisationIsNamed(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
-		"an unknown key":              {"org.yaml", "ownr: Ada\n", "warning org.yaml:1:1: ownr: this key is not used; did you mean owner?"},
-		"an unknown key inside":       {"org.yaml", "departments:\n  a:\n    member: [x]\n", "warning org.yaml:3:5: departments.a.member: this key is not used; did you mean members?"},
+		"an unknown key":              {"org.yaml", "ownr: Ada\n", "error org.yaml:1:1: ownr: unknown key; did you mean owner? Keys of your own begin with x-"},
+		"an unknown key inside":       {"org.yaml", "departments:\n  a:\n    member: [x]\n", "error org.yaml:3:5: departments.a.member: unknown key; did you mean members? Keys of your own begin with x-"},
 		"a key twice":                 {"org.yaml", "owner: Ada\nowner: Bob\n", "error org.yaml:2:1: owner: line 1 has the key already; remove one of them"},
 		"hours of no day":             {"org.yaml", "hours: 9-25\n", "error org.yaml:1:8: hours: expected the first hour and the one before which work ends, like 9-17"},
 		"an unknown zone":             {"org.yaml", "timezone: Mars/North\n", "error org.yaml:1:11: timezone: unknown time zone Mars/North; write one of the time zone database, like Europe/Berlin, or UTC"},
@@ -310,7 +312,7 @@ func TestWhatIsWrongWithTheOrganisationIsNamed(t *testing.T) {
 		"a key of a manifest":         {"manifest.yaml", "schema: org-manifest/v2\nloop: {resilience: {retries: 3}}\n", "warning manifest.yaml:2:21: loop.resilience.retries: this key is not used"},
 		"another schema":              {"manifest.yaml", "schema: org-manifest/v3\n", "warning manifest.yaml:1:9: schema: 'org-manifest/v3' is not org-manifest/v2, as which the file is read"},
 		"a default of no kind":        {"agents/LOOP.md", "---\nfields:\n  on_blocked: {default: wait}\n---\n", "error agents/LOOP.md:3:25: fields.on_blocked.default: 'wait' is unknown; write one of log_and_skip, escalate, retry_next_cycle, halt"},
-		"a field of no key":           {"agents/LOOP.md", "---\nfields:\n  onblocked: {default: halt}\n---\n", "warning agents/LOOP.md:3:3: fields.onblocked: this key is not used; did you mean on_blocked?"},
+		"a field of no key":           {"agents/LOOP.md", "---\nfields:\n  onblocked: {default: halt}\n---\n", "error agents/LOOP.md:3:3: fields.onblocked: unknown key; did you mean on_blocked? Keys of your own begin with x-"},
 	} {
 		o := orgdef.ReadOrganisation(write(t, t.TempDir(), map[string]string{c.file: c.text}))
 		var said []string

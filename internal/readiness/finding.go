@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 // Value is the text of a scalar or of a list item, exactly as written: null,
@@ -56,6 +58,9 @@ type Finding struct {
 	Line     int
 	Column   int
 	File     string // that it is in; empty: the definition's own
+
+	Meant  string      // the key of which Key is a misspelling; empty: it is none
+	Reason loop.Reason // the class of an error that a run would end with; empty: it has none
 }
 
 // excerptWidth is how many characters of a long source line are shown.

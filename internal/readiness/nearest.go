@@ -12,6 +12,37 @@ func Suggest(name string, there []string) string {
 	return fix
 }
 
+// freeKeys begins the keys that anybody may add to a file of definitions.
+const freeKeys = "x-"
+
+// IsFreeKey reports whether a key is one that anybody may add.
+func IsFreeKey(key string) bool { return strings.HasPrefix(key, freeKeys) }
+
+// Misspelt returns the key that an unknown one was meant to be, of those that its file lacks:
+// it differs by case and punctuation only, by one typing error, or, if the key has eight
+// letters or more, by two. It is empty if there is none. Of several the nearest counts, of
+// those the first.
+func Misspelt(key string, lacking []string) string {
+	if IsFreeKey(key) {
+		return ""
+	}
+	best, nearest := "", 3
+	for _, l := range lacking {
+		most := 1
+		if len(lettersOnly(l)) >= 8 {
+			most = 2
+		}
+		d := editDistance(key, l, most)
+		if plain := lettersOnly(l); plain == lettersOnly(key) {
+			d = 1
+		}
+		if d <= most && d < nearest {
+			best, nearest = l, d
+		}
+	}
+	return best
+}
+
 // NearestName returns the valid value that was probably meant by a text: it differs
 // only by case and punctuation, or by one or two typing errors. It is empty if there is
 // none, or more than one.

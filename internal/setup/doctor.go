@@ -51,6 +51,11 @@ func OfflineRows(c loops.Checked) []DoctorRow {
 	for _, r := range readiness.DoctorRows(c.Config, p.Tokens.PerRun(), known) {
 		rows = append(rows, newRow(c.Name, r.State, r.Check, r.Detail, r.Fix))
 	}
+	for _, f := range c.OwnErrors() {
+		if f.Meant != "" {
+			rows = append(rows, newRow(c.Name, StateBad, "keys", fmt.Sprintf("line %d: %s", f.Line, f.Message), "write "+f.Meant+", or remove the key"))
+		}
+	}
 	switch labels := c.Definition.NodeLabels; {
 	case c.Unserved != "":
 		rows = append(rows, newRow(c.Name, StateBad, "node_labels", c.Unserved, lookup.ServeLabels.Text, lookup.ServeLabels.Actions...))
