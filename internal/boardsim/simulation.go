@@ -34,6 +34,7 @@ type Tally struct {
 	Tokens     int64   `json:"tokens"`
 	MicroUSD   int64   `json:"micro_usd"`
 	Unpriced   int     `json:"unpriced_runs"`
+	Assumed    int     `json:"assumed_runs"`
 }
 
 // Columns counts the tasks by their column.
@@ -101,7 +102,7 @@ func Run(ctx context.Context, o sim.Options, from Start) (sim.Result, Result, er
 	}
 	for _, l := range r.Loops {
 		t := s.tallies[l.Loop]
-		t.Heartbeats, t.Tokens, t.MicroUSD, t.Unpriced = l.Runs, l.Tokens, l.MicroUSD, l.Unpriced
+		t.Heartbeats, t.Tokens, t.MicroUSD, t.Unpriced, t.Assumed = l.Runs, l.Tokens, l.MicroUSD, l.Unpriced, l.Assumed
 		t.ratio()
 		result.Agents = append(result.Agents, *t)
 		result.Total.add(*t)
@@ -127,6 +128,7 @@ func (t *Tally) add(o Tally) {
 	t.Tokens += o.Tokens
 	t.MicroUSD += o.MicroUSD
 	t.Unpriced += o.Unpriced
+	t.Assumed += o.Assumed
 }
 
 func (s *simulation) columns() (Columns, error) {

@@ -44,8 +44,14 @@ func IsShort(err error) bool {
 // IsUnpaid reports whether err means that no budget can pay for the run: one is
 // short, or the price of its model is unknown.
 func IsUnpaid(err error) bool {
-	_, unpayable := errors.AsType[*unpricedError](err)
-	return unpayable || IsShort(err)
+	return IsUnpriced(err) || IsShort(err)
+}
+
+// IsUnpriced reports whether err means that a budget has a cap in money and the price of the
+// run's model is unknown.
+func IsUnpriced(err error) bool {
+	_, unpriced := errors.AsType[*unpricedError](err)
+	return unpriced
 }
 
 // scopeInWords names a scope for people; name is the loop's name.

@@ -31,14 +31,20 @@ func Prices(home, file string) (price.Table, error) {
 	if file != "" {
 		return readPrices(file, "name another file")
 	}
-	own, err := readPrices(filepath.Join(home, PricesFile), "remove it: the built-in prices count without it")
-	if lookup.Absent(err) {
-		return price.BuiltIn(), nil
-	}
+	settings, err := ReadSettings(home)
 	if err != nil {
 		return price.Table{}, err
 	}
-	return own.MergeOver(price.BuiltIn()), nil
+	own, err := readPrices(filepath.Join(home, PricesFile), "remove it: the built-in prices count without it")
+	if err != nil && !lookup.Absent(err) {
+		return price.Table{}, err
+	}
+	table := price.BuiltIn()
+	if err == nil {
+		table = own.MergeOver(table)
+	}
+	table.NoAssumed = settings.Unpriced == UnpricedRefuse
+	return table, nil
 }
 
 // Pricing says which prices count: those of a file, or of pawl's home.
@@ -72,7 +78,7 @@ func (p Pricing) List(names ...string) (PriceList, error) {
 		list.Data = nil
 	}
 	for _, name := range names {
-		m, ok := table.Find(name)
+		m, ok := table.PriceOf(name)
 		if !ok {
 			name = strconv.Quote(name)
 			return PriceList{}, &loop.Fault{

@@ -109,6 +109,11 @@ func findEstimatedLoop(ctx context.Context, a *app, arg string) (budgets.Estimat
 	return l, nil
 }
 
+// assumedPrice says that the price of a model is assumed, and of what.
+func assumedPrice(model, family string) string {
+	return fmt.Sprintf("the price of %s, which has none: twice the dearest of the family %s", output.CleanLine(model), family)
+}
+
 func printEstimate(p *output.Printer, e budgets.Estimate) error {
 	if p.JSON {
 		return p.WriteJSON(e)
@@ -124,6 +129,9 @@ func printEstimate(p *output.Printer, e budgets.Estimate) error {
 	row(fmt.Sprintf("cost/%dd:", c.Days), formatMoney(c.PerHorizon))
 	if k := c.Caching; k != nil && k.Beneficial {
 		row(fmt.Sprintf("cached/%dd:", c.Days), fmt.Sprintf("%s  (%s, -%.1f %%)", formatMoney(k.PerHorizon), k.TTL, 100*k.Savings))
+	}
+	if c.Assumed != "" {
+		row("assumed:", assumedPrice(c.Model, c.Assumed))
 	}
 	if past := e.Past; past != nil {
 		row("actual/run:", fmt.Sprintf("p50 %d, p95 %d tokens in %s  (%.2f × the estimate)", past.P50, past.P95, pluralize(past.Runs, "run"), past.Ratio))

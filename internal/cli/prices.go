@@ -76,6 +76,7 @@ func printPrices(p *output.Printer, l budgets.PriceList) error {
 		return p.WriteJSON(l)
 	}
 	table := [][]string{{"MODEL", "INPUT", "CACHED", "WRITE 5M", "WRITE 1H", "OUTPUT", "SEARCH/1000", "CACHED FROM"}}
+	var assumed []string
 	for _, m := range l.Data {
 		search := "-"
 		if m.WebSearch != nil {
@@ -89,6 +90,9 @@ func printPrices(p *output.Printer, l budgets.PriceList) error {
 		}
 		addRow()
 		search, from = "", ""
+		if m.Assumed != "" {
+			assumed = append(assumed, assumedPrice(m.ID, m.Assumed))
+		}
 		for _, long := range m.Long {
 			name, m.Rates = fmt.Sprintf("  above %d", long.Above), long.Rates
 			addRow()
@@ -100,6 +104,9 @@ func printPrices(p *output.Printer, l budgets.PriceList) error {
 	}
 	if err := p.Table(table); err != nil {
 		return err
+	}
+	for _, line := range assumed {
+		p.Note("assumed: %s", line)
 	}
 	p.Note("US dollars per million tokens, as of %s (%s)", l.Meta.AsOf, output.CleanLine(l.Meta.Source))
 	return nil

@@ -247,7 +247,7 @@ func describeAuth(a loop.Auth) string {
 func describeCost(v runs.View) string {
 	switch {
 	case v.CostUSD != nil:
-		return fmt.Sprintf("%.4f US dollars, prices as of %s", *v.CostUSD, v.Cost.AsOf)
+		return fmt.Sprintf("%.4f US dollars, prices as of %s", *v.CostUSD, v.Cost.AsOf) + assumedIn(v.Cost)
 	case len(v.Cost.Unpriced) == 0:
 		return ""
 	}
@@ -256,9 +256,21 @@ func describeCost(v runs.View) string {
 		why = "a model that was used is not known"
 	}
 	if v.Cost.MicroUSD > 0 {
-		return fmt.Sprintf("at least %s US dollars, prices as of %s: %s", loop.FormatDollars(v.Cost.MicroUSD), v.Cost.AsOf, why)
+		bound := "at least "
+		if len(v.Cost.Assumed()) > 0 {
+			bound = ""
+		}
+		return bound + fmt.Sprintf("%s US dollars, prices as of %s: %s", loop.FormatDollars(v.Cost.MicroUSD), v.Cost.AsOf, why) + assumedIn(v.Cost)
 	}
 	return "unknown: " + why
+}
+
+// assumedIn says which prices of a cost are assumed; empty: none is.
+func assumedIn(c loop.Cost) string {
+	if models := c.Assumed(); len(models) > 0 {
+		return "; assumed: the price of " + strings.Join(models, ", ") + " (pawl prices update --file F adds the true one)"
+	}
+	return ""
 }
 
 func describeOverrides(o loop.Overrides) string {

@@ -141,7 +141,7 @@ func printSim(p *output.Printer, r simulated, days int, fleet loops.Fleet) error
 			}
 			return []string{
 				output.CleanLine(t.Loop), fmt.Sprint(t.Planned), fmt.Sprint(t.Coalesced), fmt.Sprint(t.Events), fmt.Sprint(t.Runs), fmt.Sprintf("%.0f%%", 100*t.QuietRatio),
-				fmt.Sprint(t.Collisions), fmt.Sprint(t.Deferred), waited, fmt.Sprint(t.Unfunded), fmt.Sprint(t.Tokens), simCost(t.MicroUSD, t.Unpriced),
+				fmt.Sprint(t.Collisions), fmt.Sprint(t.Deferred), waited, fmt.Sprint(t.Unfunded), fmt.Sprint(t.Tokens), simCost(t.MicroUSD, t.Unpriced, t.Assumed),
 			}
 		},
 		Below: func() { printSimNotes(p, r, days, fleet) },
@@ -150,8 +150,11 @@ func printSim(p *output.Printer, r simulated, days int, fleet loops.Fleet) error
 }
 
 // simCost is what runs cost, as far as their models have a price.
-func simCost(microUSD int64, unpriced int) string {
+func simCost(microUSD int64, unpriced, assumed int) string {
 	cost := "$" + loop.FormatDollars(microUSD)
+	if assumed > 0 {
+		cost += " assumed"
+	}
 	if unpriced > 0 {
 		cost += " +?"
 	}

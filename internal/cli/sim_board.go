@@ -58,7 +58,7 @@ func printSimBoard(p *output.Printer, r simulatedBoard, days int) error {
 		Cells: func(t boardsim.Tally) []string {
 			return []string{
 				output.CleanLine(t.Agent), fmt.Sprint(t.Heartbeats), fmt.Sprintf("%.0f%%", 100*t.QuietRatio), fmt.Sprint(t.Answered), fmt.Sprint(t.Done), fmt.Sprint(t.Blocked),
-				fmt.Sprint(t.Failed), fmt.Sprint(t.Lost), fmt.Sprint(t.Tokens), simCost(t.MicroUSD, t.Unpriced),
+				fmt.Sprint(t.Failed), fmt.Sprint(t.Lost), fmt.Sprint(t.Tokens), simCost(t.MicroUSD, t.Unpriced, t.Assumed),
 			}
 		},
 		Below: func() {

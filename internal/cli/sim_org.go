@@ -48,7 +48,7 @@ func printSimOrg(p *output.Printer, r simulatedOrg, days int) error {
 		Cells: func(t orgsim.Tally) []string {
 			return []string{
 				output.CleanLine(t.Agent), fmt.Sprint(t.Runs), fmt.Sprint(t.Worked), fmt.Sprint(t.Done), fmt.Sprint(t.Blocked), fmt.Sprint(t.Failed), fmt.Sprint(t.Idle),
-				fmt.Sprint(t.Escalations), fmt.Sprint(t.Messages), fmt.Sprint(t.Tokens), simCost(t.MicroUSD, t.Unpriced),
+				fmt.Sprint(t.Escalations), fmt.Sprint(t.Messages), fmt.Sprint(t.Tokens), simCost(t.MicroUSD, t.Unpriced, t.Assumed),
 			}
 		},
 		Below: func() {

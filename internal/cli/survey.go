@@ -73,8 +73,12 @@ func printInitPlan(p *output.Printer, plan setup.Initiation, o initOptions) {
 		p.Field("  ", row.label, row.text)
 	}
 	if e := plan.Estimate; e != nil {
-		text := fmt.Sprintf("at most %s a day, %s in %d days with %s; nothing while sense finds nothing", formatMoney(e.CostPerDay),
-			formatMoney(e.CostPerHorizon), e.Days, e.Model)
+		bound, with := "at most", e.Model
+		if e.Assumed != "" {
+			bound, with = "about", e.Model+" (assumed price)"
+		}
+		text := fmt.Sprintf("%s %s a day, %s in %d days with %s; nothing while sense finds nothing", bound, formatMoney(e.CostPerDay),
+			formatMoney(e.CostPerHorizon), e.Days, with)
 		p.Field("  ", "cost, USD", text)
 	}
 	for _, text := range plan.Survey.LeftOut() {

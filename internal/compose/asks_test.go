@@ -19,7 +19,7 @@ func TestWhatADriverAsksByItselfHasAPrice(t *testing.T) {
 	for _, p := range Profiles() {
 		for provider, model := range p.Asks {
 			known++
-			_, priced := price.BuiltIn().Find(model)
+			_, priced := price.BuiltIn().PriceOf(model)
 			// What it puts out is not only text, which the table has no price for.
 			if unpriced := p.Name == "opencode" && provider == "gemini"; priced == unpriced {
 				t.Errorf("%s asks %s of %s, which has a price: %v", p.Name, model, provider, priced)

@@ -236,7 +236,7 @@ var ownFields = []Field{
 		Name: "budget_usd_day", Kind: KindAmount, Absent: "none",
 		Meaning: "The most US dollars that the loop may spend in a day.",
 		More: "A day of UTC. A run reserves what it will probably need before it begins, is refused if that is not left, and is cut off " +
-			"at what it reserved if no more can be had. With a model that has no price the run ends budget before its agent starts: pawl prices update --file F adds one. pawl budget set " +
+			"at what it reserved if no more can be had. A model that has no price takes twice the dearest of its family, or the run ends price_unknown before its agent starts: pawl prices update --file F adds one. pawl budget set " +
 			"adds budgets for months, agents and workspaces.",
 		Example: "2.50",
 	},

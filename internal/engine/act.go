@@ -57,6 +57,9 @@ func (c *cycle) runIteration(ctx context.Context, d plan.Decision) (*ending, err
 		return nil, c.nobody
 	}
 	brief, err := c.saveIntent(ctx, d)
+	if budget.IsUnpriced(err) {
+		return &ending{outcome: loop.OutcomeBlocked, reason: loop.ReasonPriceUnknown, detail: err.Error()}, nil
+	}
 	if budget.IsUnpaid(err) {
 		return &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: err.Error()}, nil
 	}

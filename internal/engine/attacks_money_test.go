@@ -4,12 +4,14 @@ import (
 	"context"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
 	"github.com/pawl-run/pawl/internal/test/gittest"
@@ -157,8 +159,8 @@ func TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap(t *testing.T) {
 			}
 			target := p.calls("w", func(d *loop.Definition) { d.Agent, d.Model = c.driver, c.named })
 			run := p.run(target, engine.Firing{})
-			if run.Outcome != loop.OutcomeBudget || run.Outcome.Meaning().Exit != 12 || run.Reason != loop.ReasonBudget {
-				t.Errorf("run = %s %s, want budget, exit 12", run.Outcome, run.Reason)
+			if run.Outcome != loop.OutcomeBlocked || run.Outcome.Meaning().Exit != 11 || run.Reason != loop.ReasonPriceUnknown {
+				t.Errorf("run = %s %s, want price_unknown, exit 11", run.Outcome, run.Reason)
 			}
 			for _, want := range []string{`the model "nobodys-model" has no price`, c.advice} {
 				if !strings.Contains(run.Detail, want) {
@@ -186,6 +188,45 @@ func TestAModelWithoutAPriceRunsWhereMoneyHasNoCap(t *testing.T) {
 	run := p.run(p.calls("w", func(d *loop.Definition) { d.Model = "nobodys-model" }), engine.Firing{})
 	if run.Outcome != loop.OutcomeDone && run.Outcome != loop.OutcomeProposed || len(run.Cost.Unpriced) != 1 {
 		t.Errorf("run = %s %s %q, cost %+v", run.Outcome, run.Reason, run.Detail, run.Cost)
+	}
+}
+
+// An agent's program asked a newer model than any table had, and each of its runs ended
+// before it began.
+func TestAnUnpricedModelOfAKnownFamilyRunsByAnAssumedPriceUnderTheCap(t *testing.T) {
+	for name, c := range map[string]struct {
+		refuse bool
+		cap    int64
+		want   loop.Outcome
+		reason loop.Reason
+	}{
+		"within the cap":         {false, 10_000_000, loop.OutcomeProposed, loop.ReasonNoGate},
+		"the cap is too low":     {false, 1, loop.OutcomeBudget, loop.ReasonBudget},
+		"nothing may be assumed": {true, 10_000_000, loop.OutcomeBlocked, loop.ReasonPriceUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newMeteredRig(t, databases["sqlite"](t), says200(10, 10))
+			table := price.BuiltIn()
+			table.NoAssumed = c.refuse
+			p.deps.Prices = func() (price.Table, error) { return table, nil }
+			p.deps.Drivers["asking"] = asking{caller{p}, "gpt-6.2-sol"}
+			p.engine = engine.New(p.deps)
+			p.budget(all, loop.WindowDay, loop.Amount{MicroUSD: c.cap})
+			p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
+				if status, _ := askModel(ctx, t, r, 1000, "gpt-6.2-sol", false); status != http.StatusOK {
+					t.Errorf("the model answers %d", status)
+				}
+				gittest.WriteFile(p.t, filepath.Join(r.Dir, "src/a.txt"), "two\n")
+				return ended(nil)
+			}
+			run := p.run(p.calls("w", func(d *loop.Definition) { d.Agent, d.Model = "asking", "" }), engine.Firing{})
+			if run.Outcome != c.want || run.Reason != c.reason {
+				t.Fatalf("run = %s %s %q, want %s %s", run.Outcome, run.Reason, run.Detail, c.want, c.reason)
+			}
+			if assumed := run.Cost.Assumed(); slices.Contains(assumed, "gpt-6.2-sol") != (c.want == loop.OutcomeProposed) {
+				t.Errorf("the prices of %q are assumed: %+v", assumed, run.Cost)
+			}
+		})
 	}
 }
 

@@ -68,7 +68,7 @@ func (c *cycle) wakeLater() {
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.ReturnUntilAnswer(ctx) })
 		return
 	case !until.IsZero():
-	case c.run.Outcome == loop.OutcomeBudget:
+	case c.run.Outcome == loop.OutcomeBudget, c.run.Reason == loop.ReasonPriceUnknown:
 		until, why = c.Now().Add(restWait), loop.OnBudget
 	case c.run.Outcome == loop.OutcomeQuiet || h == nil && len(c.its) == 0:
 		return

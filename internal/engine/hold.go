@@ -122,7 +122,7 @@ func (a *agentSide) failureOf(t assignment, res turnResult) *loop.Failure {
 func (a *agentSide) settleHolds(res turnResult, r plan.RetryDecision) {
 	f := res.Failure
 	switch {
-	case res.cut != nil, f != nil && (f.Class.IsSeat() || f.Class == loop.FailureDenied || f.Class == loop.ReasonBudget):
+	case res.cut != nil, f != nil && (f.Class.IsSeat() || f.Class == loop.FailureDenied || f.Class == loop.ReasonPriceUnknown):
 		return // Neither the account nor the program has to do with it.
 	case f == nil:
 		a.forgetErrors()

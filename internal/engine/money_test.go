@@ -119,7 +119,7 @@ func TestMoneyCannotPayForAProgramThatNamesNoModel(t *testing.T) {
 			return func(d *loop.Definition) { d.Agent, d.Model, d.BaseURL = "command", model, "" }
 		}
 		run := p.run(p.calls("w", program("")), engine.Firing{})
-		if run.Outcome != loop.OutcomeBudget || run.Reason != loop.ReasonBudget || !strings.Contains(run.Detail, "name one that has a price") || p.turns.Load() != 0 {
+		if run.Outcome != loop.OutcomeBlocked || run.Reason != loop.ReasonPriceUnknown || !strings.Contains(run.Detail, "name one that has a price") || p.turns.Load() != 0 {
 			t.Errorf("run = %s %s %q after %d turns, want it refused", run.Outcome, run.Reason, run.Detail, p.turns.Load())
 		}
 		if st := p.standing(all); !st.Used.Zero() || !st.Reserved.Zero() {

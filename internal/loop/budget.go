@@ -115,6 +115,16 @@ type Cost struct {
 	AsOf     string       `json:"as_of,omitempty"` // date of the table
 }
 
+// Assumed lists the models whose price is assumed.
+func (c Cost) Assumed() (models []string) {
+	for _, p := range c.Prices {
+		if p.Assumed != "" && !slices.Contains(models, p.Model) {
+			models = append(models, p.Model)
+		}
+	}
+	return models
+}
+
 // Add returns the sum of both costs, with all prices that were used.
 func (c Cost) Add(d Cost) Cost {
 	sum := Cost{MicroUSD: addCounts(c.MicroUSD, d.MicroUSD), Unpriced: slices.Clone(c.Unpriced), Prices: slices.Clone(c.Prices), AsOf: c.AsOf}
@@ -145,6 +155,7 @@ type ModelPrice struct {
 	CacheWrite1h float64 `json:"cache_write_1h_per_mtok,omitempty"`
 	WebSearch    float64 `json:"web_search_per_1000,omitempty"`
 	FileSearch   float64 `json:"file_search_per_1000,omitempty"`
+	Assumed      string  `json:"assumed,omitempty"` // the family of which the price is assumed, because the model has none
 }
 
 // Hold keeps runs of a subject from starting until a time: an account that is

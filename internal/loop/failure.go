@@ -59,7 +59,7 @@ type Failure struct {
 // about the work. A step that ends for such a reason does not count as failed and is
 // open again.
 func (r Reason) IsExternal() bool {
-	outside := []Reason{FailureRateLimit, FailureQuota, FailureAuth, FailureServer, FailureRequest, ReasonBudget}
+	outside := []Reason{FailureRateLimit, FailureQuota, FailureAuth, FailureServer, FailureRequest, ReasonBudget, ReasonPriceUnknown}
 	return slices.Contains(outside, r) || r.IsSeat()
 }
 

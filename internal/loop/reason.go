@@ -29,6 +29,7 @@ const (
 	ReasonWallClock     Reason = "max_wall_clock"  //
 	ReasonBudgetTokens  Reason = "budget_tokens"   // output tokens of the run are used up
 	ReasonBudget        Reason = "budget"          // a window has nothing left to reserve
+	ReasonPriceUnknown  Reason = "price_unknown"   // money has a cap, and the model has no price and is of no known family
 	ReasonCoolOff       Reason = "cool_off"        // the agent's program failed several times in a row
 	ReasonAgentBusy     Reason = "agent_busy"      // the agent has as many live runs as it may have
 	ReasonAccountBusy   Reason = "account_busy"    // so has the account that it acts with
@@ -214,6 +215,7 @@ var sentences = map[Reason]string{
 	ReasonWallClock:        "the time of the run is over",
 	ReasonBudgetTokens:     "the tokens of the run are used up",
 	ReasonBudget:           "the budget is used up",
+	ReasonPriceUnknown:     "the budget has a cap in money, and the model has no price",
 	ReasonEscalateRepeated: "a step was blocked or failed too often in a row",
 	ReasonEscalateCritical: "a critical step is blocked or failed",
 	ReasonEscalateBlocked:  "all steps are blocked",

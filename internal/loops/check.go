@@ -206,23 +206,36 @@ var AddPrice = loop.PawlCommand("prices update").WithFlag("file", "F").WithBlank
 
 // UnpricedSentence says that there is a cap in money, and that the model has no price.
 func UnpricedSentence(capped, model string) string {
-	return fmt.Sprintf("%s and the model %q has no price: a run would end as budget before its agent starts", capped, model)
+	return fmt.Sprintf("%s and the model %q has no price, and is of no family of which one is assumed: a run would end %s before its agent starts", capped, model, loop.ReasonPriceUnknown)
 }
 
 // OwnCap names the cap of the definition itself.
 const OwnCap = "budget_usd_day is set"
 
+// AssumedSentence says that the price of a model is assumed, and of what.
+func AssumedSentence(m price.Model) string {
+	return fmt.Sprintf("the price of %s is assumed, because it has none: twice the dearest of the family %s, %g USD for a million tokens of input, %g of output", m.ID, m.Assumed, m.Input, m.Output)
+}
+
 // CheckPrice adds an error if there is a cap in money and the model that the loop's
-// agent uses has no price: a run would fail.
+// agent uses has no price: a run would fail. It adds a note if the price is assumed.
 func (c *Checked) CheckPrice(model string, t price.Table) {
-	if _, ok := t.Find(model); ok || model == "" || c.Definition.BudgetUSDDay == 0 {
+	m, ok := t.PriceOf(model)
+	if model == "" || c.Definition.BudgetUSDDay == 0 || ok && m.Assumed == "" {
 		return
 	}
-	c.More = append(c.More, readiness.Finding{
-		Kind: readiness.KindNote, Severity: readiness.SeverityError, Key: "budget_usd_day",
+	f := readiness.Finding{
+		Kind: readiness.KindOwn, Severity: readiness.SeverityError, Key: "budget_usd_day", Reason: loop.ReasonPriceUnknown,
 		Message: UnpricedSentence(OwnCap, model) + "; " + UnpricedFix.String(), Line: max(c.Capped.Line, 1), Column: max(c.Capped.Column, 1),
-	})
+	}
+	if ok {
+		f.Kind, f.Severity, f.Reason, f.Message = readiness.KindNote, readiness.SeverityWarning, "", AssumedSentence(m)+"; "+AssumedFix.String()
+	}
+	c.More = append(c.More, f)
 }
+
+// AssumedFix is what can be done about an assumed price.
+var AssumedFix = loop.Advise("{1} adds the true one", AddPrice)
 
 // CheckLabels adds an error if no machine can execute runs of the loop.
 func (c *Checked) CheckLabels(ctx context.Context, s *Service) error {

@@ -3,6 +3,7 @@ package loops
 import (
 	"cmp"
 
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
@@ -20,6 +21,8 @@ type Finding struct {
 	File     string `json:"file"`
 	Line     int    `json:"line"`
 	Column   int    `json:"column"`
+
+	Reason loop.Reason `json:"reason,omitempty"` // the class of what a run would end with
 }
 
 // ReportMeta sums up a Report.
@@ -87,7 +90,7 @@ func NewReport(checked []Checked, unread, least int, strict bool) Report {
 func withPlaces(c Checked, findings []readiness.Finding) []Finding {
 	var list []Finding
 	for _, f := range findings {
-		list = append(list, Finding{f.Severity, f.Message, f.Key, cmp.Or(f.File, c.Shown), f.Line, f.Column})
+		list = append(list, Finding{f.Severity, f.Message, f.Key, cmp.Or(f.File, c.Shown), f.Line, f.Column, f.Reason})
 	}
 	return list
 }

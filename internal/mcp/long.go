@@ -137,6 +137,9 @@ func (p progress) tell(ctx context.Context, waited time.Duration, v runs.View) {
 	text := fmt.Sprintf("%s#%d: %s, %d tokens", v.Loop, v.N, cmp.Or(string(v.Phase), v.State), used)
 	if v.CostUSD != nil {
 		text += fmt.Sprintf(", $%.4f", *v.CostUSD)
+		if len(v.Cost.Assumed()) > 0 {
+			text += " (assumed price)"
+		}
 	}
 	// A client that is gone is noticed by its call.
 	_ = p.of.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: p.token, Message: text, Progress: (waited + time.Millisecond).Seconds()})

@@ -44,6 +44,7 @@ type Tally struct {
 	Tokens      int64  `json:"tokens"`
 	MicroUSD    int64  `json:"micro_usd"`
 	Unpriced    int    `json:"unpriced_runs"`
+	Assumed     int    `json:"assumed_runs"`
 }
 
 // Steps counts the steps of all agents by what their files say.
@@ -288,7 +289,7 @@ func (s *Simulation) result(r sim.Result) Result {
 	result := Result{Agents: []Tally{}, Total: Tally{Agent: "total"}, After: s.countSteps(), Blocked: s.wait, Escalations: s.rungs}
 	for _, l := range r.Loops {
 		t := s.tallies[l.Loop]
-		t.Runs, t.Tokens, t.MicroUSD, t.Unpriced = l.Runs, l.Tokens, l.MicroUSD, l.Unpriced
+		t.Runs, t.Tokens, t.MicroUSD, t.Unpriced, t.Assumed = l.Runs, l.Tokens, l.MicroUSD, l.Unpriced, l.Assumed
 		result.Agents = append(result.Agents, *t)
 		result.Total.add(*t)
 	}
@@ -307,4 +308,5 @@ func (t *Tally) add(o Tally) {
 	t.Tokens += o.Tokens
 	t.MicroUSD += o.MicroUSD
 	t.Unpriced += o.Unpriced
+	t.Assumed += o.Assumed
 }

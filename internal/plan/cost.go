@@ -16,7 +16,7 @@ func PriceModels(models []loop.ModelUsage, t price.Table) ([]loop.ModelUsage, lo
 	models = slices.Clone(models)
 	cost := loop.Cost{AsOf: t.AsOf}
 	for i, m := range models {
-		p, ok := t.Find(m.Model)
+		p, ok := t.PriceOf(m.Model)
 		switch {
 		case m.Priced:
 		case ok:
@@ -56,7 +56,7 @@ func addUnpriced(all []string, m loop.ModelUsage, what string) []string {
 // CallCost returns what one call costs, in millionths of a US dollar, and whether
 // its model has a price.
 func CallCost(model string, u loop.Usage, t price.Table) (microUSD int64, known bool) {
-	p, ok := t.Find(model)
+	p, ok := t.PriceOf(model)
 	if !ok {
 		return 0, false
 	}
@@ -65,7 +65,7 @@ func CallCost(model string, u loop.Usage, t price.Table) (microUSD int64, known 
 
 func modelPrice(p price.Model) loop.ModelPrice {
 	used := loop.ModelPrice{
-		Model: p.ID, Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite5m: p.CacheWrite5m, CacheWrite1h: p.CacheWrite1h,
+		Model: p.ID, Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite5m: p.CacheWrite5m, CacheWrite1h: p.CacheWrite1h, Assumed: p.Assumed,
 	}
 	if p.WebSearch != nil {
 		used.WebSearch = *p.WebSearch

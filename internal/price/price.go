@@ -1,8 +1,9 @@
 // Package price holds the prices of models, as dated data with its source, and
 // computes what a run's usage costs.
 //
-// It never fetches a price and never guesses one: a model that is in no table has
-// no price. It reads no files; the caller passes a user's own table as bytes.
+// It never fetches a price and never guesses one from a name: a model that is in no table
+// has no price, or the one that is assumed of its family, which says so. It reads no files;
+// the caller passes a user's own table as bytes.
 package price
 
 import (
@@ -23,6 +24,8 @@ type Table struct {
 	Notice   string // the licence that comes with them
 	Models   []Model
 	Patterns map[string]Tokens // by the pattern's name
+
+	NoAssumed bool // a model without a price has none, whatever its family
 }
 
 // Rates are prices in US dollars per million tokens.
@@ -59,6 +62,8 @@ type Model struct {
 	Prefixes []string `json:"prefixes,omitempty"` // prefixes of names of the same model, if only a release follows
 
 	From []Change `json:"from,omitempty"` // announced changes, the earliest first
+
+	Assumed string `json:"assumed,omitempty"` // the family of which the price is assumed; empty: the price is known
 }
 
 // Change holds the prices of a model from a day on, YYYY-MM-DD in UTC.
@@ -88,7 +93,7 @@ func (t Table) FindID(id string) (Model, bool) {
 // replace those of base with the same name. The date and the source are those of
 // t if it has any model. Neither table changes.
 func (t Table) MergeOver(base Table) Table {
-	merged := Table{AsOf: base.AsOf, Source: base.Source, Models: slices.Clone(base.Models), Patterns: map[string]Tokens{}}
+	merged := Table{AsOf: base.AsOf, Source: base.Source, Models: slices.Clone(base.Models), Patterns: map[string]Tokens{}, NoAssumed: t.NoAssumed || base.NoAssumed}
 	if len(t.Models) > 0 {
 		merged.AsOf, merged.Source = t.AsOf, t.Source
 	}

@@ -41,20 +41,21 @@ func TestATableOverAnother(t *testing.T) {
 		"2026-06", "base", "",
 		[]Model{flat("a", 1, 2, 3), flat("b", 4, 5, 6)},
 		map[string]Tokens{"p": {Input: &five, Output: &five}, "q": {Input: &five}},
+		false,
 	}
 	for name, c := range map[string]struct{ over, want Table }{
 		"nothing changes nothing": {Table{}, base},
 		"a model replaces its namesake and dates the table": {
 			Table{AsOf: "2027-01", Source: "mine", Models: []Model{flat("b", 7, 8, 9)}},
-			Table{"2027-01", "mine", "", []Model{flat("a", 1, 2, 3), flat("b", 7, 8, 9)}, base.Patterns},
+			Table{"2027-01", "mine", "", []Model{flat("a", 1, 2, 3), flat("b", 7, 8, 9)}, base.Patterns, false},
 		},
 		"another model comes last": {
 			Table{Models: []Model{flat("c", 7, 8, 9)}},
-			Table{"", "", "", []Model{flat("a", 1, 2, 3), flat("b", 4, 5, 6), flat("c", 7, 8, 9)}, base.Patterns},
+			Table{"", "", "", []Model{flat("a", 1, 2, 3), flat("b", 4, 5, 6), flat("c", 7, 8, 9)}, base.Patterns, false},
 		},
 		"patterns alone leave the date": {
 			Table{AsOf: "2027-01", Source: "mine", Patterns: map[string]Tokens{"p": {Input: &six}, "r": {Output: &six}}},
-			Table{"2026-06", "base", "", base.Models, map[string]Tokens{"p": {Input: &six}, "q": {Input: &five}, "r": {Output: &six}}},
+			Table{"2026-06", "base", "", base.Models, map[string]Tokens{"p": {Input: &six}, "q": {Input: &five}, "r": {Output: &six}}, false},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,6 +39,7 @@ type Workload struct {
 type Cost struct {
 	Pattern      string
 	Model        string
+	Assumed      string // the family of which the model's price is assumed; empty: the price is known
 	Cadence      string
 	RunsPerDay   float64
 	Input        int64
@@ -56,7 +57,7 @@ type Cost struct {
 // precedence over the catalogue. The error names the option of the command line and
 // the fix.
 func Estimate(t price.Table, w Workload) (Cost, error) {
-	m, ok := t.Find(w.Model)
+	m, ok := t.PriceOf(w.Model)
 	if !ok {
 		return Cost{}, unknownModel(t, w.Model)
 	}
@@ -68,7 +69,7 @@ func Estimate(t price.Table, w Workload) (Cost, error) {
 		return Cost{}, err
 	}
 	c := Cost{
-		Pattern: w.Pattern, Model: w.Model, Cadence: w.Cadence, RunsPerDay: w.RunsPerDay,
+		Pattern: w.Pattern, Model: w.Model, Assumed: m.Assumed, Cadence: w.Cadence, RunsPerDay: w.RunsPerDay,
 		Input: tokens.Input, Output: tokens.Output, Subagents: tokens.Subagents, TokensPerRun: tokens.PerRun(),
 		Days: w.Days,
 	}

@@ -9,6 +9,7 @@ import (
 type CostData struct {
 	Pattern        string       `json:"pattern"`
 	Model          string       `json:"model"`
+	Assumed        string       `json:"assumed,omitempty"` // the family of which the model's price is assumed
 	Cadence        string       `json:"cadence"`
 	RunsPerDay     float64      `json:"runs_per_day"`
 	TokensPerRun   int64        `json:"tokens_per_run"`
@@ -36,7 +37,7 @@ type CachingData struct {
 // Data rounds the cost for JSON.
 func (c Cost) Data() CostData {
 	d := CostData{
-		Pattern: c.Pattern, Model: c.Model, Cadence: c.Cadence,
+		Pattern: c.Pattern, Model: c.Model, Assumed: c.Assumed, Cadence: c.Cadence,
 		RunsPerDay:   roundTo(c.RunsPerDay, 3),
 		TokensPerRun: c.TokensPerRun, InputTokens: c.Input, OutputTokens: c.Output, Subagents: c.Subagents,
 		CostPerRun: roundTo(c.PerRun, 6),

@@ -215,10 +215,9 @@ func Next(v View) loop.Advice {
 			return small
 		}
 		return small.Then("; ", loop.Advise("what fits into a snapshot is kept: {1}", diff))
+	case v.Reason == loop.ReasonPriceUnknown:
+		return loop.Advise("{1} lists the models that have one; {2} adds one", loop.PawlCommand("prices"), loop.PawlCommand("prices update").WithFlag("file", "F").WithBlanks("F"))
 	case v.Outcome == loop.OutcomeBudget && v.Reason == loop.ReasonBudget:
-		if strings.Contains(v.Detail, "has no price") {
-			return loop.Advise("{1} lists the models that have one; {2} adds one", loop.PawlCommand("prices"), loop.PawlCommand("prices update").WithFlag("file", "F").WithBlanks("F"))
-		}
 		return loop.Advise("{1} says what is left; {2} changes it", loop.PawlCommand("budget show", v.Loop), loop.PawlCommand("budget set", v.Loop))
 	case v.Reason == loop.FailureAuth, v.Reason == loop.FailureQuota:
 		return loop.Advise("{1} says how each agent signs in; {2} once that is right", loop.PawlCommand("agent drivers"), loop.PawlCommand("resume", v.Loop))

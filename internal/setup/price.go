@@ -36,7 +36,12 @@ func (d Doctor) checkPrice(ctx context.Context, c loops.Checked, add adder) {
 		return
 	}
 	model := d.AskedModel(ctx, def)
-	if m, ok := table.Find(model); ok {
+	m, ok := table.PriceOf(model)
+	switch {
+	case ok && m.Assumed != "":
+		add(readiness.StateWarn, "price", loops.AssumedSentence(m), loops.AssumedFix.Text, loops.AssumedFix.Actions...)
+		return
+	case ok:
 		add(readiness.StateOK, "price", fmt.Sprintf("%s: %g USD for a million tokens of input, %g of output, as of %s", model, m.Input, m.Output, table.AsOf), "")
 		return
 	}

@@ -30,6 +30,7 @@ type drawn struct {
 	usage    loop.Usage
 	microUSD int64
 	priced   bool
+	assumed  bool // the price is
 	known    bool // what it cost is that of a past run
 	took     time.Duration
 	agent    time.Duration // that its agent worked
@@ -96,7 +97,7 @@ func (l *simulated) usualWork(r *rand.Rand) drawn {
 // ofPast repeats a run.
 func ofPast(run loop.Run) drawn {
 	return drawn{
-		outcome: run.Outcome, reason: run.Reason, detail: run.Detail, usage: run.Usage, microUSD: run.Cost.MicroUSD, priced: len(run.Cost.Unpriced) == 0, known: true,
+		outcome: run.Outcome, reason: run.Reason, detail: run.Detail, usage: run.Usage, microUSD: run.Cost.MicroUSD, priced: len(run.Cost.Unpriced) == 0, assumed: len(run.Cost.Assumed()) > 0, known: true,
 		took: max(run.Spent.Total, time.Millisecond), agent: run.Spent.Agent,
 	}
 }
@@ -105,5 +106,5 @@ func ofPast(run loop.Run) drawn {
 // way, that was stopped, or that nobody paid for does not.
 func Tells(run loop.Run) bool {
 	stopped := []loop.Outcome{loop.OutcomePaused, loop.OutcomeInterrupted, loop.OutcomeBudget, ""}
-	return !slices.Contains(stopped, run.Outcome) && run.DeferredTo == (loop.Deferral{})
+	return !slices.Contains(stopped, run.Outcome) && run.Reason != loop.ReasonPriceUnknown && run.DeferredTo == (loop.Deferral{})
 }

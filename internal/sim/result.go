@@ -29,6 +29,7 @@ type Tally struct {
 	Output     int64                `json:"output_tokens"`
 	MicroUSD   int64                `json:"micro_usd"`
 	Unpriced   int                  `json:"unpriced_runs"` // runs whose model has no price; micro_usd does not contain them
+	Assumed    int                  `json:"assumed_runs"`  // runs whose model has a price that is assumed; micro_usd contains it
 }
 
 // Result is what a simulation came to, schema pawl.sim/v1.
@@ -48,7 +49,7 @@ func (c *Tally) addWait(d time.Duration) {
 	c.LongestMS = max(c.LongestMS, d.Milliseconds())
 }
 
-func (c *Tally) addRun(run loop.Run, microUSD int64, priced bool) {
+func (c *Tally) addRun(run loop.Run, microUSD int64, priced, assumed bool) {
 	if c.Outcomes == nil {
 		c.Outcomes = map[loop.Outcome]int{}
 	}
@@ -59,6 +60,9 @@ func (c *Tally) addRun(run loop.Run, microUSD int64, priced bool) {
 	c.MicroUSD += microUSD
 	if !priced && !run.Usage.Zero() {
 		c.Unpriced++
+	}
+	if assumed && !run.Usage.Zero() {
+		c.Assumed++
 	}
 }
 
@@ -81,6 +85,7 @@ func (c *Tally) add(d Tally) {
 	c.Output += d.Output
 	c.MicroUSD += d.MicroUSD
 	c.Unpriced += d.Unpriced
+	c.Assumed += d.Assumed
 }
 
 // close fills in what follows from the rest.

@@ -361,6 +361,10 @@ func (s *simulation) begin(ctx context.Context, of *simulated, c engine.Claimed)
 		})
 	}
 	switch {
+	case budget.IsUnpriced(err):
+		of.counts.Unfunded++
+		l.drawn = drawn{}
+		return s.end(ctx, l, loop.OutcomeBlocked, loop.ReasonPriceUnknown)
 	case budget.IsUnpaid(err):
 		of.counts.Unfunded++
 		l.drawn, l.opens = drawn{}, ledger.OpensAgain()
@@ -396,9 +400,11 @@ func (s *simulation) end(ctx context.Context, l *live, outcome loop.Outcome, rea
 	run, used := l.run, l.drawn
 	run.Outcome, run.Reason, run.Detail, run.Usage = outcome, reason, used.detail, used.usage
 	run.Spent = loop.Spent{Total: used.took, Agent: used.agent}
-	microUSD, priced := used.microUSD, used.priced
+	microUSD, priced, assumed := used.microUSD, used.priced, used.assumed
 	if !used.known && !used.usage.Zero() {
 		microUSD, priced = plan.CallCost(l.of.Definition.Model, used.usage, s.Prices)
+		m, _ := s.Prices.PriceOf(l.of.Definition.Model)
+		assumed = m.Assumed != ""
 	}
 	run.Cost.MicroUSD = microUSD
 	ending := Ending{Outcome: run.Outcome, Reason: run.Reason, Detail: run.Detail}
@@ -436,7 +442,7 @@ func (s *simulation) end(ctx context.Context, l *live, outcome loop.Outcome, rea
 	if err != nil {
 		return fmt.Errorf("end %s#%d: %w", l.of.row.Name, run.N, err)
 	}
-	l.of.counts.addRun(run, microUSD, priced)
+	l.of.counts.addRun(run, microUSD, priced, assumed)
 	if s.Ended != nil {
 		run.Ended = s.now
 		s.Ended(l.of.row.Name, run)

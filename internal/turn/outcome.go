@@ -111,7 +111,7 @@ func chooseFailure(r agent.Result, vendor loop.Failure) *loop.Failure {
 	switch {
 	case vendor.Class == "" || said == nil && r.Ended != proc.TimedOut:
 		return said // A failed call that the program recovered from does not count.
-	case said == nil || !said.Typed || vendor.Class == loop.FailureDenied || vendor.Typed && (vendor.Class == loop.FailureRequest || vendor.Class == loop.ReasonBudget):
+	case said == nil || !said.Typed || vendor.Class == loop.FailureDenied || vendor.Typed && (vendor.Class == loop.FailureRequest || vendor.Class == loop.ReasonPriceUnknown):
 		if vendor.Text == "" && said != nil {
 			vendor.Text = said.Text
 		}

@@ -33,7 +33,7 @@ func ReportDenials(say, refused func(string)) func(meter.Denial) {
 		told[d.Detail] = true
 		mu.Unlock()
 		switch {
-		case d.Reason == model.ReasonUnpriced, d.Reason == model.ReasonBudget:
+		case d.Reason == loop.ReasonPriceUnknown, d.Reason == model.ReasonBudget:
 			refused(d.Detail)
 		case !again:
 			say("network: " + d.String())

@@ -88,7 +88,7 @@ func TestADeniedPathThatIsNoCallOfAModelIsToldOnce(t *testing.T) {
 	telemetry := meter.Denial{Reason: model.ReasonNoCall, Detail: "GET /telemetry"}
 	news, host := meter.Denial{Reason: model.ReasonNoCall, Detail: "GET /news"}, meter.Denial{Reason: "host", Detail: "x"}
 	tool := meter.Denial{Reason: model.ReasonModelTool, Detail: "the tool web_search"}
-	for _, d := range []meter.Denial{telemetry, telemetry, news, host, host, tool, tool, {Reason: model.ReasonUnpriced, Detail: "m has no price"}} {
+	for _, d := range []meter.Denial{telemetry, telemetry, news, host, host, tool, tool, {Reason: loop.ReasonPriceUnknown, Detail: "m has no price"}} {
 		tell(d)
 	}
 	if len(told) != 5 || !strings.HasPrefix(told[0], loop.NoteDenied) {

@@ -74,7 +74,7 @@ type Driver struct{}
 // Profile says what the program needs.
 func (Driver) Profile() agent.Profile {
 	return agent.Profile{
-		Name: Name, Program: "codex", Runtime: []string{"node"}, Home: true, Providers: []string{"openai"}, Asks: map[string]string{"openai": "gpt-6.1-sol"},
+		Name: Name, Program: "codex", Runtime: []string{"node"}, Home: true, Providers: []string{"openai"}, Asks: map[string]string{"openai": "gpt-6.2-sol"},
 		Login: agent.Login{
 			Files:  []string{".codex/auth.json"},
 			Hosts:  []string{"chatgpt.com", "auth.openai.com", "api.openai.com"},

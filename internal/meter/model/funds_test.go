@@ -97,8 +97,8 @@ func TestAModelWithoutAPriceIsAFailureThatSaysWhatToDo(t *testing.T) {
 	if got := r.post("/v1/chat/completions", askChat); got.status != http.StatusForbidden || !strings.Contains(got.body, "add a price") {
 		t.Errorf("got %d %s", got.status, got.body)
 	}
-	if f, _ := r.LastFailure(); f.Class != loop.ReasonBudget || !strings.Contains(f.Text, "add a price") {
+	if f, _ := r.LastFailure(); f.Class != loop.ReasonPriceUnknown || !strings.Contains(f.Text, "add a price") {
 		t.Errorf("failure = %+v", f)
 	}
-	wantTold(t, r, ReasonUnpriced)
+	wantTold(t, r, loop.ReasonPriceUnknown)
 }

@@ -16,7 +16,6 @@ import (
 const (
 	ReasonNoCall   loop.Reason = "no_model_call"    // telemetry, files, or any other request to the vendor
 	ReasonBudget   loop.Reason = "budget_exhausted" // a call was refused or a stream cut
-	ReasonUnpriced loop.Reason = "model_unpriced"   // money has a cap, and the model's price is unknown
 	ReasonBadUsage loop.Reason = "bad_usage"        // the usage that the provider reports is implausible
 
 	ReasonModelTool loop.Reason = "model_tool" // a request uses a vendor's tool that model_tools does not name

@@ -227,8 +227,8 @@ func (x *exchange) refuseUnfunded(err error) {
 	case !x.clientWaits():
 		panic(http.ErrAbortHandler)
 	case unpriced:
-		x.recordFailure(loop.Failure{Class: loop.ReasonBudget, Text: err.Error(), Typed: true})
-		x.sendRefusal(x.w, refusal{x.finalStatus(), ReasonUnpriced, err.Error()})
+		x.recordFailure(loop.Failure{Class: loop.ReasonPriceUnknown, Text: err.Error(), Typed: true})
+		x.sendRefusal(x.w, refusal{x.finalStatus(), loop.ReasonPriceUnknown, err.Error()})
 	case exhausted:
 		x.sendRefusal(x.w, refusal{x.finalStatus(), ReasonBudget, err.Error()})
 	default:

@@ -68,7 +68,7 @@ var programErrors = []loop.Reason{
 
 // errorOf says what went wrong with an agent's program or its model.
 func errorOf(it loop.Iteration) (why string, is bool) {
-	is = slices.Contains(programErrors, it.Reason) || it.Reason.IsExternal() && it.Reason != loop.ReasonBudget
+	is = slices.Contains(programErrors, it.Reason) || it.Reason.IsExternal() && it.Reason != loop.ReasonBudget && it.Reason != loop.ReasonPriceUnknown
 	return it.Reason.Explain(firstLine(it.Feedback)), is && it.Verdict == loop.VerdictFail
 }
 
