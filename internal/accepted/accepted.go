@@ -46,14 +46,14 @@ func (f *Folder) Has(i Item) (bool, error) {
 }
 
 // Check is the *loop.Fault for an item that nobody has accepted here, with
-// loop.ErrNotAccepted; nil for any other.
+// loop.ErrNotAcceptedHere; nil for any other.
 func (f *Folder) Check(i Item) error {
 	known, err := f.Has(i)
 	if err != nil || known {
 		return err
 	}
 	fault := &loop.Fault{
-		Exit: loop.ExitRefused, What: i.What() + " is not accepted on this machine", Err: loop.ErrNotAccepted,
+		Exit: loop.ExitRefused, What: i.What() + " is not accepted on this machine", Err: loop.ErrNotAcceptedHere,
 		Why: "whoever can write to the database can have written it: " + strings.Join(i.Does, "; "),
 	}
 	if i.Kind == KindAnswer {

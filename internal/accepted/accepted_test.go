@@ -47,7 +47,7 @@ func TestWhatIsAcceptedIsAFileOfTheHomeThatAPersonCanReadAndRemove(t *testing.T)
 	}
 	err = accepted.In(home).Check(line)
 	f, ok := errors.AsType[*loop.Fault](err)
-	if !errors.Is(err, loop.ErrNotAccepted) || !ok || !strings.Contains(f.Why, "touch x") || !strings.Contains(f.Advice().String(), "pawl nodes accept "+line.ID()) {
+	if !errors.Is(err, loop.ErrNotAcceptedHere) || !ok || !strings.Contains(f.Why, "touch x") || !strings.Contains(f.Advice().String(), "pawl nodes accept "+line.ID()) {
 		t.Errorf("Check = %v, want what it is about, and the fix", err)
 	}
 }

@@ -482,11 +482,6 @@ type NodeChange struct {
 	Labels *[]string `json:"labels,omitempty"`
 }
 
-// AskedRequest says what to accept, by the ids of ListAsked.
-type AskedRequest struct {
-	IDs []string `json:"ids"`
-}
-
 // The verbs for nodes.
 var (
 	ListNodes = readStore("nodes.list", "list the machines that share the store", func(ctx context.Context, c Call, _ None) ([]nodes.View, error) {
@@ -500,12 +495,6 @@ var (
 	})
 	ForgetNode = writeStore("nodes.forget", "remove a node that is gone for good", func(ctx context.Context, c Call, r NodeRef) (nodes.Forgotten, error) {
 		return c.Store.Nodes.Forget(ctx, c.By, r.Node)
-	})
-	ListAsked = readStore("nodes.asked", "list what rows of the store ask this machine to do", func(ctx context.Context, c Call, _ None) ([]nodes.Asked, error) {
-		return c.Store.Nodes.Asks(ctx)
-	})
-	AcceptAsked = writeStore("nodes.accept", "accept on this machine what rows of the store ask it to do", func(ctx context.Context, c Call, r AskedRequest) ([]nodes.Asked, error) {
-		return c.Store.Nodes.Accept(ctx, c.By, r.IDs)
 	})
 )
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawl-run/pawl/internal/accepted"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/lookup"
@@ -127,6 +128,9 @@ func (s *Service) landYes(ctx context.Context, v View, by loop.Answer) (runs.Vie
 		plan.Firing = engine.Again(v.ID, by)
 		plan.Firing.Overrides = v.RunRow.Overrides
 		return s.startAgain(ctx, plan, v)
+	}
+	if err := s.ws.Accepted.Accept(accepted.Answer(v.Row)); err != nil {
+		return runs.View{}, err
 	}
 	plan.Firing = engine.Try(v.ID, s.newID("try"), by.Actor())
 	plan.Firing.Overrides = v.RunRow.Overrides

@@ -57,7 +57,7 @@ func acceptAsked(cmd *cobra.Command, a *app, c api.Caller, asked []nodes.Asked, 
 	if err := a.requireConsent(yes, "lets this machine do that", "pawl nodes accept "+strings.Join(ids, " ")); err != nil {
 		return err
 	}
-	done, err := api.AcceptAsked.Call(cmd.Context(), c, api.AskedRequest{IDs: ids})
+	done, err := api.AcceptAsked.Call(cmd.Context(), c, api.AskedRefs{IDs: ids})
 	if err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func (a *attacker) execute(id string) (loop.Run, error) {
 func wantNotAccepted(t *testing.T, what string, err error) {
 	t.Helper()
 	f, ok := errors.AsType[*loop.Fault](err)
-	if !errors.Is(err, loop.ErrNotAccepted) || !ok || f.Why == "" || f.Fix == "" {
+	if !errors.Is(err, loop.ErrNotAcceptedHere) || !ok || f.Why == "" || f.Fix == "" {
 		t.Errorf("%s: error = %v, want a fault that says why it is not accepted, with a fix", what, err)
 	}
 }
@@ -306,7 +306,7 @@ func TestAttack126APlaceThatIsARowIsNotOpened(t *testing.T) {
 	a.starts()
 	defer a.daemon.Stop(t.Context())
 	var wrong error
-	for wrong == nil || !errors.Is(wrong, loop.ErrNotAccepted) {
+	for wrong == nil || !errors.Is(wrong, loop.ErrNotAcceptedHere) {
 		h := <-a.happened
 		wrong = h.Wrong
 	}

@@ -16,7 +16,7 @@ import (
 // Admit refuses what only rows ask this machine to do: a definition, with the overrides of a
 // run, that gets more than a confined copy of the tree counts if a person said it here, if a
 // file of the checkout says it, or if it was accepted here before. What is admitted is
-// accepted from then on. The error is a *loop.Fault with loop.ErrNotAccepted. No store may be
+// accepted from then on. The error is a *loop.Fault with loop.ErrNotAcceptedHere. No store may be
 // locked by the caller: files are read.
 func (e *Engine) Admit(t Target, o loop.Overrides) error {
 	return e.admit(t, o.Apply(t.Definition).WithDefaults(), o)
@@ -94,7 +94,7 @@ func (e *Engine) admitCommand(t Target, command string) error {
 		return nil
 	}
 	return &loop.Fault{
-		Exit: loop.ExitRefused, What: "the command " + command + " is not run for " + t.Loop.Name, Err: loop.ErrNotAccepted,
+		Exit: loop.ExitRefused, What: "the command " + command + " is not run for " + t.Loop.Name, Err: loop.ErrNotAcceptedHere,
 		Why: "a row says that the loop listens to it, and its definition does not", Fix: "read the definitions again: {1}", Actions: []loop.Command{loop.PawlCommand("reload")},
 	}
 }

@@ -144,7 +144,7 @@ func memoryPaths(e loop.Effect) (paths []string, err error) {
 
 func rowFault(what, why string) error {
 	return &loop.Fault{
-		Exit: loop.ExitRefused, What: what, Why: why + ", so no pawl has written this row", Err: loop.ErrNotAccepted,
+		Exit: loop.ExitRefused, What: what, Why: why + ", so no pawl has written this row", Err: loop.ErrNotAcceptedHere,
 		Fix: "find out who can write to the database; {1} says where its rows were changed", Actions: []loop.Command{loop.PawlCommand("audit verify")},
 	}
 }

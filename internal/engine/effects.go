@@ -146,7 +146,7 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 		return fmt.Errorf("effect %s: kind %q: %w", e.Key, e.Kind, loop.ErrNotFound)
 	}
 	err := o.admitEffect(ctx, *e)
-	if f, ok := errors.AsType[*loop.Fault](err); ok && errors.Is(err, loop.ErrNotAccepted) {
+	if f, ok := errors.AsType[*loop.Fault](err); ok && errors.Is(err, loop.ErrNotAcceptedHere) {
 		o.refusal = f
 		o.recordOutcome(e, e.State, loop.EffectRefused, nil, err)
 		return nil

@@ -45,9 +45,9 @@ var (
 	// which a change was made: somebody else was first.
 	ErrRowChanged = errors.New("the row was changed meanwhile")
 
-	// ErrNotAccepted means that a row asks this machine for something that no person has
+	// ErrNotAcceptedHere means that a row asks this machine for something that no person has
 	// accepted on it.
-	ErrNotAccepted = errors.New("not accepted on this machine")
+	ErrNotAcceptedHere = errors.New("not accepted on this machine")
 
 	// ErrPaused means that the loop's switch in the store is set. Nothing may
 	// leave the workspace for this loop until somebody clears it.
@@ -62,7 +62,7 @@ var (
 // NeedsPerson reports whether an error says that somebody else than a person may not do what was
 // asked, so that its fix is a person's.
 func NeedsPerson(err error) bool {
-	for _, is := range []error{ErrRole, ErrGrant, ErrOwner, ErrUnregistered, ErrUnaccepted, ErrUnconfined} {
+	for _, is := range []error{ErrRole, ErrGrant, ErrOwner, ErrUnregistered, ErrUnaccepted, ErrUnconfined, ErrNotAcceptedHere} {
 		if errors.Is(err, is) {
 			return true
 		}
