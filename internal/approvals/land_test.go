@@ -339,7 +339,7 @@ func TestRecoverySaysWhatLandsWhenTheRunOfAYesDied(t *testing.T) {
 		t.Errorf("recovery says %q and the run %q, want %q", rec.Next, rec.Run.Detail, want)
 	}
 	view, err := r.Runs.Show(t.Context(), "run_yes")
-	if err != nil || !strings.HasSuffix(runs.Next(view).String(), "pawl land fix#1") {
+	if err != nil || !strings.Contains(runs.Next(view).String(), "nothing has landed, and the yes stays valid; once the cause is gone: pawl land fix#1") {
 		t.Errorf("next = %q, %v", runs.Next(view), err)
 	}
 	// The name of the loop means its newest run, which was to land the other.
@@ -355,5 +355,8 @@ func TestRecoverySaysWhatLandsWhenTheRunOfAYesDied(t *testing.T) {
 	}
 	if got := gittest.Run(t, r.Root, "rev-parse", "main"); got != v.Commit {
 		t.Errorf("main = %s, want %s", got, v.Commit)
+	}
+	if all, err := r.Approvals.List(t.Context(), "fix", true); err != nil || len(all) != 1 || all[0].State != loop.ApprovalApproved {
+		t.Errorf("approvals = %+v, %v; want the one yes, and that it has landed", all, err)
 	}
 }

@@ -4,6 +4,31 @@ package arch
 // paid for and remembered.
 var cycleMutants = []mutant{
 	{
+		"a landing is tried again without a look whether it has arrived", "internal/engine/effects.go",
+		[][2]string{{"if e.Args[effect.ArgRetry] != \"\" {", "if e.Args[effect.ArgRetry] == \"never\" {"}},
+		"engine.TestALaterTryLooksFirstWhetherAnEarlierOneArrived",
+	},
+	{
+		"a landing is tried again for ever", "internal/plan/landing.go",
+		[][2]string{{"case a.Tries >= MaxLandings:", "case a.Tries >= 100*MaxLandings:"}},
+		"engine.TestALandingThatFailedFiveTimesRestsUntilAPersonAsksForIt",
+	},
+	{
+		"a landing is tried again at once", "internal/plan/landing.go",
+		[][2]string{{"case a.Tries > 0 && now.Before(at) && !now.Before(a.Tried):", "case a.Tries > 100*MaxLandings && now.Before(at):"}},
+		"plan.TestALandingIsTriedFiveTimesAtMost",
+	},
+	{
+		"a later try does not ask whether the yes has expired", "internal/plan/landing.go",
+		[][2]string{{"case !now.Before(a.Expires):", "case a.Expires.IsZero():"}},
+		"plan.TestALandingIsTriedFiveTimesAtMost",
+	},
+	{
+		"the store does not ask whether a yes has expired before something lands", "internal/store/approvals.go",
+		[][2]string{{"WHERE  id = $3 AND state = 'landing' AND expires_ms > {now}`", "WHERE  id = $3 AND state = 'landing'`"}},
+		"engine.TestAYesThatExpiresBeforeItsTryBeginsLandsNothing",
+	},
+	{
 		"what the gates run is not protected", "internal/runenv/place.go",
 		[][2]string{{"slices.Concat(s.Definition.Protect, judges.Programs)", "slices.Concat(s.Definition.Protect, judges.Programs[:0])"}},
 		"compose.TestAttack055WhatJudgesCannotBeRewritten",

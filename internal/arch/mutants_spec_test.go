@@ -78,7 +78,7 @@ var specMutants = []mutant{
 		"specs.TestASpecNeverWaitsForAQuestionThatNobodyCanAnswer",
 	},
 	{
-		"what a person lands by hand is not accepted", "internal/approvals/land.go",
+		"what a person lands by hand is not accepted", "internal/approvals/byhand.go",
 		[][2]string{{"if err := tx.WaitInstead(ctx, a.StepID, a.ID); err != nil {", "if err := tx.WaitInstead(ctx, \"\", a.ID); err != nil {"}},
 		"specs.TestASpecNeverWaitsForAQuestionThatNobodyCanAnswer",
 	},

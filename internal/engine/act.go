@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -75,6 +76,9 @@ func (c *cycle) runIteration(ctx context.Context, d plan.Decision) (*ending, err
 	}
 	c.memory.sayRemarks()
 	step := c.steps[d.Choice.Step.Key]
+	if err := c.readRejected(ctx, step); err != nil {
+		return nil, err
+	}
 	turn, err := c.agent.takeTurns(ctx, step, brief, c.sensed.Observations)
 	if err != nil {
 		return nil, err
@@ -82,6 +86,7 @@ func (c *cycle) runIteration(ctx context.Context, d plan.Decision) (*ending, err
 	if end := stopEnding(ctx); end != nil {
 		return end, nil
 	}
+	turn.Asks = slices.DeleteFunc(turn.Asks, func(ask agent.Ask) bool { return c.isRejected(ask.Argv) }) // Of a driver that does not ask first.
 	claimed := c.tree.readClaim(turn)
 	ran, end, err := c.runCommands(ctx, step, turn, claimed)
 	if err != nil {

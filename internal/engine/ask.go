@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/workspace"
 )
@@ -23,6 +25,7 @@ const ApprovalTime = 7 * 24 * time.Hour
 // taken up again by the run that the answer fires.
 func (c *cycle) askHuman(ctx context.Context, step loop.Step, w work, ask agent.Ask) (*ending, error) {
 	c.enterPhase(loop.PhaseConclude)
+	it := c.current()
 	err := c.tree.keepSnapshot(ctx)
 	if errors.Is(err, workspace.ErrIncomplete) {
 		err = c.tree.setAside(err)
@@ -30,14 +33,17 @@ func (c *cycle) askHuman(ctx context.Context, step loop.Step, w work, ask agent.
 	if err != nil {
 		return nil, err
 	}
-	it := c.current()
+	kept, err := c.tree.keepAsked(ctx, it.Tree, cmp.Or(c.run.Snapshot, step.Snapshot))
+	if err != nil {
+		return nil, err
+	}
 	now := c.Now().UTC()
 	a := loop.Approval{
 		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: step.ID, Action: loop.Action{Kind: loop.ActionCommand, Argv: ask.Argv, Why: ask.Why},
 		Tree: it.Tree, Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
 	}
 	a.Hash = a.BindingHash()
-	step.State, step.WaitsFor, step.Snapshot, step.RunID = loop.StepWaiting, a.ID, cmp.Or(c.run.Snapshot, step.Snapshot), ""
+	step.State, step.WaitsFor, step.Snapshot, step.RunID = loop.StepWaiting, a.ID, kept, ""
 	step.Attempts++
 	step.Tokens += it.Usage.ChargedTokens()
 	step.Feedback = fmt.Sprintf("approval %s was asked for: %s", a.ID, strings.Join(ask.Argv, " "))
@@ -53,6 +59,34 @@ func (c *cycle) askHuman(ctx context.Context, step loop.Step, w work, ask agent.
 	}
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, a) })
 	return &ending{outcome: loop.OutcomeWaiting, reason: loop.ReasonApproval, detail: firstLine(step.Feedback)}, nil
+}
+
+// readRejected reads which commands of a step a person said no to. That is remembered as long
+// as the step lives, and on a board with the task, whoever has it.
+func (h *heldRun) readRejected(ctx context.Context, step loop.Step) error {
+	h.rejected = nil
+	return h.Store.View(ctx, func(r *store.Reader) error {
+		in, ids := h.run.LoopID, []string{step.ID}
+		if h.target.Loop.Protocol == loop.ProtocolBoard {
+			of, err := r.StepsOfTask(ctx, h.target.Loop.WorkspaceID, step.Key)
+			if err != nil {
+				return err
+			}
+			in, ids = h.target.Loop.WorkspaceID, append(ids, of...)
+		}
+		asked, err := r.ApprovalsOfSteps(ctx, in, ids...)
+		h.rejected = nil
+		for _, a := range asked {
+			if a.Action.Kind == loop.ActionCommand && a.State == loop.ApprovalRejected {
+				h.rejected = append(h.rejected, policy.Rejection{Argv: a.Action.Argv, By: a.By, Note: a.Note})
+			}
+		}
+		return err
+	})
+}
+
+func (h *heldRun) isRejected(argv []string) bool {
+	return slices.ContainsFunc(h.rejected, func(r policy.Rejection) bool { return slices.Equal(r.Argv, argv) })
 }
 
 func answerFiring(id string) Firing {

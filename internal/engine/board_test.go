@@ -241,10 +241,11 @@ func TestAttack109AnApprovedCommandRunsOnTheTreeThatWasShownOrNotAtAll(t *testin
 		change func(t *testing.T, r *rig, snapshot string)
 		file   string // that the agent writes before it asks
 	}{
-		"the base moved under a step that changed nothing": {func(t *testing.T, r *rig, _ string) {
+		"the base moved, and the snapshot of a step that changed nothing is gone": {func(t *testing.T, r *rig, snapshot string) {
 			gittest.WriteFile(t, filepath.Join(r.root, "src/deploy.sh"), "another one\n")
 			gittest.Run(t, r.root, "add", "-A")
 			gittest.Run(t, r.root, "commit", "-qm", "moved")
+			gittest.Run(t, r.root, "update-ref", "-d", snapshot)
 		}, ""},
 		"the snapshot was replaced": {func(t *testing.T, r *rig, snapshot string) {
 			gittest.Run(t, r.root, "update-ref", snapshot, gittest.Run(t, r.root, "commit-tree", "-m", "x", "-p", "main", "main^{tree}"))

@@ -91,7 +91,7 @@ func (c *cycle) runCommands(ctx context.Context, step loop.Step, turn turnResult
 		return ran, nil, err
 	}
 	defer at.Done()
-	guard, err := guardOf(ctx, c.def, c.runEnv(), at, os.TempDir())
+	guard, err := c.guardOf(ctx, c.def, c.runEnv(), at, os.TempDir())
 	if err != nil {
 		return ran, nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/transcript"
@@ -75,8 +76,9 @@ type heldRun struct {
 	nobody     error             // why there is no maker
 	tools      runenv.Tools
 	disk       runenv.Disk
-	taken      bool    // from a process that died, before the run was concluded
-	deferred   *ending // it gives way to another run; nil: it does not
+	taken      bool               // from a process that died, before the run was concluded
+	rejected   []policy.Rejection // commands of the step under way that a person said no to
+	deferred   *ending            // it gives way to another run; nil: it does not
 }
 
 // progress is what the run has done so far.

@@ -39,14 +39,14 @@ func (s *shown) hideAndEmit(kind, text string) {
 // toolGuard is what the definition lets an agent do, for drivers that ask first. What
 // it does all the same is held by the sandbox and by the list of changes.
 func (a *agentSide) toolGuard(ctx context.Context, t assignment, at runenv.Place, turnDir string) (policy.Guard, error) {
-	return guardOf(ctx, t.def, t.env, at, os.TempDir(), t.env.SeenTurn(turnDir))
+	return a.guardOf(ctx, t.def, t.env, at, os.TempDir(), t.env.SeenTurn(turnDir))
 }
 
 // guardOf is what a definition allows at a place, with folders beside it that may be
-// written.
-func guardOf(ctx context.Context, d loop.Definition, env runenv.Env, at runenv.Place, beside ...string) (policy.Guard, error) {
+// written, and without what a person said no to.
+func (h *heldRun) guardOf(ctx context.Context, d loop.Definition, env runenv.Env, at runenv.Place, beside ...string) (policy.Guard, error) {
 	scope, err := env.Scope(ctx)
 	return policy.Guard{
-		Scope: scope, Root: at.Dir, ReportOnly: d.Tier == loop.TierReport, Hosts: d.Network, Denies: d.Denies, Beside: beside, Capabilities: d.Capabilities,
+		Scope: scope, Root: at.Dir, ReportOnly: d.Tier == loop.TierReport, Hosts: d.Network, Denies: d.Denies, Beside: beside, Rejected: h.rejected, Capabilities: d.Capabilities,
 	}, err
 }

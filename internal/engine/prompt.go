@@ -71,6 +71,12 @@ func (a *agentSide) promptFor(step loop.Step, brief Brief, sensed []Observation,
 		b.WriteString("\n")
 		hint.Write(&b, "What "+hint.Asker()+" tells you after an earlier attempt at this step")
 	}
+	if len(a.rejected) > 0 {
+		b.WriteString("\n# What a person said no to\nIt is not asked again. Do without, or say in your report that it cannot be done so.\n")
+		for _, r := range a.rejected {
+			fmt.Fprintf(&b, "- %s: %s\n", strings.Join(printables([]string{strings.Join(r.Argv, " ")}), ""), unprintable.Show(r.Words()))
+		}
+	}
 	word, once := a.delimiter(), shownLines{}
 	for _, o := range sensed {
 		if o.Source == hintSource {

@@ -189,6 +189,36 @@ func (wt *workTree) keepCandidate(ctx context.Context, tree string) error {
 	return nil
 }
 
+// keepAsked keeps the tree on which a command may run after an answer, and returns its
+// snapshot: the given one if it has exactly that tree, else one of its own. Without it a
+// base that moves meanwhile would leave nothing to run the command on.
+func (wt *workTree) keepAsked(ctx context.Context, tree, snapshot string) (string, error) {
+	if snapshot != "" {
+		commit, ok, err := wt.target.Repo.Ref(ctx, snapshot)
+		if err != nil {
+			return "", err
+		}
+		if ok {
+			if has, err := wt.target.Repo.TreeOf(ctx, commit); err != nil || has == tree {
+				return snapshot, err
+			}
+		}
+	}
+	msg := fmt.Sprintf("pawl: what %s#%d asked a person about", wt.target.Loop.Name, wt.run.N)
+	commit, err := wt.target.Repo.Commit(ctx, tree, []string{wt.run.BaseCommit}, msg, wt.Now())
+	if err != nil {
+		return "", err
+	}
+	ref := wt.snapshotRef()
+	err = wt.keepAt(ctx, ref, commit)
+	if errors.Is(err, git.ErrRefMoved) {
+		ref += "-" + idTail(wt.run.ID)
+		err = wt.keepAt(ctx, ref, commit)
+	}
+	wt.run.Snapshot = cmp.Or(wt.run.Snapshot, ref)
+	return ref, err
+}
+
 // keepAt makes a ref, unless the process that died has made it.
 func (wt *workTree) keepAt(ctx context.Context, ref, commit string) error {
 	err := wt.target.Repo.UpdateRef(ctx, ref, commit, "")

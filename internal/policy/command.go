@@ -50,7 +50,7 @@ func (g Guard) JudgeCommand(argv []string) Answer {
 	}
 	j := commandJudge{guard: g}
 	j.judgeSimple(words, 0)
-	return j.strictest("")
+	return g.unlessRejected(argv, j.strictest(""))
 }
 
 // hasHidden reports whether a text has characters that do not show, or that move what

@@ -26,6 +26,7 @@ const (
 	RuleUnknownTool = "unknown_tool" // a tool that no definition names
 	RuleDenied      = "denied"       // the guardrails of the definition forbid it by name
 	RuleNUL         = "nul"          // a NUL, at which other programs stop reading
+	RuleRejected    = "rejected"     // a person said no to exactly these words
 )
 
 // Guard answers what an agent asks leave for. It is where an agent hears early
@@ -41,7 +42,33 @@ type Guard struct {
 	Tools      []string // names of tools that a definition allows though nothing is known of them
 	Denies     []loop.Denial
 
+	Rejected     []Rejection
 	Capabilities [][]string // first words of commands that the runtime runs without a question, beside AutoRuns
+}
+
+// Rejection is a person's no to a command.
+type Rejection struct {
+	Argv     []string
+	By, Note string
+}
+
+// Words say who said no, and why.
+func (r Rejection) Words() string {
+	if r.Note == "" {
+		return r.By + " said no to it"
+	}
+	return fmt.Sprintf("%s said no to it: %s", r.By, r.Note)
+}
+
+// unlessRejected is an answer to a command, and a refusal where a person would be asked who
+// has said no to exactly these words.
+func (g Guard) unlessRejected(argv []string, a Answer) Answer {
+	at := slices.IndexFunc(g.Rejected, func(r Rejection) bool { return slices.Equal(r.Argv, argv) })
+	if !a.Ask || at < 0 {
+		return a
+	}
+	return Answer{Rule: RuleRejected, Words: fmt.Sprintf(
+		"Denied: %s. It is not asked again; do without, or say in your report that it cannot be done so.", g.Rejected[at].Words())}
 }
 
 // Judge answers one call. What Answer.Words says is for the agent.
@@ -170,9 +197,9 @@ func (g Guard) judgeRun(c Call) Answer {
 	if !found {
 		return allow(RuleRun, "Commands run in the sandbox.")
 	}
-	return Answer{Ask: true, Rule: l.rule, Words: fmt.Sprintf(
+	return g.unlessRejected(g.Argv(c), Answer{Ask: true, Rule: l.rule, Words: fmt.Sprintf(
 		"This needs a human: %s %s. It is recorded and was not run; do not look for another way. "+
-			"End your turn now and say in your report what you wanted, and why.", l.name(), l.does)}
+			"End your turn now and say in your report what you wanted, and why.", l.name(), l.does)})
 }
 
 // deniedBy says what a command does that is denied, also where a human would be asked

@@ -59,7 +59,7 @@ func (l Landing) String() string {
 
 // advice is what a person can do about it.
 func (l Landing) advice() loop.Advice {
-	return loop.Advise("the yes stays valid; once the cause is gone: {1}; to take it back: {2}", l.Land, loop.PawlCommand("reject", l.Approval))
+	return loop.Advise("nothing has landed, and the yes stays valid; once the cause is gone: {1}; to take it back: {2}", l.Land, loop.PawlCommand("reject", l.Approval))
 }
 
 // approvalOf is how the approval of a run stands, with what does again what it

@@ -95,21 +95,26 @@ func fillAmong[T ~string](query, column string, args []any, values []T) (string,
 }
 
 // answerApproval changes only an open row whose time has not run out: of many
-// answers at once one wins. A yes to a landing may be taken back while no run is live
-// that may be carrying it out.
+// answers at once one wins.
 const answerApproval = `
 UPDATE approvals
 SET    state = CASE WHEN $1 = 'approved' AND kind IN ('` + loop.ActionLand + `', '` + loop.ActionPullRequest + `') THEN 'landing' ELSE $1 END,
        answered_by = $2, answered_from = $3, note = $4, changes = $5, answered_ms = {now}
-WHERE  id = $6 AND expires_ms > {now}
-AND    (state = 'open' OR state = 'landing' AND $1 = 'rejected' AND NOT ` + loopIsLive + `)
+WHERE  id = $6 AND state = 'open' AND expires_ms > {now}
+RETURNING loop_id, state`
+
+// takeBack changes a yes to a landing into a no, while no run is live that may be carrying
+// it out. A try that begins meanwhile is later than the one that was read.
+const takeBack = `
+UPDATE approvals SET state = 'rejected', answered_by = $1, answered_from = $2, note = $3, changes = $4, answered_ms = {now}
+WHERE  id = $5 AND state = 'landing' AND expires_ms > {now} AND tried_ms = $6 AND NOT ` + loopIsLive + `
 RETURNING loop_id, state`
 
 // loopIsLive holds for an approval that a run may be carrying out at this moment.
 const loopIsLive = `EXISTS (SELECT 1 FROM runs r WHERE r.loop_id = approvals.loop_id AND r.state IN ('running', 'settling'))`
 
 // AnswerApproval records a human's answer. A yes to a landing makes it landing, until
-// Landed. An approval that is not open, or
+// Landed; a no takes such a yes back, unless a run of the loop is live. An approval that is not open, or
 // whose time is over, is a *loop.Fault that exits with 16 and says who was
 // first; its cause is a *loop.AnsweredError. One that does not exist is
 // ErrNotFound.
@@ -122,7 +127,15 @@ func (t *Tx) AnswerApproval(ctx context.Context, id string, answer loop.Answer) 
 		changes = 1
 	}
 	var loopID, became string
-	err := t.queryRow(ctx, answerApproval, string(to), storableText(answer.By), storableText(answer.From), storableText(answer.Note), changes, id).Scan(&loopID, &became)
+	by, from, note := storableText(answer.By), storableText(answer.From), storableText(answer.Note)
+	err := t.queryRow(ctx, answerApproval, string(to), by, from, note, changes, id).Scan(&loopID, &became)
+	if errors.Is(err, sql.ErrNoRows) && !answer.Yes {
+		a, readErr := t.Approval(ctx, id)
+		if readErr != nil {
+			return fmt.Errorf("answer approval %s: %w", id, readErr)
+		}
+		err = t.queryRow(ctx, takeBack, by, from, note, changes, id, millis(a.Tried)).Scan(&loopID, &became)
+	}
 	if err == nil {
 		t.announce(loop.FeedApproval, id, loopID, became)
 		err = t.endAnswerWait(ctx, loopID)

@@ -114,7 +114,7 @@ func TestApprovalsAreListedByLoopAndByWorkspaceNewestFirst(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		ci, other := fire(t, s, seed(t, s, "ci"), "-1", alice), fire(t, s, seed(t, s, "other"), "-1", alice)
 		for i, run := range []loop.Run{ci, ci, other} {
-			ask(t, s, run, fmt.Sprintf("ap%d", i), loop.ActionLand, time.Hour)
+			ask(t, s, run, fmt.Sprintf("ap%d", i), loop.ActionAccept, time.Hour)
 		}
 		if err := answer(t.Context(), s, "ap0", loop.Answer{Yes: true}); err != nil {
 			t.Fatal(err)
@@ -191,6 +191,9 @@ func TestWhatWasAnsweredIsNeitherMadeVoidNorExpires(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.Landed(t.Context(), "yes") }); err != nil {
+			t.Fatal(err)
+		}
 		before := kinds(t, s, run.LoopID)
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
 			voided, err := tx.VoidProposals(ctx, run.LoopID, []string{"st"}, "", "superseded")
@@ -212,6 +215,68 @@ func TestWhatWasAnsweredIsNeitherMadeVoidNorExpires(t *testing.T) {
 		}
 		if d := cmp.Diff(before, kinds(t, s, run.LoopID)); d != "" {
 			t.Errorf("links (-before +after):\n%s", d)
+		}
+	})
+}
+
+// A yes to a landing is not final before something has landed, and only one try at a time can
+// be under way by it.
+func TestAYesToALandingStaysUntilItHasLanded(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		yes, no := loop.Answer{Yes: true, By: "ann"}, loop.Answer{By: "ben", Note: "not after all"}
+		state := func(id string) loop.Approval {
+			t.Helper()
+			return look(t, s, func(ctx context.Context, r *store.Reader) (loop.Approval, error) { return r.Approval(ctx, id) })
+		}
+		for id, left := range map[string]time.Duration{"lands": time.Hour, "back": time.Hour, "void": time.Hour} {
+			ask(t, s, run, id, loop.ActionLand, left)
+			if err := answer(t.Context(), s, id, yes); err != nil {
+				t.Fatal(err)
+			}
+			if got := state(id); got.State != loop.ApprovalLanding || got.By != "ann" {
+				t.Errorf("%s is %s by %q after a yes, want landing by ann", id, got.State, got.By)
+			}
+			if err := answer(t.Context(), s, id, yes); !errors.Is(err, loop.ErrAnswered) {
+				t.Errorf("a second yes to %s = %v, want that it was answered", id, err)
+			}
+			if err := answer(t.Context(), s, id, no); !errors.Is(err, loop.ErrAnswered) {
+				t.Errorf("a no to %s while a run is live = %v, want that it was answered", id, err)
+			}
+		}
+		try := state("lands")
+		try.Tries, try.Tried = 1, time.Now().Truncate(time.Millisecond)
+		if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.TryLanding(t.Context(), try) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.FailLanding(t.Context(), "lands", "no route") }); err != nil {
+			t.Fatal(err)
+		}
+		if got := state("lands"); got.State != loop.ApprovalLanding || got.Tries != 1 || !got.Tried.Equal(try.Tried) || got.Failure != "no route" {
+			t.Errorf("after a try = %+v, want it counted, and why it failed", got)
+		}
+		if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.Landed(t.Context(), "lands") }); err != nil {
+			t.Fatal(err)
+		}
+		if got := state("lands"); got.State != loop.ApprovalApproved || got.Failure != "" || got.By != "ann" {
+			t.Errorf("after it landed = %+v, want ann's yes, and nothing that failed", got)
+		}
+		if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.TryLanding(t.Context(), try) }); !errors.Is(err, loop.ErrAnswered) {
+			t.Errorf("a try after it landed = %v, want that it was answered", err)
+		}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			done, err := tx.VoidApproval(ctx, "void", "the branch was moved")
+			if !done {
+				t.Error("a yes to a branch that was moved stays")
+			}
+			return err
+		})
+		settle(t, s, run, loop.OutcomeQuiet)
+		if err := answer(t.Context(), s, "back", no); err != nil {
+			t.Errorf("the yes cannot be taken back: %v", err)
+		}
+		if got := state("back"); got.State != loop.ApprovalRejected || got.By != "ben" {
+			t.Errorf("the yes that was taken back is %s by %s", got.State, got.By)
 		}
 	})
 }

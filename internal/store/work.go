@@ -27,6 +27,17 @@ func scanStep(row interface{ Scan(...any) error }) (loop.Step, error) {
 	return s, err
 }
 
+const stepsOfTask = `
+SELECT s.id FROM steps s JOIN loops l ON l.id = s.loop_id
+WHERE  l.workspace_id = $1 AND l.protocol = '` + loop.ProtocolBoard + `' AND s.step_key = $2
+ORDER  BY s.id`
+
+// StepsOfTask lists the ids of the steps that agents of a workspace have had of one task of
+// a board.
+func (r *Reader) StepsOfTask(ctx context.Context, workspaceID, key string) ([]string, error) {
+	return collect(ctx, r, stepsOfTask, scanID, workspaceID, key)
+}
+
 const stepsOf = `SELECT ` + stepColumns + ` FROM steps WHERE loop_id = $1 AND state <> 'dropped' ORDER BY id`
 
 // Steps lists the steps of a loop that its memory still holds.
