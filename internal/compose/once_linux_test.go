@@ -54,8 +54,8 @@ type keyedCaller struct{ api.Local }
 
 func keyed(d *compose.Parts, dir, key string) keyedCaller {
 	return keyedCaller{api.Local{Request: api.Call{
-		Workspace: func(ctx context.Context) (*api.Workspace, error) { return d.Verbs(ctx, dir) },
-		Store:     d.StoreVerbs(), By: ann, Say: func(api.Progress) {}, Key: key,
+		Open:  func(ctx context.Context, register bool) (*api.Workspace, error) { return d.Open(ctx, dir, register) },
+		Store: d.StoreVerbs(), By: ann, Say: func(api.Progress) {}, Key: key,
 	}}}
 }
 

@@ -170,8 +170,10 @@ func populate(t *testing.T, d *always, root, handle string, entries int) populat
 // callIn carries verbs out in a workspace as a command does without a daemon.
 func (d *always) callIn(root string) api.Caller {
 	return api.Local{Request: api.Call{
-		Workspace: func(ctx context.Context) (*api.Workspace, error) { return d.parts.Verbs(ctx, root) },
-		Store:     d.parts.StoreVerbs(), By: ann, Say: func(api.Progress) {},
+		Open: func(ctx context.Context, register bool) (*api.Workspace, error) {
+			return d.parts.Open(ctx, root, register)
+		},
+		Store: d.parts.StoreVerbs(), By: ann, Say: func(api.Progress) {},
 	}}
 }
 

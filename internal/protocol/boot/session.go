@@ -207,7 +207,11 @@ func (s *session) Candidates(_ engine.Sensed, now time.Time) []plan.Candidate {
 		if !there {
 			return
 		}
-		c := plan.Candidate{Step: s.stepOf(task), Drop: drop, Detail: detail, Memory: task.Title + "\x00" + task.Description}
+		step := s.stepOf(task)
+		if drop == loop.ReasonOutranked && step.State == loop.StepWaiting {
+			drop = "" // It waits for a person, whatever comes before it.
+		}
+		c := plan.Candidate{Step: step, Drop: drop, Detail: detail, Memory: task.Title + "\x00" + task.Description}
 		if drop == "" && halted != nil {
 			c.Drop, c.Detail, c.Ends = loop.ReasonStopLine, halted.String(), loop.OutcomeGaveUp
 		}
