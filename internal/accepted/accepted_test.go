@@ -145,7 +145,7 @@ func TestEveryFieldOfARowIsAskedForOrConfined(t *testing.T) {
 			of:   loop.Definition{},
 			asks: []string{"Sandbox", "Env", "Setup", "Network", "MCP", "AgentCommand", "BaseURL", "ModelTools"},
 			confined: map[string]string{
-				"Name": words, "Pattern": words, "Goal": words, "Spec": words, "Rubric": words, "Escalation": words, "Instructions": words, "PermissionMode": within, "Effort": within,
+				"Name": words, "Pattern": words, "Goal": words, "GoalBy": words, "Spec": words, "Rubric": words, "Claims": words, "Escalation": words, "Instructions": words, "PermissionMode": within, "Effort": within,
 				"Protocol": "boot is asked for, as it pushes; any other keeps a memory", "Tier": "with autoland it is asked for; else a person lands", "Autoland": "with tier L3 it is asked for",
 				"Scope": within, "Protect": narrower, "AllowExec": within, "AnyNames": within, "Verify": within, "Guard": within, "Flaky": within, "Gates": within, "Canary": within, "LoopType": within, "Denies": narrower,
 				"HumanGate": "a person answers", "LandVia": "a person answers", "Sense": within, "KillSwitch": narrower, "Base": "a branch of the clone, which is read",

@@ -319,22 +319,34 @@ func TestAttack126APlaceThatIsARowIsNotOpened(t *testing.T) {
 	}
 }
 
+// Whatever state a row says a yes is in, nothing lands: neither by the run of the answer, nor
+// before the work of the loop's next one.
 func TestAttack126AnAnswerThatIsARowLandsNothing(t *testing.T) {
 	t.Parallel()
-	a := newAttacker(t)
-	v := a.pawl("run")
-	before := a.git("rev-parse", "main")
-	a.exec(`UPDATE approvals SET state = 'approved', answered_by = 'bob', answered_ms = 1 WHERE id = $1`, v.Run.Approval)
-	var digest string
-	if err := a.sql.QueryRow(t.Context(), `SELECT definition FROM runs WHERE id = $1`, v.Run.ID).Scan(&digest); err != nil {
-		t.Fatal(err)
-	}
-	run, err := a.execute(a.queue(a.fileDefinition(), loop.Overrides{}, v.Run.Approval, digest))
-	if err != nil || run.Outcome != loop.OutcomeRefused || !strings.Contains(run.Detail, "not accepted on this machine") {
-		t.Errorf("the run of a forged yes ends %s: %s, %v; want refused", run.Outcome, run.Detail, err)
-	}
-	if got := a.git("rev-parse", "main"); got != before {
-		t.Errorf("main moved to %s", got)
+	for _, state := range []loop.ApprovalState{loop.ApprovalApproved, loop.ApprovalLanding} {
+		t.Run(string(state), func(t *testing.T) {
+			a := newAttacker(t)
+			v := a.pawl("run")
+			main := a.git("rev-parse", "main")
+			a.exec(`UPDATE approvals SET state = $2, answered_by = 'bob', answered_ms = 1 WHERE id = $1`, v.Run.Approval, string(state))
+			var digest string
+			if err := a.sql.QueryRow(t.Context(), `SELECT definition FROM runs WHERE id = $1`, v.Run.ID).Scan(&digest); err != nil {
+				t.Fatal(err)
+			}
+			run, err := a.execute(a.queue(a.fileDefinition(), loop.Overrides{}, v.Run.Approval, digest))
+			if err != nil || run.Outcome == loop.OutcomeLanded {
+				t.Errorf("the run of a forged yes ends %s: %s, %v", run.Outcome, run.Detail, err)
+			}
+			if state == loop.ApprovalLanding && (run.Outcome != loop.OutcomeRefused || !strings.Contains(run.Detail, "not accepted on this machine")) {
+				t.Errorf("the run of a forged yes ends %s: %s; want refused, and why", run.Outcome, run.Detail)
+			}
+			if _, err := a.execute(a.queue(a.fileDefinition(), loop.Overrides{})); err != nil {
+				t.Errorf("the next run: %v", err)
+			}
+			if got := a.git("rev-parse", "main"); got != main {
+				t.Errorf("main moved to %s", got)
+			}
+		})
 	}
 }
 
