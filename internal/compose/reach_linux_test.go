@@ -62,7 +62,7 @@ var unnamed = strings.Fields(`until name scope setup guard base_url budget_usd_d
 after_name after_protocol gate document file template goal paths test typecheck lint coverage source by after text concurrency boot new_boot dir project
 boot_version owner chief departments members slug description icon color verify path status assignee title acceptance_criteria priority due skills tags
 column role layer lead interval capabilities driver command provider auth from to kind content category note via hash branch window caps
-agentId templateId cursor assignTo createdBy toAgentId limit`)
+agentId templateId cursor assignTo createdBy toAgentId limit request_by digest`)
 
 // besides is what a verb asks beside the field that is tried.
 func (p populated) besides() map[string]map[string]any {
@@ -264,7 +264,9 @@ func put(request map[string]any, path string, value any) {
 			}
 		}
 		put(inner, rest, value)
-		request[name] = inner
+		if request[name] = inner; isList {
+			request[name] = []any{inner}
+		}
 	case isList:
 		request[name] = []any{value}
 	default:

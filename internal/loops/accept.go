@@ -50,8 +50,14 @@ func (s *Service) Unaccepted(ctx context.Context, seen []Seen) (list []Seen, err
 }
 
 // Accept records that a person has accepted definitions as they have seen them: an agent may
-// fire them. One that has changed since is left as it is.
+// fire them. One that has changed since is left as it is; a loop that the workspace does not have is
+// an error.
 func (s *Service) Accept(ctx context.Context, by loop.Actor, seen []Seen) (a Accepted, err error) {
+	for _, one := range seen {
+		if _, err := s.ws.Loops.Resolve(ctx, one.Loop); err != nil {
+			return a, err
+		}
+	}
 	if seen, err = s.Unaccepted(ctx, seen); err != nil {
 		return a, err
 	}

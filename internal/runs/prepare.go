@@ -67,6 +67,9 @@ func Tiers() []string {
 
 // Prepare finds and checks what a request would run, and starts nothing.
 func (s *Service) Prepare(ctx context.Context, r StartRequest) (Prepared, error) {
+	if !r.Repeats {
+		r.Overrides.RequestBy = "" // Only a row says who wrote a request; whoever asks does not.
+	}
 	p := Prepared{Firing: engine.Firing{Trigger: triggerManual, Request: r.Request, Overrides: r.Overrides, By: r.By, Key: r.Key, Wait: r.Wait, Live: r.Live}}
 	if tier := r.Overrides.Sandbox; tier != "" && !slices.Contains(Tiers(), tier) {
 		return p, &loop.Fault{
