@@ -59,7 +59,7 @@ var onceBy = map[string]doneOnce{
 	PauseLoops.Name: repeatable, ResumeLoops.Name: repeatable, KillLoops.Name: repeatable, PauseEverywhere.Name: repeatable, ResumeEverywhere.Name: repeatable,
 	TryGate.Name: repeatable, EditSpec.Name: repeatable, FlagSpec.Name: repeatable, InitBoot.Name: repeatable, MigrateBoot.Name: repeatable,
 	InitOrg.Name: repeatable, ImportOrg.Name: repeatable, ShowLanding.Name: repeatable, PruneSnapshots.Name: repeatable, SetBudget.Name: repeatable,
-	RewriteRunLog.Name: repeatable, ApproveMemory.Name: repeatable, ForgetMemory.Name: repeatable, SetNode.Name: repeatable, SetAgent.Name: repeatable,
+	AcceptLoops.Name: repeatable, AcceptAsked.Name: repeatable, RewriteRunLog.Name: repeatable, ApproveMemory.Name: repeatable, ForgetMemory.Name: repeatable, SetNode.Name: repeatable, SetAgent.Name: repeatable,
 
 	Approve.Name: unknown, Reject.Name: unknown, Land.Name: unknown, RestoreSnapshot.Name: unknown, ForgetLoop.Name: unknown, DeleteSpec.Name: unknown,
 	ForgetNode.Name: unknown, RemoveChannel.Name: unknown,

@@ -191,7 +191,7 @@ var cycleMutants = []mutant{
 	},
 	{
 		"a loop rests because of a model without a price", "internal/engine/hold.go",
-		[][2]string{{" || f.Class == loop.ReasonBudget)", ")"}, {"r.Hold && a.login.unsigned == nil:", "(r.Hold || f.Class == loop.ReasonBudget) && a.login.unsigned == nil:"}},
+		[][2]string{{" || f.Class == loop.ReasonPriceUnknown)", ")"}, {"r.Hold && a.login.unsigned == nil:", "(r.Hold || f.Class == loop.ReasonPriceUnknown) && a.login.unsigned == nil:"}},
 		"engine.TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap",
 	},
 	{
