@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -192,13 +193,8 @@ func kindOfID(what string) string {
 
 // everything are all ids of a workspace, by what they are of.
 func (p populated) everything() map[string]string {
-	all := map[string]string{}
-	for kind, id := range p.of {
-		all[kind] = id
-	}
-	for kind, id := range p.more {
-		all[kind] = id
-	}
+	all := maps.Clone(p.of)
+	maps.Copy(all, p.more)
 	return all
 }
 
@@ -217,8 +213,7 @@ func textFields(of reflect.Type) (paths []string) {
 			paths = append(paths, "[]"+p)
 		}
 	case of.Kind() == reflect.Struct:
-		for i := range of.NumField() {
-			f := of.Field(i)
+		for f := range of.Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if name == "-" || !f.IsExported() {
 				continue
@@ -259,9 +254,7 @@ func put(request map[string]any, path string, value any) {
 	case deeper:
 		inner := map[string]any{}
 		if was, ok := request[name].(map[string]any); ok {
-			for k, v := range was {
-				inner[k] = v
-			}
+			maps.Copy(inner, was)
 		}
 		put(inner, rest, value)
 		if request[name] = inner; isList {
@@ -285,9 +278,7 @@ func (p populated) requests(t *testing.T, verb string, in reflect.Type, ids map[
 		}
 		for what, id := range ids {
 			request := map[string]any{}
-			for k, v := range p.besides()[verb] {
-				request[k] = v
-			}
+			maps.Copy(request, p.besides()[verb])
 			put(request, field, id)
 			body, err := json.Marshal(request)
 			must(t, err)
@@ -403,56 +394,50 @@ func TestNoVerbReachesWhatIsOfAnotherWorkspace(t *testing.T) {
 }
 
 // rows are all rows of the store but those that say when somebody was there.
-func (s *surfaces) rows() (text string) {
+func (s *surfaces) rows() string {
 	s.t.Helper()
+	var text strings.Builder
 	must(s.t, s.parts.StoreVerbs().Rows.Update(s.t.Context(), func(tx *store.Tx) error {
-		var b strings.Builder
-		db := tx.SQLite()
-		names, err := db.QueryContext(s.t.Context(), `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('nodes', 'placements') ORDER BY name`)
+		tables, err := readRows(s.t.Context(), tx, `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('nodes', 'placements') ORDER BY name`)
 		if err != nil {
 			return err
 		}
-		var tables []string
-		for names.Next() {
-			var name string
-			if err := names.Scan(&name); err != nil {
-				return err
-			}
-			tables = append(tables, name)
-		}
-		if err := names.Err(); err != nil {
-			return err
-		}
-		_ = names.Close()
 		for _, table := range tables {
-			rows, err := db.QueryContext(s.t.Context(), `SELECT * FROM "`+table+`"`)
+			rows, err := readRows(s.t.Context(), tx, fmt.Sprintf(`SELECT * FROM "%v"`, table[0]))
 			if err != nil {
 				return err
 			}
-			columns, err := rows.Columns()
-			if err != nil {
-				return err
+			for _, row := range rows {
+				fmt.Fprintf(&text, "%v %v\n", table[0], row)
 			}
-			for rows.Next() {
-				row := make([]any, len(columns))
-				into := make([]any, len(columns))
-				for i := range row {
-					into[i] = &row[i]
-				}
-				if err := rows.Scan(into...); err != nil {
-					return err
-				}
-				fmt.Fprintf(&b, "%s %v\n", table, row)
-			}
-			if err := rows.Err(); err != nil {
-				return err
-			}
-			_ = rows.Close()
 		}
-		text = b.String()
 		return nil
 	}))
-	return text
+	return text.String()
+}
+
+// readRows returns the rows of a query.
+func readRows(ctx context.Context, tx *store.Tx, query string) (all [][]any, err error) {
+	rows, err := tx.SQLite().QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() {
+		row, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		all = append(all, row)
+	}
+	return all, rows.Err()
 }
 
 // firstDifference is the first line in which two texts differ.
