@@ -256,7 +256,7 @@ func WithoutTool() map[string]string {
 		ListChannels.Name:    hiddenFromAgents[ListChannels.Name],
 		RerunRun.Name:        "a person says what is to be done better; loop_run takes a request",
 		RegisterLoops.Name:   "a daemon reads definitions again by itself",
-		AcceptLoops.Name:     "a person accepts definitions: pawl check does it",
+		AcceptLoops.Name:     "a person accepts definitions, with the check of a loop",
 		TryGate.Name:         "it pays for a turn that is about no work",
 		GenerateSpec.Name:    "it pays for a turn of which the result has to be read by a person",
 		EditSpec.Name:        "an agent never edits definitions",

@@ -21,7 +21,8 @@ import (
 // text, each with its reason. Everything else hands out a loop.Command.
 var spelledOut = map[string]string{
 	"bootlink/link.go":            "a finding, on one line with its place",
-	"bootstate/recover.go":        "a finding, on one line with its place",
+	"bootstate/migrate.go":        "a finding, on one line with its place",
+	"boots/begin.go":              "a comment in the file that boot init writes",
 	"boots/check.go":              "a finding, on one line with its place",
 	"definition/fields_format.go": "the reference of the keys, for explain and docs/config.md",
 	"definition/fields_own.go":    "the reference of the keys, for explain and docs/config.md",
