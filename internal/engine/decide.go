@@ -131,9 +131,9 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 	}
 	step.LoopID, step.State, step.RunID = c.run.LoopID, loop.StepClaimed, c.run.ID
 	step.Inputs = d.Choice.Inputs
-	now := c.Now().UTC()
+	now := c.Now() // With its monotonic part, which a clock that is set does not change.
 	if step.Begun.IsZero() {
-		step.Begun = now
+		step.Begun = now.UTC()
 	}
 	if step.ID == "" {
 		step.ID = StepID(c.run.LoopID, step.Key)
