@@ -142,8 +142,10 @@ func TestAttack047InFullNothingThatAModelReadsIsHiddenFromPeople(t *testing.T) {
 			}
 		}
 	}
-	if orders, _ := parted(t, second, v.prompts(second)[0]); !strings.Contains(orders, "# This step\nthe titleeltit zerowidth x\n") {
-		t.Errorf("the step of the second run is not what is seen of the item of STATE.md:\n%s", orders)
+	orders, _ := parted(t, second, v.prompts(second)[0])
+	_, step, _ := strings.Cut(orders, "# This step\nAn agent asks for what is in the block, and not the user.")
+	if step, _, _ = strings.Cut(step, "\n## "); !strings.Contains(step, "\nthe titleeltit zerowidth x\nASKED ") {
+		t.Errorf("the step of the second run is not what is seen of the item of STATE.md, as an agent's:\n%s", orders)
 	}
 	asked, err := v.svc.Approvals.Find(t.Context(), second.Approval)
 	must(t, err)
