@@ -217,6 +217,7 @@ func (t *RunTx) TryLanding(ctx context.Context, a loop.Approval) error {
 	if err != nil {
 		return fmt.Errorf("try the landing of approval %s: %w", a.ID, err)
 	}
+	t.announce(loop.FeedApproval, a.ID, t.run.LoopID, string(loop.ApprovalLanding))
 	return nil
 }
 
@@ -224,9 +225,12 @@ const failLanding = `UPDATE approvals SET failure = $1 WHERE id = $2 AND state =
 
 // FailLanding records why the last try to land something did not. The yes stays valid.
 func (t *RunTx) FailLanding(ctx context.Context, id, why string) error {
-	_, err := t.exec(ctx, failLanding, storableText(why), id)
+	n, err := t.exec(ctx, failLanding, storableText(why), id)
 	if err != nil {
 		return fmt.Errorf("record why approval %s did not land: %w", id, err)
+	}
+	if n > 0 {
+		t.announce(loop.FeedApproval, id, t.run.LoopID, string(loop.ApprovalLanding))
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func TestOfAThousandAnswersAtOnceOneWinsAndTheOthersSayWho(t *testing.T) {
 		}
 		state := loop.ApprovalRejected
 		if winner%2 == 0 {
-			state = loop.ApprovalApproved
+			state = loop.ApprovalLanding
 		}
 		for i, err := range errs {
 			if i == winner {

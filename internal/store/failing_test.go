@@ -30,6 +30,14 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 	second := loop.Run{ID: "second", LoopID: "lp", N: 2, Key: "ci-2", Trigger: "manual"}
 	seat := loop.SeatWish{Agent: "ada", Account: "claude:login", AgentRuns: 1, AccountRuns: 1}
 	delivery := loop.NoticeDelivery{NoticeID: "nt", Channel: "ch", Tries: 1}
+	landing := func(call func(*RunTx) error) func(*RunTx) error { // What is done to an approval to which somebody said yes.
+		return func(rt *RunTx) error {
+			if _, err := rt.exec(ctx, `UPDATE approvals SET state = 'landing' WHERE id = 'ap'`); err != nil {
+				return err
+			}
+			return call(rt)
+		}
+	}
 	methods := map[string]func(rt *RunTx) error{
 		"AddLoop": func(rt *RunTx) error {
 			return rt.AddLoop(ctx, loop.Workspace{ID: "w2", Root: "/r2"}, loop.Loop{ID: "l2", WorkspaceID: "w2", Name: "x", Protocol: "p"})
@@ -170,9 +178,12 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"LinkBy": func(rt *RunTx) error {
 			return rt.LinkBy(ctx, loop.Actor{Who: "ann"}, "lp", loop.LinkRun, "run", map[string]any{"n": 1})
 		},
-		"Live":      func(rt *RunTx) error { _, err := rt.Live(ctx, "lp"); return err },
-		"LockLoop":  func(rt *RunTx) error { _, err := rt.LockLoop(ctx, "lp"); return err },
-		"LockLoops": func(rt *RunTx) error { _, err := rt.LockLoops(ctx, "lp"); return err },
+		"TryLanding":  landing(func(rt *RunTx) error { return rt.TryLanding(ctx, loop.Approval{ID: "ap", Tries: 1, Tried: noon}) }),
+		"FailLanding": landing(func(rt *RunTx) error { return rt.FailLanding(ctx, "ap", "no remote") }),
+		"Landed":      landing(func(rt *RunTx) error { return rt.Landed(ctx, "ap") }),
+		"Live":        func(rt *RunTx) error { _, err := rt.Live(ctx, "lp"); return err },
+		"LockLoop":    func(rt *RunTx) error { _, err := rt.LockLoop(ctx, "lp"); return err },
+		"LockLoops":   func(rt *RunTx) error { _, err := rt.LockLoops(ctx, "lp"); return err },
 		"RegisterLoops": func(rt *RunTx) error {
 			return rt.RegisterLoops(ctx, []loop.Loop{{ID: "l3", WorkspaceID: "ws", Name: "y", Protocol: loop.ProtocolSpine}})
 		},
@@ -347,6 +358,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"Steps":        func(rt *RunTx) error { _, err := rt.Steps(ctx, "lp"); return err },
 		"TakeSeat":     func(rt *RunTx) error { return rt.TakeSeat(ctx, seat) },
 		"TestRecord":   func(rt *RunTx) error { _, err := rt.TestRecord(ctx, "tree", "gate"); return err },
+		"StepsOfTask":  func(rt *RunTx) error { _, err := rt.StepsOfTask(ctx, "ws", "t1"); return err },
 		"StepTurns":    func(rt *RunTx) error { _, err := rt.StepTurns(ctx, "loop", "step"); return err },
 		"Turns":        func(rt *RunTx) error { _, err := rt.Turns(ctx, "run"); return err },
 		"Use":          func(rt *RunTx) error { return rt.Use(ctx, loop.Amount{Tokens: 1}) },
