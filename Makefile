@@ -42,7 +42,7 @@ build: ## bin/pawl as it is released: static, stripped, reproducible
 # make lint has vet. Many tests wait for a process, a lease or a server: two packages more than there are cores keep these busy.
 # With one more they were idle for a seventh of the time, as one of the packages is often proc, which waits for five sixths of its own.
 test: postgres ## every test, on SQLite and PostgreSQL (TESTFLAGS="-run X -v")
-	tools/testtmp.sh $(GO) test -p $$(( $$(getconf _NPROCESSORS_ONLN) + 2 )) -timeout 20m $(TESTBUILD) $(TESTFLAGS) $(LONGEST) ./...
+	tools/testtmp.sh $(GO) test -p $$(( $$(getconf _NPROCESSORS_ONLN) + 2 )) -timeout 1h $(TESTBUILD) $(TESTFLAGS) $(LONGEST) ./...
 
 # Each test of the sweep adds its table to the file; the tables are printed also
 # when something failed.

@@ -284,6 +284,7 @@ var differs = []struct {
 	{lazyregexp.New(`process \d+`), "process N"},
 	{lazyregexp.New(`\b\d+ B in `), "N B in "},
 	{lazyregexp.New(` {2,}`), "  "},
+	{lazyregexp.New(`(?m)  (–|WHEN)$`), "  NEXT"}, // What a definition that was just written plans, a daemon may know already.
 	{lazyregexp.New(`(?m)^pawl up is not at work on this machine: .*\n`), ""},
 }
 

@@ -34,6 +34,7 @@ func TestACallWithAKeyThatIsKilledActsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t, t.TempDir())
+			p.pawl("init", "--yes", "--no-loop")
 			p.pawl("agent", "create", "@slow", "--driver", "command", "--agent-command", "sleep 0.1; date +%s%N >src/x.txt; sleep 0.1")
 			kills, repeated := 0, 0
 			// insist calls a tool until it is answered. It kills within a time at first.
