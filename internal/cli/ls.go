@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/loopspec"
 	"github.com/pawl-run/pawl/internal/output"
 )
 
@@ -83,6 +84,13 @@ func loopState(s output.Style, row loops.Row) string {
 	case row.Late != nil:
 		return s.Red("✗ late")
 	}
+	switch status := loopspec.Status(row.Status); status {
+	case loopspec.StatusGaveUp:
+		return s.Red("✗ " + row.Status)
+	case loopspec.StatusDraft, loopspec.StatusWaitingHuman, loopspec.StatusDone:
+		return row.Status
+	case loopspec.StatusRunning, loopspec.StatusPaused: // It lives: what it does now says more.
+	}
 	return row.State
 }
 
@@ -122,6 +130,9 @@ func printProblems(p *output.Printer, rows []loops.Row) {
 		}
 		if row.Ungated != "" {
 			p.Line("%s: run #%d pushed to %s, no gate (pawl explain verify says how to have one)", name, row.LastN, output.CleanLine(row.Ungated))
+		}
+		if row.Reason == loop.ReasonLandingRests {
+			p.Line("%s: what you approved did not land, and rests until you ask for it (pawl why %s#%d)", name, name, row.LastN)
 		}
 		if row.Outcome == loop.OutcomeEscalated {
 			p.Line("%s: run #%d is handed to you (pawl why %s#%d)", name, row.LastN, name, row.LastN)

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loopspec"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/shape"
 	"github.com/pawl-run/pawl/internal/store"
@@ -24,7 +25,8 @@ type Row struct {
 	Cadence    string        `json:"cadence,omitempty"`
 	On         []string      `json:"on,omitempty"` // events that fire it
 	Goal       string        `json:"goal,omitempty"`
-	State      string        `json:"state"` // never_run, idle, queued, running, dead, lost, paused, disabled, broken
+	State      string        `json:"state"`            // never_run, idle, queued, running, dead, lost, paused, disabled, broken
+	Status     string        `json:"status,omitempty"` // of a LoopSpec: draft, running, paused, waiting_human, done, gave_up; it holds until somebody answers, whatever the last run was
 	Paused     string        `json:"paused,omitempty"`
 	Switches   []loop.Switch `json:"switches,omitempty"` // in the store, of all loops: who set them, when and why
 	Problem    string        `json:"problem,omitempty"`  // why the definition cannot be run
@@ -114,11 +116,20 @@ func (s *Service) Show(ctx context.Context, name string) (Row, error) {
 	return row, err
 }
 
-// rowsOf describes loops, and why those that rest do not act.
+// rowsOf describes loops, where specs are in their lives, and why those that rest do not act.
 func (s *Service) rowsOf(ctx context.Context, list []lookup.Loop) ([]Row, error) {
+	var statuses map[string]loopspec.Status
+	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
+		statuses, err = lookup.SpecStatuses(ctx, r, s.ws.ID, list)
+		return err
+	})
+	if err != nil && !lookup.Absent(err) {
+		return nil, err
+	}
 	rows := make([]Row, len(list))
 	for i, l := range list {
 		rows[i] = s.rowOf(l)
+		rows[i].Status = string(statuses[l.LoopID()])
 	}
 	return rows, s.addRests(ctx, list, rows)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loopspec"
 	"github.com/pawl-run/pawl/internal/store"
@@ -231,7 +232,7 @@ func (s *Service) CheckStep(ctx context.Context, id string) (loopspec.Status, er
 	if err != nil {
 		return "", err
 	}
-	status := statusOf(row)
+	status := lookup.SpecStatus(row)
 	if _, refused := status.Next(loopspec.EventStep); refused != "" {
 		f := &loop.Fault{Exit: loop.ExitRefused, What: "step " + id, Why: refused, Fix: "{1} shows it", Actions: []loop.Command{loop.PawlCommand("spec get", id)}}
 		if status == loopspec.StatusWaitingHuman {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loopspec"
 	"github.com/pawl-run/pawl/internal/store"
@@ -86,7 +87,7 @@ func (s *Service) boardMates(ctx context.Context, tx *store.Tx, of loopspec.Spec
 	}
 	rows, err := tx.SpecsOfEntry(ctx, s.ws.ID, of.BoardEntry)
 	for _, row := range rows {
-		mates = append(mates, loopspec.Run{Spec: loopspec.Spec{ID: row.ID, BoardEntry: of.BoardEntry}, Status: statusOf(row)})
+		mates = append(mates, loopspec.Run{Spec: loopspec.Spec{ID: row.ID, BoardEntry: of.BoardEntry}, Status: lookup.SpecStatus(row)})
 	}
 	return mates, err
 }

@@ -76,7 +76,7 @@ func (s *Service) viewIn(ctx context.Context, r *store.Reader, id string) (View,
 	v := View{
 		Schema: "pawl.spec/v1", Family: family, Revision: row.Revision, Used: row.Step.Attempts, Approval: approvalOf(row), Feedback: row.Step.Feedback, NotEnforced: terms.Notes,
 		Run: loopspec.Run{
-			Spec: spec, Status: statusOf(row), TokensUsed: row.Step.Tokens, Iterations: []loopspec.Iteration{}, UpdatedAt: later(row.Updated, row.Step.Updated).UnixMilli(),
+			Spec: spec, Status: lookup.SpecStatus(row), TokensUsed: row.Step.Tokens, Iterations: []loopspec.Iteration{}, UpdatedAt: later(row.Updated, row.Step.Updated).UnixMilli(),
 		},
 	}
 	if !row.Step.Begun.IsZero() {
@@ -134,7 +134,7 @@ func (s *Service) List(ctx context.Context, q Query) ([]Row, error) {
 	list := make([]Row, len(rows))
 	for i, row := range rows {
 		list[i] = Row{
-			ID: row.ID, Goal: row.Goal, Agent: row.Agent, Status: statusOf(row), Iterations: row.Step.Attempts, TokensUsed: row.Step.Tokens, Runs: row.Runs,
+			ID: row.ID, Goal: row.Goal, Agent: row.Agent, Status: lookup.SpecStatus(row), Iterations: row.Step.Attempts, TokensUsed: row.Step.Tokens, Runs: row.Runs,
 			Approval: approvalOf(row), ParentID: row.Parent, CreatedAt: row.Created, UpdatedAt: later(row.Updated, row.Step.Updated),
 			Changed: row.Updated,
 		}
@@ -155,24 +155,6 @@ func approvalOf(row store.Spec) string {
 		return ""
 	}
 	return row.Step.WaitsFor
-}
-
-// statusOf says where a spec is in its life. It follows from the rows of its loop and of
-// its goal, so that no second record of it can differ.
-func statusOf(row store.Spec) loopspec.Status {
-	switch {
-	case row.Step.State == loop.StepDone && row.Due.IsZero() && row.Listens == "":
-		return loopspec.StatusDone
-	case row.Step.State == loop.StepEscalated && (row.Step.Tried.GaveUp != "" || row.Outcome == loop.OutcomeGaveUp || row.Step.WaitsFor == ""):
-		return loopspec.StatusGaveUp
-	case row.Paused:
-		return loopspec.StatusPaused
-	case row.Step.State == loop.StepWaiting, row.Step.State == loop.StepEscalated:
-		return loopspec.StatusWaitingHuman
-	case row.Runs == 0:
-		return loopspec.StatusDraft
-	}
-	return loopspec.StatusRunning
 }
 
 // rubricOf is what reviewers judge by. Before the first judgement there is nothing.

@@ -1,0 +1,49 @@
+package lookup
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loopspec"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// SpecStatus says where a spec is in its life. It follows from the rows of its loop and of
+// its goal, so that no second record of it can differ.
+func SpecStatus(row store.Spec) loopspec.Status {
+	switch {
+	case row.Step.State == loop.StepDone && row.Due.IsZero() && row.Listens == "":
+		return loopspec.StatusDone
+	case row.Step.State == loop.StepEscalated && (row.Step.Tried.GaveUp != "" || row.Outcome == loop.OutcomeGaveUp || row.Step.WaitsFor == ""):
+		return loopspec.StatusGaveUp
+	case row.Paused:
+		return loopspec.StatusPaused
+	case row.Step.State == loop.StepWaiting, row.Step.State == loop.StepEscalated:
+		return loopspec.StatusWaitingHuman
+	case row.Runs == 0:
+		return loopspec.StatusDraft
+	}
+	return loopspec.StatusRunning
+}
+
+// SpecStatuses says where the specs among loops of a workspace are in their lives, by the
+// ids of their loops.
+func SpecStatuses(ctx context.Context, r *store.Reader, workspaceID string, list []Loop) (map[string]loopspec.Status, error) {
+	of := map[string]loopspec.Status{}
+	for _, l := range list {
+		if l.Protocol == loop.ProtocolSpec {
+			of[l.LoopID()] = ""
+		}
+	}
+	if len(of) == 0 {
+		return of, nil
+	}
+	all, err := r.Specs(ctx, workspaceID, time.Time{}, "", 1<<30)
+	for _, row := range all {
+		if _, asked := of[row.LoopID]; asked {
+			of[row.LoopID] = SpecStatus(row)
+		}
+	}
+	return of, err
+}
