@@ -37,6 +37,9 @@ func (s *Service) Landing(ctx context.Context, ref string, r LandRequest) (View,
 	if err := s.refuseIfLanded(ctx, run); err != nil {
 		return View{}, err
 	}
+	if v, found, err := s.pushOf(ctx, run); err != nil || found {
+		return v, err
+	}
 	a, err := s.newLanding(ctx, run, r)
 	if err != nil {
 		return View{}, err
@@ -99,6 +102,33 @@ func (s *Service) Land(ctx context.Context, ref string, r LandRequest, hash stri
 	return s.Approve(ctx, a.ID, by)
 }
 
+// pushOf finds a yes to a push of what a run committed that has not come about. An open
+// question about one is answered, not landed by hand.
+func (s *Service) pushOf(ctx context.Context, run loop.Run) (v View, found bool, err error) {
+	var pending []loop.Approval
+	err = s.ws.View(ctx, func(r *store.Reader) (err error) {
+		pending, err = r.Approvals(ctx, run.LoopID, loop.PendingStates()...)
+		return err
+	})
+	at := slices.IndexFunc(pending, func(a loop.Approval) bool {
+		return a.RunID == run.ID && a.Action.Kind == loop.ActionPush && a.Pending(s.ws.Now())
+	})
+	if err != nil || at < 0 {
+		return v, false, err
+	}
+	if v, err = s.approvalView(ctx, pending[at]); err != nil {
+		return v, false, err
+	}
+	if v.State == loop.ApprovalOpen {
+		return v, false, &loop.Fault{
+			Exit: loop.ExitRefused, What: "land " + v.Run, Why: "it asks whether its commits may be pushed, and nobody has answered", Fix: "{1} pushes them",
+			Actions: []loop.Command{loop.PawlCommand("approve", v.Run)},
+		}
+	}
+	v.Land = new(engine.LandAgain(v.Row, v.Run))
+	return v, true, nil
+}
+
 // yesTo finds a yes to exactly this landing that is still valid.
 func (s *Service) yesTo(ctx context.Context, a loop.Approval) (View, bool, error) {
 	var landings []loop.Approval
@@ -151,7 +181,7 @@ func (s *Service) voidIfNotArrived(ctx context.Context, v View) (again bool, err
 		return s.voidIfStale(ctx, v)
 	}
 	tip, _, refErr := s.ws.Repo.Ref(ctx, effect.BranchRef(v.Action.Base))
-	if refErr != nil || v.Stale == "" && v.Action.MayAdvance(tip) {
+	if refErr != nil || v.Stale == "" && (v.Action.Kind == loop.ActionPush || v.Action.MayAdvance(tip)) {
 		return false, refErr // The try says what is wrong.
 	}
 	return false, &loop.Fault{

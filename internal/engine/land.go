@@ -61,10 +61,6 @@ func (c *cycle) landApproved(ctx context.Context) (ending, bool, error) {
 		c.stage(c.finishWaiting(a.ID))
 		return ending{outcome: loop.OutcomeDone, reason: loop.ReasonApproved, detail: a.By + " accepted the result"}, true, nil
 	}
-	if act.Kind == loop.ActionPush {
-		c.outbox.request(effect.RequestsFor(a, c.Now())...)
-		return ending{outcome: loop.OutcomeLanded, reason: loop.ReasonApproved, detail: fmt.Sprintf("%s said yes to pushing %s to %s up to %s", a.By, act.Base, act.Remote, shortHash(act.Commit))}, true, nil
-	}
 	if a, err = c.landingFrom(ctx, a); err != nil {
 		return ending{}, true, err
 	}

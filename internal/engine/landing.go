@@ -50,7 +50,7 @@ func (o *outbox) landOwed(ctx context.Context) (landed bool, err error) {
 	if err := o.commit(ctx, loop.PhaseRehydrate, tried); err != nil {
 		return false, err
 	}
-	o.said.Note("%s said yes to %s, and it has not landed: try %d of %d", a.By, a.Action.Branch, a.Tries, plan.MaxLandings)
+	o.said.Note("%s said yes to %s, and it has not landed: try %d of %d", a.By, a.Action.Landing(), a.Tries, plan.MaxLandings)
 	effects, err := o.drain(ctx)
 	if err != nil {
 		return false, err
@@ -140,7 +140,7 @@ func (h *heldRun) checkLanding(ctx context.Context, owed *owedLanding) (bool, er
 	if err != nil {
 		return false, err
 	}
-	if why == "" {
+	if why == "" && owed.Action.Kind != loop.ActionPush { // A push leaves its base where it is.
 		tip, _, err := h.target.Repo.Ref(ctx, effect.BranchRef(owed.Action.Base))
 		if err != nil {
 			return false, err
@@ -255,8 +255,11 @@ func (o *outbox) sayLanded(end ending) ending {
 }
 
 func landedWords(a loop.Approval) string {
-	if a.Action.Kind == loop.ActionPullRequest {
+	switch a.Action.Kind {
+	case loop.ActionPullRequest:
 		return a.By + " said yes"
+	case loop.ActionPush:
+		return a.By + " said yes to " + a.Action.Landing()
 	}
 	return fmt.Sprintf("%s said yes to landing %s on %s", a.By, a.Action.Branch, a.Action.Base)
 }
@@ -296,7 +299,7 @@ func (h *heldRun) finishWaiting(approval string) write {
 // step is not worked on meanwhile.
 func (ps *proposals) owedWords(a loop.Approval, run string) (string, loop.Reason) {
 	next := plan.NextLanding(a, ps.Now())
-	words := fmt.Sprintf("%s said yes to %s of %s, and it has not landed: ", a.By, a.Action.Branch, run)
+	words := fmt.Sprintf("%s said yes to %s of %s, and it has not landed: ", a.By, a.Action.Landing(), run)
 	if a.Failure != "" {
 		words += a.Failure + "; "
 	}

@@ -18,7 +18,7 @@ import (
 // pushes up to that commit, and not what came after it.
 
 // askPush asks whether what the run has left on its branch may be pushed, unless that was
-// asked already or a person has said no. Questions about commits that the branch does not
+// asked already or a person has answered: a yes that did not come about stays valid. Questions about commits that the branch does not
 // have any more, or that the remote has by now, are void.
 func (c *cycle) askPush(ctx context.Context, effects []loop.Effect) error {
 	var asking, pushed loop.Effect
@@ -37,14 +37,14 @@ func (c *cycle) askPush(ctx context.Context, effects []loop.Effect) error {
 	}
 	var known []loop.Approval
 	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
-		known, err = r.Approvals(ctx, c.run.LoopID, loop.ApprovalOpen, loop.ApprovalRejected)
+		known, err = r.Approvals(ctx, c.run.LoopID, loop.ApprovalOpen, loop.ApprovalLanding, loop.ApprovalRejected)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	known = slices.DeleteFunc(known, func(a loop.Approval) bool {
-		return a.Action.Kind != loop.ActionPush || a.State == loop.ApprovalOpen && !c.Now().Before(a.Expires)
+		return a.Action.Kind != loop.ActionPush || a.State != loop.ApprovalRejected && !a.Pending(c.Now())
 	})
 	for _, a := range known {
 		why, err := stalePush(ctx, c.target.Repo, a.Action)

@@ -311,9 +311,6 @@ func (c *cycle) landAgain(ctx context.Context) (loop.Advice, error) {
 func LandAgain(a loop.Approval, run string) loop.Command {
 	land := loop.PawlCommand("land", run)
 	switch {
-	case a.Action.Kind == loop.ActionPush: // The next session asks again.
-		name, _, _ := strings.Cut(run, "#")
-		return loop.PawlCommand("run", name)
 	case a.Action.Kind == loop.ActionPullRequest:
 		return land.WithFlag("pr")
 	case a.Action.Merge:

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -117,8 +118,19 @@ func (a Approval) Pending(now time.Time) bool {
 // PendingStates are the states of an approval that are not final.
 func PendingStates() []ApprovalState { return []ApprovalState{ApprovalOpen, ApprovalLanding} }
 
+// LandingKinds are the kinds of actions by which something lands.
+func LandingKinds() []string { return []string{ActionLand, ActionPullRequest, ActionPush} }
+
 // Lands reports whether a yes makes something land.
-func (a Action) Lands() bool { return a.Kind == ActionLand || a.Kind == ActionPullRequest }
+func (a Action) Lands() bool { return slices.Contains(LandingKinds(), a.Kind) }
+
+// Landing is what a yes lands, for a sentence: a branch, or what is pushed.
+func (a Action) Landing() string {
+	if a.Kind != ActionPush {
+		return a.Branch
+	}
+	return fmt.Sprintf("pushing %s to %s up to %s", a.Base, a.Remote, a.Commit[:min(len(a.Commit), 12)])
+}
 
 // BindingHash is the hash that an approval is bound to. Any other tree, definition or
 // action has another one.

@@ -15,7 +15,7 @@ import (
 // Landing is a yes to a landing that has not come about.
 type Landing struct {
 	Approval string       `json:"approval"`
-	Branch   string       `json:"branch"`
+	Action   loop.Action  `json:"action"`
 	By       string       `json:"by"`                // who said yes
 	Tries    int          `json:"tries"`             // since a person asked for it
 	Most     int          `json:"most"`              // tries before it rests until a person asks for it
@@ -34,14 +34,14 @@ func landingOf(a loop.Approval, asked string, now time.Time) *Landing {
 	}
 	next := plan.NextLanding(a, now)
 	return &Landing{
-		Approval: a.ID, Branch: a.Action.Branch, By: a.By, Tries: a.Tries, Most: plan.MaxLandings, Failure: a.Failure, Expires: a.Expires,
+		Approval: a.ID, Action: a.Action, By: a.By, Tries: a.Tries, Most: plan.MaxLandings, Failure: a.Failure, Expires: a.Expires,
 		Rests: next.Move == plan.LandingRest, Next: shape.Time(next.At), Land: engine.LandAgain(a, asked),
 	}
 }
 
 // String says how it stands.
 func (l Landing) String() string {
-	text := fmt.Sprintf("%s said yes to %s, and it has not landed", l.By, l.Branch)
+	text := fmt.Sprintf("%s said yes to %s, and it has not landed", l.By, l.Action.Landing())
 	if l.Failure != "" {
 		text += ": " + l.Failure
 	}
