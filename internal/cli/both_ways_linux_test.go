@@ -270,7 +270,7 @@ var differs = []struct {
 	find *lazyregexp.Regexp
 	put  string
 }{
-	{lazyregexp.New(`(?m)^pawl: waiting for .* \(since .*\)\n`), ""}, // How long things take is not said.
+	{waitNotice, ""},
 	{lazyregexp.New(`\b(run|ap|ws|lp|rb|node|ag|st|it|bd|tk|cm|ac|sb|ms|rs|er)_[0-9a-z]{7,}`), "${1}_ID"},
 	{lazyregexp.New(`\b[0-9a-f]{12,64}\b`), "HASH"},
 	{lazyregexp.New(`\([0-9a-f]{7}\)`), "(HASH)"},

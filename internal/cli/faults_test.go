@@ -226,7 +226,7 @@ var volatile = []struct {
 	find *lazyregexp.Regexp
 	put  string
 }{
-	{lazyregexp.New(`(?m)^pawl: waiting for .*\n`), ""},
+	{waitNotice, ""},
 	{lazyregexp.New(`\b(ap|run|lp|st)_[0-9a-v]{26}`), "${1}_ID"},
 	{lazyregexp.New(`\b[0-9a-f]{40}\b|\b[0-9a-f]{12}\b`), "HASH"},
 	{lazyregexp.New(`(?m)^\d\d:\d\d:\d\d `), ""},

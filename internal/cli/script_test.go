@@ -32,6 +32,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
+	"github.com/pawl-run/pawl/internal/lazyregexp"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/sandbox"
@@ -91,8 +92,8 @@ func TestScripts(t *testing.T) {
 			return os.MkdirAll(home, 0o755)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"called": cmdCalled,
-			"repo":   cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
+			"called": cmdCalled, "silent": cmdSilent,
+			"repo": cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
 			"remember": cmdRemember, "schema": cmdSchema, "older": cmdOlder, "theirs": cmdTheirs, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
 			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC, "due": cmdDue, "aged": cmdAged, "setback": cmdSetBack, "freeport": cmdFreePort, "deliver": cmdDeliver, "listens": cmdListens, "waits": cmdWaits, "ended": cmdEnded, "tell": cmdTell, "model": cmdModel,
 		},
@@ -316,6 +317,17 @@ func cmdLines(ts *testscript.TestScript, _ bool, args []string) {
 func cmdContains(ts *testscript.TestScript, neg bool, args []string) {
 	if strings.Contains(ts.ReadFile(args[0]), args[1]) == neg {
 		ts.Fatalf("%s: %q: found is %v\n%s", args[0], args[1], neg, ts.ReadFile(args[0]))
+	}
+}
+
+// waitNotice is what a command says on standard error when it has to wait for long, which a busy
+// machine makes it do.
+var waitNotice = lazyregexp.New(`(?m)^pawl: waiting for .* \(since .*\)\n`)
+
+// cmdSilent fails if the last command wrote anything else than that to standard error.
+func cmdSilent(ts *testscript.TestScript, _ bool, _ []string) {
+	if said := waitNotice.ReplaceAllString(ts.ReadFile("stderr"), ""); said != "" {
+		ts.Fatalf("standard error says %q", said)
 	}
 }
 
