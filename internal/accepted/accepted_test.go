@@ -196,19 +196,18 @@ func TestEveryFieldOfARowIsAskedForOrConfined(t *testing.T) {
 
 // fill gives a field a value that is not zero.
 func fill(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.String:
+	switch kind := v.Kind(); {
+	case kind == reflect.String:
 		v.SetString("x")
-	case reflect.Bool:
+	case kind == reflect.Bool:
 		v.SetBool(true)
-	case reflect.Slice:
+	case kind == reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fill(v.Index(0))
-	case reflect.Pointer:
+	case kind == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-	case reflect.Int, reflect.Int64:
+	case v.CanInt():
 		v.SetInt(1)
-	default:
 	}
 }
 

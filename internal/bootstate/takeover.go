@@ -167,7 +167,7 @@ func (o *takeOver) mendOne(f draft07.Finding) bool {
 
 // addDefault adds a required field that a task does not have.
 func (o *takeOver) addDefault(task *jsontree.Value, at, name string) bool {
-	value := ""
+	var value string
 	switch {
 	case isMisspelt(task, name, taskOrder):
 		return false

@@ -118,16 +118,17 @@ var memoriesOfPeople = map[string]memoryOfPeople{
 		},
 		loop: "fix", words: []string{"Priority", "Watch", "Noise", "in no list"}, key: func(n int) string { return spine.ItemKey(fmt.Sprintf("do %d", n)) },
 		write: func(w people, words map[string]string) {
-			text := "# fix — STATE\n_Updated: 2026-01-01T00:00:00Z · run #0 · readiness 100/100_\n"
+			var text strings.Builder
+			text.WriteString("# fix — STATE\n_Updated: 2026-01-01T00:00:00Z · run #0 · readiness 100/100_\n")
 			for _, list := range []string{"Priority", "Watch", "Noise"} {
-				text += "\n## " + list + "\n"
+				text.WriteString("\n## " + list + "\n")
 				for n := range len(words) {
 					if title := fmt.Sprintf("do %d", n+1); words[spine.ItemKey(title)] == list {
-						text += "- " + title + "\n"
+						text.WriteString("- " + title + "\n")
 					}
 				}
 			}
-			w.write(".loops/fix/STATE.md", text)
+			w.write(".loops/fix/STATE.md", text.String())
 		},
 		want: byWord(map[string]func(loop.StepState) becomes{
 			"Priority": ofWord(works, map[loop.StepState]becomes{loop.StepWaiting: waits, loop.StepBlocked: blocked}),

@@ -188,7 +188,7 @@ func TestChangesStayPendingUntilTheyAreApplied(t *testing.T) {
 func TestChangesArePendingInTheOrderInWhichRunsEnded(t *testing.T) {
 	onBothAt(t, func(t *testing.T, s *store.Store, clock *hand) {
 		l := seed(t, s, "ci")
-		first, second, third := fire(t, s, l, "-1", loop.Holder{}), fire(t, s, l, "-2", alice), loop.Run{}
+		first, second := fire(t, s, l, "-1", loop.Holder{}), fire(t, s, l, "-2", alice)
 		record := func(run loop.Run, text string) {
 			t.Helper()
 			err := held(t.Context(), s, run, func(rt *store.RunTx) error {
@@ -202,7 +202,7 @@ func TestChangesArePendingInTheOrderInWhichRunsEnded(t *testing.T) {
 		record(second, "#2")
 		settle(t, s, second, loop.OutcomeLanded)
 		clock.add(time.Second)
-		third = fire(t, s, l, "-3", alice)
+		third := fire(t, s, l, "-3", alice)
 		settle(t, s, third, loop.OutcomeQuiet)
 		update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
 			first, _, err = tx.Claim(ctx, first.ID, first.Fence, alice, loop.Holder{})
