@@ -89,7 +89,7 @@ var (
 	}))
 	StopSpec = write("specs.stop", "pause a LoopSpec, and end its live run", func(ctx context.Context, ws *Workspace, c Call, r SpecRef) (specs.View, error) {
 		v, err := ws.Specs.Get(ctx, r.Spec)
-		if to, _ := v.Status.Next(loopspec.EventStop); err != nil || to != loopspec.StatusPaused {
+		if to, _ := loopspec.After(v.Status, loopspec.EventStop); err != nil || to != loopspec.StatusPaused {
 			return v, err
 		}
 		if _, err := ws.Loops.Kill(ctx, c.By, r.Spec, "stopped"); err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
-	"github.com/pawl-run/pawl/internal/loopspec"
 	"github.com/pawl-run/pawl/internal/output"
 )
 
@@ -84,12 +83,12 @@ func loopState(s output.Style, row loops.Row) string {
 	case row.Late != nil:
 		return s.Red("✗ late")
 	}
-	switch status := loopspec.Status(row.Status); status {
-	case loopspec.StatusGaveUp:
-		return s.Red("✗ " + row.Status)
-	case loopspec.StatusDraft, loopspec.StatusWaitingHuman, loopspec.StatusDone:
-		return row.Status
-	case loopspec.StatusRunning, loopspec.StatusPaused: // It lives: what it does now says more.
+	switch row.Status {
+	case loop.SpecGaveUp:
+		return s.Red("✗ " + string(row.Status))
+	case loop.SpecDraft, loop.SpecWaitingHuman, loop.SpecDone:
+		return string(row.Status)
+	case loop.SpecRunning, loop.SpecPaused: // It lives: what it does now says more.
 	}
 	return row.State
 }

@@ -5,32 +5,31 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/loopspec"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
 // SpecStatus says where a spec is in its life. It follows from the rows of its loop and of
 // its goal, so that no second record of it can differ.
-func SpecStatus(row store.Spec) loopspec.Status {
+func SpecStatus(row store.Spec) loop.SpecStatus {
 	switch {
 	case row.Step.State == loop.StepDone && row.Due.IsZero() && row.Listens == "":
-		return loopspec.StatusDone
+		return loop.SpecDone
 	case row.Step.State == loop.StepEscalated && (row.Step.Tried.GaveUp != "" || row.Outcome == loop.OutcomeGaveUp || row.Step.WaitsFor == ""):
-		return loopspec.StatusGaveUp
+		return loop.SpecGaveUp
 	case row.Paused:
-		return loopspec.StatusPaused
+		return loop.SpecPaused
 	case row.Step.State == loop.StepWaiting, row.Step.State == loop.StepEscalated:
-		return loopspec.StatusWaitingHuman
+		return loop.SpecWaitingHuman
 	case row.Runs == 0:
-		return loopspec.StatusDraft
+		return loop.SpecDraft
 	}
-	return loopspec.StatusRunning
+	return loop.SpecRunning
 }
 
 // SpecStatuses says where the specs among loops of a workspace are in their lives, by the
 // ids of their loops.
-func SpecStatuses(ctx context.Context, r *store.Reader, workspaceID string, list []Loop) (map[string]loopspec.Status, error) {
-	of := map[string]loopspec.Status{}
+func SpecStatuses(ctx context.Context, r *store.Reader, workspaceID string, list []Loop) (map[string]loop.SpecStatus, error) {
+	of := map[string]loop.SpecStatus{}
 	for _, l := range list {
 		if l.Protocol == loop.ProtocolSpec {
 			of[l.LoopID()] = ""

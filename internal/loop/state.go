@@ -145,3 +145,16 @@ func SourceStates[S ~string](thing string, to S) []S {
 	}
 	return from
 }
+
+// SpecStatus is where a LoopSpec is in its life. It holds whatever its last run was.
+type SpecStatus string
+
+// The statuses of a LoopSpec.
+const (
+	SpecDraft        SpecStatus = "draft"
+	SpecRunning      SpecStatus = "running"
+	SpecPaused       SpecStatus = "paused"
+	SpecWaitingHuman SpecStatus = "waiting_human"
+	SpecDone         SpecStatus = "done"
+	SpecGaveUp       SpecStatus = "gave_up"
+)

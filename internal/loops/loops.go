@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/loopspec"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/shape"
 	"github.com/pawl-run/pawl/internal/store"
@@ -18,40 +17,40 @@ import (
 
 // Row is a loop in a listing, schema pawl.loop/v1.
 type Row struct {
-	Schema     string        `json:"schema,omitempty"`
-	Name       string        `json:"name"`
-	Protocol   string        `json:"protocol"`
-	Tier       loop.Tier     `json:"tier,omitempty"`
-	Cadence    string        `json:"cadence,omitempty"`
-	On         []string      `json:"on,omitempty"` // events that fire it
-	Goal       string        `json:"goal,omitempty"`
-	State      string        `json:"state"`            // never_run, idle, queued, running, dead, lost, paused, disabled, broken
-	Status     string        `json:"status,omitempty"` // of a LoopSpec: draft, running, paused, waiting_human, done, gave_up; it holds until somebody answers, whatever the last run was
-	Paused     string        `json:"paused,omitempty"`
-	Switches   []loop.Switch `json:"switches,omitempty"` // in the store, of all loops: who set them, when and why
-	Problem    string        `json:"problem,omitempty"`  // why the definition cannot be run
-	LastN      int64         `json:"last_n"`
-	Outcome    loop.Outcome  `json:"outcome,omitempty"`
-	Reason     loop.Reason   `json:"reason,omitempty"`
-	Branch     string        `json:"branch,omitempty"`
-	LastRun    *time.Time    `json:"last_run,omitempty"`
-	Tokens     int64         `json:"tokens"`              // of the last run
-	Next       *time.Time    `json:"next,omitempty"`      // when the next run is planned for, as it was registered; null: never by time, or it does not fire
-	LastGood   string        `json:"last_good,omitempty"` // digest of the newest definition that could run; only if the file cannot
-	Definition string        `json:"definition,omitempty"`
-	Scope      []string      `json:"scope,omitempty"`
-	Verify     string        `json:"verify,omitempty"`
-	Guard      string        `json:"guard,omitempty"`
-	Gates      []loop.Gate   `json:"gates,omitempty"` // beside verify and guard
-	Agent      string        `json:"agent,omitempty"`
-	Approvals  []string      `json:"approvals,omitempty"` // ids of open approvals, newest first
-	Steps      []loop.Step   `json:"steps,omitempty"`     // only in show
-	Budgets    []budgets.Row `json:"budgets,omitempty"`   // only in show
-	Rests      *Rest         `json:"rests,omitempty"`     // why it does not act although nobody paused it; in ls and show
-	Drift      string        `json:"drift,omitempty"`     // how much more the newest run used than those before; only in show
-	Held       *loop.Holder  `json:"held,omitempty"`
-	Late       *time.Time    `json:"late,omitempty"`       // when it should have come, if it has stopped coming; with LateUntil: when it would come
-	LateUntil  *time.Time    `json:"late_until,omitempty"` // when it comes: it waits because the clock was set back
+	Schema     string          `json:"schema,omitempty"`
+	Name       string          `json:"name"`
+	Protocol   string          `json:"protocol"`
+	Tier       loop.Tier       `json:"tier,omitempty"`
+	Cadence    string          `json:"cadence,omitempty"`
+	On         []string        `json:"on,omitempty"` // events that fire it
+	Goal       string          `json:"goal,omitempty"`
+	State      string          `json:"state"`            // never_run, idle, queued, running, dead, lost, paused, disabled, broken
+	Status     loop.SpecStatus `json:"status,omitempty"` // of a LoopSpec: draft, running, paused, waiting_human, done, gave_up; it holds until somebody answers, whatever the last run was
+	Paused     string          `json:"paused,omitempty"`
+	Switches   []loop.Switch   `json:"switches,omitempty"` // in the store, of all loops: who set them, when and why
+	Problem    string          `json:"problem,omitempty"`  // why the definition cannot be run
+	LastN      int64           `json:"last_n"`
+	Outcome    loop.Outcome    `json:"outcome,omitempty"`
+	Reason     loop.Reason     `json:"reason,omitempty"`
+	Branch     string          `json:"branch,omitempty"`
+	LastRun    *time.Time      `json:"last_run,omitempty"`
+	Tokens     int64           `json:"tokens"`              // of the last run
+	Next       *time.Time      `json:"next,omitempty"`      // when the next run is planned for, as it was registered; null: never by time, or it does not fire
+	LastGood   string          `json:"last_good,omitempty"` // digest of the newest definition that could run; only if the file cannot
+	Definition string          `json:"definition,omitempty"`
+	Scope      []string        `json:"scope,omitempty"`
+	Verify     string          `json:"verify,omitempty"`
+	Guard      string          `json:"guard,omitempty"`
+	Gates      []loop.Gate     `json:"gates,omitempty"` // beside verify and guard
+	Agent      string          `json:"agent,omitempty"`
+	Approvals  []string        `json:"approvals,omitempty"` // ids of open approvals, newest first
+	Steps      []loop.Step     `json:"steps,omitempty"`     // only in show
+	Budgets    []budgets.Row   `json:"budgets,omitempty"`   // only in show
+	Rests      *Rest           `json:"rests,omitempty"`     // why it does not act although nobody paused it; in ls and show
+	Drift      string          `json:"drift,omitempty"`     // how much more the newest run used than those before; only in show
+	Held       *loop.Holder    `json:"held,omitempty"`
+	Late       *time.Time      `json:"late,omitempty"`       // when it should have come, if it has stopped coming; with LateUntil: when it would come
+	LateUntil  *time.Time      `json:"late_until,omitempty"` // when it comes: it waits because the clock was set back
 
 	DeferredTo *loop.Deferral `json:"deferred_to,omitempty"` // the run that the newest one gave way to
 	Ungated    string         `json:"ungated,omitempty"`     // where the newest run has pushed work that no gate has judged, as in origin/main
@@ -118,7 +117,7 @@ func (s *Service) Show(ctx context.Context, name string) (Row, error) {
 
 // rowsOf describes loops, where specs are in their lives, and why those that rest do not act.
 func (s *Service) rowsOf(ctx context.Context, list []lookup.Loop) ([]Row, error) {
-	var statuses map[string]loopspec.Status
+	var statuses map[string]loop.SpecStatus
 	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
 		statuses, err = lookup.SpecStatuses(ctx, r, s.ws.ID, list)
 		return err
@@ -129,7 +128,7 @@ func (s *Service) rowsOf(ctx context.Context, list []lookup.Loop) ([]Row, error)
 	rows := make([]Row, len(list))
 	for i, l := range list {
 		rows[i] = s.rowOf(l)
-		rows[i].Status = string(statuses[l.LoopID()])
+		rows[i].Status = statuses[l.LoopID()]
 	}
 	return rows, s.addRests(ctx, list, rows)
 }

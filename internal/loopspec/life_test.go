@@ -43,7 +43,7 @@ func TestEachStatusWithEachEvent(t *testing.T) {
 			t.Fatalf("%s has %d events, want %d", from, len(row), len(events))
 		}
 		for i, e := range events {
-			to, refused := from.Next(e)
+			to, refused := After(from, e)
 			switch {
 			case row[i] == "-" && (to != from || refused == ""):
 				t.Errorf("%s with %s: %s %q, want it refused with a reason", from, e, to, refused)
@@ -62,8 +62,8 @@ func TestEachStatusWithEachEvent(t *testing.T) {
 
 func TestStoppingTwiceIsStoppingOnce(t *testing.T) {
 	for _, s := range Statuses {
-		once, _ := s.Next(EventStop)
-		if twice, refused := once.Next(EventStop); twice != once || refused != "" {
+		once, _ := After(s, EventStop)
+		if twice, refused := After(once, EventStop); twice != once || refused != "" {
 			t.Errorf("%s: stopped once it is %s, twice %s %s", s, once, twice, refused)
 		}
 	}
@@ -71,7 +71,7 @@ func TestStoppingTwiceIsStoppingOnce(t *testing.T) {
 
 func TestAStepIsRefusedWithTheReason(t *testing.T) {
 	for s, want := range map[Status]string{StatusWaitingHuman: "approve or reject", StatusDone: "it is done", StatusGaveUp: "it gave up"} {
-		if to, refused := s.Next(EventStep); to != s || !strings.Contains(refused, want) {
+		if to, refused := After(s, EventStep); to != s || !strings.Contains(refused, want) {
 			t.Errorf("%s: %s %q, want it refused with %q", s, to, refused, want)
 		}
 	}

@@ -1,16 +1,18 @@
 package loopspec
 
+import "github.com/pawl-run/pawl/internal/loop"
+
 // Status is where a spec is in its life.
-type Status string
+type Status = loop.SpecStatus
 
 // The statuses.
 const (
-	StatusDraft        Status = "draft"
-	StatusRunning      Status = "running"
-	StatusPaused       Status = "paused"
-	StatusWaitingHuman Status = "waiting_human"
-	StatusDone         Status = "done"
-	StatusGaveUp       Status = "gave_up"
+	StatusDraft        = loop.SpecDraft
+	StatusRunning      = loop.SpecRunning
+	StatusPaused       = loop.SpecPaused
+	StatusWaitingHuman = loop.SpecWaitingHuman
+	StatusDone         = loop.SpecDone
+	StatusGaveUp       = loop.SpecGaveUp
 )
 
 // Statuses are all of them.
@@ -90,9 +92,9 @@ var refusals = map[Status]string{
 	StatusGaveUp:       "it gave up: answer what it asks, edit it, or create another spec",
 }
 
-// Next returns the status after an event. If the status refuses the event, it stays and
+// After returns the status after an event. If the status refuses the event, it stays and
 // refused says why and what to do.
-func (s Status) Next(e Event) (to Status, refused string) {
+func After(s Status, e Event) (to Status, refused string) {
 	for _, edge := range Edges {
 		if edge.From == s && edge.Event == e {
 			return edge.To, ""

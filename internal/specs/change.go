@@ -233,7 +233,7 @@ func (s *Service) CheckStep(ctx context.Context, id string) (loopspec.Status, er
 		return "", err
 	}
 	status := lookup.SpecStatus(row)
-	if _, refused := status.Next(loopspec.EventStep); refused != "" {
+	if _, refused := loopspec.After(status, loopspec.EventStep); refused != "" {
 		f := &loop.Fault{Exit: loop.ExitRefused, What: "step " + id, Why: refused, Fix: "{1} shows it", Actions: []loop.Command{loop.PawlCommand("spec get", id)}}
 		if status == loopspec.StatusWaitingHuman {
 			f.Exit = loop.ExitWaiting

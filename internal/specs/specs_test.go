@@ -151,7 +151,7 @@ func TestEachEdgeOfTheStatusesIsTaken(t *testing.T) {
 			must[approvals.View](r.T)(r.Approvals.Reject(r.T.Context(), id, loop.Answer{By: "Ann", Note: "not yet"}))
 		},
 		loopspec.EventStop: func(r rig, id string) {
-			if to, _ := r.get(id).Status.Next(loopspec.EventStop); to == loopspec.StatusPaused {
+			if to, _ := loopspec.After(r.get(id).Status, loopspec.EventStop); to == loopspec.StatusPaused {
 				must[loops.Switched](r.T)(r.Loops.Pause(r.T.Context(), verbtest.Ann, id, ""))
 			}
 		},
