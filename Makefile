@@ -25,7 +25,7 @@ test test-all: export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
 # The program is released without cgo, and starts faster so. Only the race detector needs it.
 test test-all: export CGO_ENABLED ?= $(if $(filter -race,$(TESTFLAGS)),1,0)
 # Packages are run in this order: the longest first, so that none runs alone in the end.
-LONGEST := ./internal/compose ./internal/engine ./internal/cli ./internal/store ./internal/proc
+LONGEST := ./internal/surface/compose ./internal/cycle/engine ./internal/surface/cli ./internal/record/store ./internal/ground/proc
 
 .PHONY: help demo build test test-all test-rest test-agents lint check cross bench bench-always bench-million fuzz mutants mutants-listed postgres
 
@@ -37,7 +37,7 @@ demo: ## watch a loop turn a red test green: no key, no network
 	@bin/pawl demo
 
 build: ## bin/pawl as it is released: static, stripped, reproducible
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X github.com/pawl-run/pawl/internal/cli.version=$(VERSION)" -o bin/pawl ./cmd/pawl
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X github.com/pawl-run/pawl/internal/surface/cli.version=$(VERSION)" -o bin/pawl ./cmd/pawl
 
 # make lint has vet. Many tests wait for a process, a lease or a server: two packages more than there are cores keep these busy.
 # With one more they were idle for a seventh of the time, as one of the packages is often proc, which waits for five sixths of its own.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Draws internal/price/prices.json anew from the npm package @pydantic/genai-prices, unpacked in DIR
-# (npm pack @pydantic/genai-prices@VERSION, then tar xzf), and from internal/price/newer.json. It needs Node, and
+# Draws internal/rules/price/prices.json anew from the npm package @pydantic/genai-prices, unpacked in DIR
+# (npm pack @pydantic/genai-prices@VERSION, then tar xzf), and from internal/rules/price/newer.json. It needs Node, and
 # no network. DAY is when that version was published.
 # Usage: tools/prices.sh DIR YYYY-MM-DD
 set -euo pipefail
@@ -24,4 +24,4 @@ for (; ; end++) {
 console.log(JSON.stringify(require("vm").runInNewContext("(" + text.slice(begin, end + 1) + ")", {})));
 ' "$1" >"$list"
 cd "$(dirname "$0")/.."
-go test ./internal/price -run Drawn -list "$list" -day "$2"
+go test ./internal/rules/price -run Drawn -list "$list" -day "$2"

@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"github.com/pawl-run/pawl/internal/cli"
+	"github.com/pawl-run/pawl/internal/surface/cli"
 )
 
 func main() { os.Exit(cli.Main()) }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/drawn"
 )
 
@@ -18,25 +18,18 @@ func TestTheArchitectureDocumentHasThisTable(t *testing.T) {
 	drawn.Sections(t, filepath.Join(root, "docs", "architecture.md"), map[string]string{"packages": drawPackages(checkout(t))})
 }
 
-// drawPackages is the table in Markdown, with the packages that exist marked.
+// drawPackages is the table in Markdown, a line for each row.
 func drawPackages(packages []*source) string {
 	leaves := map[string][]string{} // of each row
 	for _, p := range packages {
 		if r, ok := find(table, p.name); ok {
-			leaves[r.name] = append(leaves[r.name], p.name)
+			leaves[r.name] = append(leaves[r.name], "`"+p.name+"`")
 		}
 	}
 	var b strings.Builder
-	b.WriteString("| level | package | what | may, unlike others | exists |\n|--:|---|---|---|---|\n")
+	b.WriteString("| package | what | may, unlike others |\n|---|---|---|\n")
 	for _, r := range table {
-		exists := "–"
-		if found := leaves[r.name]; len(found) > 0 {
-			exists = "yes"
-			if strings.HasSuffix(r.name, "/*") {
-				exists = strings.Join(found, ", ")
-			}
-		}
-		fmt.Fprintf(&b, "| %d | `%s` | %s | %s | %s |\n", r.level, r.name, r.what, permissions(r), exists)
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.Join(leaves[r.name], " "), r.what, permissions(r))
 	}
 	return b.String()
 }
@@ -48,19 +41,13 @@ func permissions(r row) string {
 			all = append(all, what+": "+reason)
 		}
 	}
-	if r.pure {
+	if r.isPure() {
 		all = append(all, "pure")
 	}
 	add("starts processes", r.exec)
 	add("SQL", r.sql)
 	add("reads the clock", r.clock)
 	add("has an `init`", r.init)
-	if r.tests {
-		all = append(all, "imported by tests only")
-	}
-	if len(r.may) > 0 {
-		all = append(all, "imports `"+strings.Join(r.may, "`, `")+"`")
-	}
 	return strings.Join(all, "; ")
 }
 

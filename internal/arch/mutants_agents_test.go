@@ -4,53 +4,53 @@ package arch
 // have let it reach.
 var agentMutants = []mutant{
 	{
-		"whoever is no person reaches what nobody has registered", "internal/api/reach.go",
+		"whoever is no person reaches what nobody has registered", "internal/surface/api/reach.go",
 		[][2]string{{"if !w.Lookup.Placed {", "if w == nil {"}},
-		"api.TestWhoIsNoPersonReachesRegisteredWorkspacesOnly",
+		"surface/api.TestWhoIsNoPersonReachesRegisteredWorkspacesOnly",
 	},
 	{
-		"an agent registers the workspace that it asks about", "internal/api/reach.go",
+		"an agent registers the workspace that it asks about", "internal/surface/api/reach.go",
 		[][2]string{{"w, err := c.Open(ctx, false)", "w, err := c.Open(ctx, i.Writes)"}},
-		"api.TestWhoIsNoPersonReachesRegisteredWorkspacesOnly",
+		"surface/api.TestWhoIsNoPersonReachesRegisteredWorkspacesOnly",
 	},
 	{
-		"a workspace is registered because its git directory says so", "internal/node/place.go",
+		"a workspace is registered because its git directory says so", "internal/record/node/place.go",
 		[][2]string{{"placed = at.placed\n", "placed = ws.ID != \"\"\n"}},
-		"node.TestOnlyAWorkspaceThatTheStoreHasHereIsPlaced",
+		"record/node.TestOnlyAWorkspaceThatTheStoreHasHereIsPlaced",
 	},
 	{
-		"a grant is the name of a loop, of whatever workspace", "internal/loop/grant.go",
+		"a grant is the name of a loop, of whatever workspace", "internal/rules/loop/grant.go",
 		[][2]string{{"if l.Workspace == workspace {", "if l.Workspace != \"\" {"}},
-		"loop.TestALoopOfAGrantIsOfAWorkspace",
+		"rules/loop.TestALoopOfAGrantIsOfAWorkspace",
 	},
 	{
-		"an agent runs what no person has accepted", "internal/runs/accepted.go",
+		"an agent runs what no person has accepted", "internal/verbs/runs/accepted.go",
 		[][2]string{{"if accepted || err != nil && !lookup.Absent(err) {", "if accepted || err == nil {"}},
-		"runs.TestAnAgentRunsWhatAPersonHasAccepted",
+		"verbs/runs.TestAnAgentRunsWhatAPersonHasAccepted",
 	},
 	{
-		"a definition is accepted whatever it says by now", "internal/store/acceptances.go",
+		"a definition is accepted whatever it says by now", "internal/record/store/acceptances.go",
 		[][2]string{{"WHERE loop_id = $1 AND digest = $2`", "WHERE loop_id = $1 AND $2 <> ''`"}},
-		"runs.TestAnAgentRunsWhatAPersonHasAccepted",
+		"verbs/runs.TestAnAgentRunsWhatAPersonHasAccepted",
 	},
 	{
-		"an agent runs what confines nothing", "internal/runs/accepted.go",
+		"an agent runs what confines nothing", "internal/verbs/runs/accepted.go",
 		[][2]string{{"if sandbox.Tier(d.Sandbox) == sandbox.None {", "if sandbox.Tier(d.Sandbox) == \"\" {"}},
-		"runs.TestAnAgentRunsNothingThatIsNotConfined",
+		"verbs/runs.TestAnAgentRunsNothingThatIsNotConfined",
 	},
 	{
-		"a repository of another user is opened", "internal/node/owner.go",
+		"a repository of another user is opened", "internal/record/node/owner.go",
 		[][2]string{{"if err != nil || len(others) == 0 {\n\t\treturn err\n", "if err != nil || len(others) >= 0 {\n\t\treturn err\n"}},
-		"node.TestARepositoryOfAnotherUserIsRefusedUntilAPersonAcceptsIt",
+		"record/node.TestARepositoryOfAnotherUserIsRefusedUntilAPersonAcceptsIt",
 	},
 	{
-		"over HTTP the folder of the daemon is meant", "internal/api/reach.go",
+		"over HTTP the folder of the daemon is meant", "internal/surface/api/reach.go",
 		[][2]string{{"if filepath.IsAbs(dir) {", "if filepath.IsAbs(dir) || dir == \"\" {"}},
-		"api.TestARequestOverHTTPSaysWhichFolderItMeans",
+		"surface/api.TestARequestOverHTTPSaysWhichFolderItMeans",
 	},
 	{
-		"a resource over HTTP is about the folder of the daemon", "internal/mcp/arguments.go",
+		"a resource over HTTP is about the folder of the daemon", "internal/surface/mcp/arguments.go",
 		[][2]string{{"case s.Dir == \"\":\n", "case s.Dir == given && given != \"\":\n"}},
-		"mcp.TestOverHTTPHereIsNowhere",
+		"surface/mcp.TestOverHTTPHereIsNowhere",
 	},
 }

@@ -4,53 +4,53 @@ package arch
 // too often or never.
 var alwaysMutants = []mutant{
 	{
-		"a loop is fired from the row that was read before it was locked", "internal/trigger/trigger.go",
+		"a loop is fired from the row that was read before it was locked", "internal/cycle/trigger/trigger.go",
 		[][2]string{{"if !ok || l.Registered != d.Registered {", "if !ok {"}, {"d.Loop = l\n", "d.Ticked = l.Ticked\n"}},
-		"trigger.TestNoPlannedTimeIsLostOrFiresTwice",
+		"cycle/trigger.TestNoPlannedTimeIsLostOrFiresTwice",
 	},
 	{
-		"any number of missed runs is made up for", "internal/schedule/due.go",
+		"any number of missed runs is made up for", "internal/rules/schedule/due.go",
 		[][2]string{{"runs = min(len(fires), MaxCatchUp)", "runs = len(fires)"}},
-		"schedule.TestWhatBecomesOfPlannedTimes",
+		"rules/schedule.TestWhatBecomesOfPlannedTimes",
 	},
 	{
-		"a jitter reaches past the next firing", "internal/schedule/due.go",
+		"a jitter reaches past the next firing", "internal/rules/schedule/due.go",
 		[][2]string{{"most = min(most, next.Sub(planned)-time.Second)", "most = max(most, next.Sub(planned)+time.Second)"}},
-		"schedule.TestAJitterSpreadsAndIsTheSameEachTime",
+		"rules/schedule.TestAJitterSpreadsAndIsTheSameEachTime",
 	},
 	{
-		"an event fires a loop that a switch stops", "internal/schedule/events.go",
+		"an event fires a loop that a switch stops", "internal/rules/schedule/events.go",
 		[][2]string{{"case s.Stopped:", "case s.Stopped && s.Live:"}},
-		"schedule.TestEventsThatWaitFireOneRunOrGoOnWaiting",
+		"rules/schedule.TestEventsThatWaitFireOneRunOrGoOnWaiting",
 	},
 	{
-		"an event that its run may not act on is spent", "internal/engine/events.go",
+		"an event that its run may not act on is spent", "internal/cycle/engine/events.go",
 		[][2]string{{"rt.ReturnUntilAnswer(ctx) })", "nil })"}},
-		"engine.TestARunThatMayNotActBeforeAnAnswerKeepsItsEventsUntilThen",
+		"cycle/engine.TestARunThatMayNotActBeforeAnAnswerKeepsItsEventsUntilThen",
 	},
 	{
-		"an answer frees no event that waits for it", "internal/store/events.go",
+		"an answer frees no event that waits for it", "internal/record/store/events.go",
 		[][2]string{{"const endAnswerWait = `UPDATE firing_events SET reason = ''", "const endAnswerWait = `UPDATE firing_events SET reason = 'answer'"}},
-		"trigger.TestAnEventThatItsRunMayNotActOnWaitsForTheAnswerOrForAnother",
+		"cycle/trigger.TestAnEventThatItsRunMayNotActOnWaitsForTheAnswerOrForAnother",
 	},
 	{
-		"an event that stops its run each time comes for ever", "internal/store/events.go",
+		"an event that stops its run each time comes for ever", "internal/record/store/events.go",
 		[][2]string{{"run_id <> '' AND stopped < $3`", "run_id <> '' AND returned < 100 * $3`"}},
-		"trigger.TestAnEventThatStopsItsRunEachTimeIsGivenUp",
+		"cycle/trigger.TestAnEventThatStopsItsRunEachTimeIsGivenUp",
 	},
 	{
-		"a delivery that comes again is taken again", "internal/listen/webhook.go",
+		"a delivery that comes again is taken again", "internal/cycle/listen/webhook.go",
 		[][2]string{{"if fresh == 0 {", "if fresh < 0 {"}},
-		"compose.TestAttack086ADeliveryFiresItsLoopOnce",
+		"surface/compose.TestAttack086ADeliveryFiresItsLoopOnce",
 	},
 	{
-		"a delivery that was signed long ago is taken", "internal/webhook/webhook.go",
+		"a delivery that was signed long ago is taken", "internal/ground/webhook/webhook.go",
 		[][2]string{{"sent.Before(now.Add(-Tolerance))", "sent.Before(now.Add(-1000 * Tolerance))"}},
-		"webhook.TestAttack086OnlyWhatWasSignedNowWithTheKeyIsVerified",
+		"ground/webhook.TestAttack086OnlyWhatWasSignedNowWithTheKeyIsVerified",
 	},
 	{
-		"nobody is told that a late loop comes again", "internal/notify/late.go",
+		"nobody is told that a late loop comes again", "internal/verbs/notify/late.go",
 		[][2]string{{"over = append(over, n.Key)", "over = append(over, n.Key+n.LoopID)"}},
-		"notify.TestALoopThatStopsComingIsToldOnceAndOnceThatItComesAgain",
+		"verbs/notify.TestALoopThatStopsComingIsToldOnceAndOnceThatItComesAgain",
 	},
 }

@@ -33,13 +33,13 @@ func violations(rows []row, packages []*source) []string {
 	for _, p := range packages {
 		r, ok := find(rows, p.name)
 		if !ok {
-			all = append(all, fmt.Sprintf("package %s is not in the table: add a row for it in internal/arch/table_test.go, at the level above everything it imports", p.name))
+			all = append(all, fmt.Sprintf("package %s is not in the table: add a row for it in internal/arch/table_test.go", p.name))
 			continue
 		}
-		j := judge{rows: rows, row: r, source: p}
+		j := judge{rows: rows, all: packages, row: r, source: p}
 		j.layers()
 		j.permissions()
-		if r.pure {
+		if r.isPure() {
 			j.purity()
 		}
 		j.faultPoints(points)
@@ -51,6 +51,7 @@ func violations(rows []row, packages []*source) []string {
 // judge holds one package against its row.
 type judge struct {
 	rows      []row
+	all       []*source
 	row       row
 	source    *source
 	sentences []string
@@ -71,18 +72,20 @@ func (j *judge) layers() {
 		}
 		switch {
 		case !ours:
-		case r.tests && !j.row.tests:
+		case r.forTests() && !j.row.forTests() && j.row.name != "bench":
 			j.say(f, "imports %s, which is for tests only", name)
 		case j.row.only != nil && !slices.Contains(j.row.only, name):
 			j.say(f, "imports %s, and may import %s only", name, strings.Join(j.row.only, ", "))
-		case r.level >= j.row.level && !slices.Contains(j.row.may, name):
-			j.say(f, "(level %d) imports %s (level %d): imports point to a lower level only", j.row.level, name, r.level)
+		case !mayImport(j.source.name, name) && !slices.Contains(pending, [2]string{j.source.name, name}):
+			j.say(f, "imports %s: a package imports from its own folder and from folders that stand before it", name)
 		}
 	}
 	for _, f := range j.source.testImports {
 		// Tests may meet their neighbours, but nothing from above.
-		if name, r, ours := j.ours(f); ours && r.level > j.row.level {
-			j.say(f, "(level %d) imports %s (level %d) in a test: it tests more than its package", j.row.level, name, r.level)
+		name, _, ours := j.ours(f)
+		from, _ := folderOf(j.source.name)
+		if ours && reach(j.all, name) > from.triedWith() && !slices.Contains(pending, [2]string{j.source.name, name}) {
+			j.say(f, "imports %s in a test: it tests more than its folder", name)
 		}
 	}
 }
@@ -111,7 +114,7 @@ func (j *judge) permissions() {
 		if slices.Contains(reads, f.what) && j.row.clock == "" {
 			j.say(f, "uses %s: take a clock from the caller", f.what)
 		}
-		if f.what == "regexp.MustCompile" && j.source.name != "lazyregexp" && !strings.HasPrefix(j.source.name, "test/") {
+		if f.what == "regexp.MustCompile" && j.source.name != "ground/lazyregexp" && !strings.HasPrefix(j.source.name, "test/") {
 			j.say(f, "uses %s: lazyregexp does not compile before the first use", f.what)
 		}
 	}

@@ -155,7 +155,7 @@ func pointName(call *ast.CallExpr, names map[string]string) (string, bool) {
 		return "", false
 	}
 	x, ok := fun.X.(*ast.Ident)
-	if !ok || names[x.Name] != module+"/internal/fault" {
+	if !ok || names[x.Name] != module+"/internal/ground/fault" {
 		return "", false
 	}
 	lit, ok := call.Args[0].(*ast.BasicLit)

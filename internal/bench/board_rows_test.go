@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/boards"
-	"github.com/pawl-run/pawl/internal/clock"
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/roster"
-	"github.com/pawl-run/pawl/internal/runs"
-	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/formats/boards/boards"
+	"github.com/pawl-run/pawl/internal/ground/clock"
+	"github.com/pawl-run/pawl/internal/record/store"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/boardload"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/verbs/roster"
+	"github.com/pawl-run/pawl/internal/verbs/runs"
 )
 
 // boardRows measure heartbeats that find nothing to do, and many agents that claim at once.

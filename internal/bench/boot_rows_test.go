@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/bootlink"
-	"github.com/pawl-run/pawl/internal/bootrepo"
-	"github.com/pawl-run/pawl/internal/bootstate"
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/formats/boot/bootlink"
+	"github.com/pawl-run/pawl/internal/formats/boot/bootrepo"
+	"github.com/pawl-run/pawl/internal/formats/boot/bootstate"
+	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/verbs/runs"
 )
 
 // bootAgent is what the agent of a boot workspace does, and a shell beside it.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/daemon"
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/record/store"
+	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/surface/daemon"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/goccy/go-yaml/parser"
 
-	"github.com/pawl-run/pawl/internal/definition"
-	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/definitions/definition"
+	"github.com/pawl-run/pawl/internal/rules/readiness"
 	"github.com/pawl-run/pawl/internal/test/hostile"
 )
 

@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/api"
-	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/config"
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/runs"
-	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/definitions/config"
+	"github.com/pawl-run/pawl/internal/record/store"
+	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/surface/compose"
+	"github.com/pawl-run/pawl/internal/verbs/runs"
 )
 
 // builtVersion is what a program says that buildPawl has made: another version reads all

@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/api"
-	"github.com/pawl-run/pawl/internal/clock"
-	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/config"
-	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/definitions/config"
+	"github.com/pawl-run/pawl/internal/ground/clock"
+	"github.com/pawl-run/pawl/internal/record/store"
+	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/surface/compose"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
 )
 

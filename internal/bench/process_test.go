@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/config"
-	"github.com/pawl-run/pawl/internal/daemon"
+	"github.com/pawl-run/pawl/internal/definitions/config"
+	"github.com/pawl-run/pawl/internal/surface/daemon"
 )
 
 // daemonProcess is a `pawl up` in a process of its own, so that what is measured is what the

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/config"
-	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/definitions/config"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
 )
 

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/proc"
-	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/confine/sandbox"
+	"github.com/pawl-run/pawl/internal/ground/proc"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/config"
-	"github.com/pawl-run/pawl/internal/sim"
+	"github.com/pawl-run/pawl/internal/cycle/sim"
+	"github.com/pawl-run/pawl/internal/definitions/config"
 )
 
 // simulatedMonth lets pawl sim, as a whole process, simulate 30 days of 200 loops that fire

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/catalog"
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/loopspec"
-	"github.com/pawl-run/pawl/internal/roster"
-	"github.com/pawl-run/pawl/internal/specs"
-	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/cycle/catalog"
+	"github.com/pawl-run/pawl/internal/formats/spec/loopspec"
+	"github.com/pawl-run/pawl/internal/formats/spec/specs"
+	"github.com/pawl-run/pawl/internal/record/store"
+	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/verbs/roster"
 )
 
 // specRows measures an iteration of a LoopSpec in turns with one of a spine loop that does the

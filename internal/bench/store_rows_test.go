@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/config"
-	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/cycle/engine"
+	"github.com/pawl-run/pawl/internal/definitions/config"
 	"github.com/pawl-run/pawl/internal/git"
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/plan"
-	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/rules/plan"
+	"github.com/pawl-run/pawl/internal/surface/compose"
+	"github.com/pawl-run/pawl/internal/verbs/runs"
 )
 
 // idle is a protocol whose memory holds nothing to do: what is left is the

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/verbs/runs"
 )
 
 // cyclesOf are what whole cycles of an agent cost outside of its program, which does nothing,

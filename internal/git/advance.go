@@ -7,10 +7,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/git/program"
-	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/ground/fault"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
 // The places at which landing can be interrupted.

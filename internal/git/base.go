@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/git/program"
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/safeopen"
+	"github.com/pawl-run/pawl/internal/ground/safeopen"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
 // Base is what a run starts from.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/ground/proc"
 )
 
 // breaking kills one process in the middle of what it writes.

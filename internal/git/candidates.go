@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/ground/fault"
 )
 
 // CandidatePrefix begins the names of the refs that hold the candidates of runs

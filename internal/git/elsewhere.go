@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/git/gitconfig"
 	"github.com/pawl-run/pawl/internal/git/gitdir"
-	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
 // unfinishedWork are files of a git directory that exist while a person is in

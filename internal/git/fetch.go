@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/git/program"
-	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/ground/clock"
+	"github.com/pawl-run/pawl/internal/ground/proc"
 )
 
 // ErrFetchSize means that a remote sends more than is taken from it.

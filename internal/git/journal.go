@@ -11,8 +11,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/git/gitdir"
 	"github.com/pawl-run/pawl/internal/git/object"
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/safeopen"
+	"github.com/pawl-run/pawl/internal/ground/safeopen"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
 // journalName is a file in the git directory of a checkout. It is empty unless

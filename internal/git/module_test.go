@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 

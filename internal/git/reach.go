@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/dirglob"
 	"github.com/pawl-run/pawl/internal/git/program"
+	"github.com/pawl-run/pawl/internal/ground/dirglob"
 )
 
 // packTimeout bounds the packing of a whole history. Only a very large one takes

@@ -14,8 +14,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/git/gitdir"
 	"github.com/pawl-run/pawl/internal/git/program"
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/safeopen"
+	"github.com/pawl-run/pawl/internal/ground/safeopen"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/git/gitconfig"
 	"github.com/pawl-run/pawl/internal/git/gitdir"
 	"github.com/pawl-run/pawl/internal/git/hazard"
-	"github.com/pawl-run/pawl/internal/lazyregexp"
-	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/ground/lazyregexp"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
 // Remote is another repository, and how the user reaches it.

@@ -20,7 +20,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/git/gitdir"
-	"github.com/pawl-run/pawl/internal/lazyregexp"
+	"github.com/pawl-run/pawl/internal/ground/lazyregexp"
 )
 
 // Kinds of hazards.

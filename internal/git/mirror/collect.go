@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/flock"
+	"github.com/pawl-run/pawl/internal/ground/flock"
 )
 
 // Info is what is known of a mirror.

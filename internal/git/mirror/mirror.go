@@ -24,11 +24,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/durable"
-	"github.com/pawl-run/pawl/internal/fault"
-	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/git"
-	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/ground/durable"
+	"github.com/pawl-run/pawl/internal/ground/fault"
+	"github.com/pawl-run/pawl/internal/ground/flock"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
 var (

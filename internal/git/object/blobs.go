@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
 // MaxBlob is the largest object in bytes that Read holds in memory. Each

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git/program"
-	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
 // FileChange is one path that differs from the tree it is applied to.

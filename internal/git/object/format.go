@@ -3,7 +3,7 @@ package object
 import (
 	"fmt"
 
-	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
 // Object formats of a repository.

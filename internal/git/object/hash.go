@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pawl-run/pawl/internal/safeopen"
+	"github.com/pawl-run/pawl/internal/ground/safeopen"
 )
 
 // HashFile returns the object name that the file at path has as a blob, byte

@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 
 	"github.com/pawl-run/pawl/internal/git/program"
-	"github.com/pawl-run/pawl/internal/safeopen"
+	"github.com/pawl-run/pawl/internal/ground/safeopen"
 )
 
 // unpackLimit is up to how many objects are written as single files, as git

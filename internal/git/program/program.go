@@ -19,9 +19,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/proc"
-	"github.com/pawl-run/pawl/internal/waiting"
+	"github.com/pawl-run/pawl/internal/ground/proc"
+	"github.com/pawl-run/pawl/internal/ground/waiting"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
 // MaxOutput is how much a command may print in bytes where all of it is held in

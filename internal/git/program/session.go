@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/ground/proc"
 )
 
 // Session is a command that goes on while it is asked and answers. Whoever

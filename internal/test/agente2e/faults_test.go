@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
+	"github.com/pawl-run/pawl/internal/verbs/runs"
 )
 
 // trouble is what goes wrong with the model's second answer, or with pawl while it

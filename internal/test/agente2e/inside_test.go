@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/specs"
+	"github.com/pawl-run/pawl/internal/formats/spec/specs"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 

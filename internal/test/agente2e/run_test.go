@@ -17,8 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
+	"github.com/pawl-run/pawl/internal/verbs/runs"
 )
 
 // key is what the runtime has for a key. Programs in a sandbox must not have it.

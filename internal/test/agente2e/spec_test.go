@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/loopspec"
-	"github.com/pawl-run/pawl/internal/specs"
+	"github.com/pawl-run/pawl/internal/formats/spec/loopspec"
+	"github.com/pawl-run/pawl/internal/formats/spec/specs"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 

@@ -18,10 +18,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/agent"
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/policy"
-	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/agents/agent"
+	"github.com/pawl-run/pawl/internal/ground/proc"
+	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/rules/policy"
 	"github.com/pawl-run/pawl/internal/test/drawn"
 )
 

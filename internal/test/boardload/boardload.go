@@ -15,12 +15,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/board"
-	"github.com/pawl-run/pawl/internal/engine"
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/plan"
-	"github.com/pawl-run/pawl/internal/protocol/heartbeat"
-	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/cycle/engine"
+	"github.com/pawl-run/pawl/internal/formats/boards/board"
+	"github.com/pawl-run/pawl/internal/formats/boards/heartbeat"
+	"github.com/pawl-run/pawl/internal/record/store"
+	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/rules/plan"
 )
 
 // Workspace is the id of the workspace that the boards are in.

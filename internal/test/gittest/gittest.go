@@ -18,7 +18,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/ground/proc"
 )
 
 // Run runs git in dir and returns its standard output, trimmed.

@@ -5,7 +5,7 @@ package modelcalls
 import (
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
 // Answer is a call and the answer to it.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
 // Noon is when the vendors of ErrorAnswers answer.

@@ -3,7 +3,7 @@ package modelcalls
 import (
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
 // Call is a call of a model.

@@ -17,10 +17,10 @@ func reaching(name string, took time.Duration, ids ...int) test {
 
 func TestTheTestsThatGoWhereFewGoComeRightBehindTheQuickOnes(t *testing.T) {
 	all := []bug{
-		{ID: 1, File: "internal/plan/a.go", Func: "f"},
-		{ID: 2, File: "internal/plan/a.go", Func: "f"},
-		{ID: 3, File: "internal/plan/a.go", Func: "g"},
-		{ID: 4, File: "internal/plan/b.go", Func: "f"},
+		{ID: 1, File: "internal/rules/plan/a.go", Func: "f"},
+		{ID: 2, File: "internal/rules/plan/a.go", Func: "f"},
+		{ID: 3, File: "internal/rules/plan/a.go", Func: "g"},
+		{ID: 4, File: "internal/rules/plan/b.go", Func: "f"},
 	}
 	own := &suite{binary: binary{Name: "plan"}, Tests: []test{
 		reaching("Special", 6*time.Second, 1, 2),

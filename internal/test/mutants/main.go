@@ -29,7 +29,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/flock"
+	"github.com/pawl-run/pawl/internal/ground/flock"
 )
 
 func main() {

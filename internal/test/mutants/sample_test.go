@@ -107,7 +107,7 @@ func TestAFunctionThatMovesToAnotherFileKeepsItsPartOfTheSample(t *testing.T) {
 	all := field()
 	before := sample(all, named, 20, 7)
 	for i := range all {
-		all[i].File, all[i].Line = "internal/store/other.go", all[i].Line+100
+		all[i].File, all[i].Line = "internal/record/store/other.go", all[i].Line+100
 	}
 	if after := sample(all, named, 20, 7); !slices.Equal(ids(before), ids(after)) {
 		t.Errorf("the sample is %v after the move, was %v", ids(after), ids(before))
@@ -142,15 +142,15 @@ func TestWithoutANumberEveryMutantIsChosenOnce(t *testing.T) {
 }
 
 func TestAnArgumentHoldsWhereverItsLineMoves(t *testing.T) {
-	const list = "# words\n\ninternal/plan/a.go f\nconstant\nx := 1\n1+1\nNobody reads x after this.\n"
+	const list = "# words\n\ninternal/rules/plan/a.go f\nconstant\nx := 1\n1+1\nNobody reads x after this.\n"
 	arguments, err := readArguments(list)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mutants := []bug{
-		{ID: 1, File: "internal/plan/a.go", Line: 9, Func: "f", Op: opConstant, Text: "x := 1", After: "1+1"},
-		{ID: 2, File: "internal/plan/a.go", Line: 9, Func: "f", Op: opConstant, Text: "x := 1", After: "1-1"},
-		{ID: 3, File: "internal/plan/a.go", Line: 9, Func: "g", Op: opConstant, Text: "x := 1", After: "1+1"},
+		{ID: 1, File: "internal/rules/plan/a.go", Line: 9, Func: "f", Op: opConstant, Text: "x := 1", After: "1+1"},
+		{ID: 2, File: "internal/rules/plan/a.go", Line: 9, Func: "f", Op: opConstant, Text: "x := 1", After: "1-1"},
+		{ID: 3, File: "internal/rules/plan/a.go", Line: 9, Func: "g", Op: opConstant, Text: "x := 1", After: "1+1"},
 	}
 	for _, line := range []int{9, 90} {
 		mutants[0].Line = line
@@ -162,15 +162,15 @@ func TestAnArgumentHoldsWhereverItsLineMoves(t *testing.T) {
 }
 
 func TestAnArgumentThatMeetsNothingIsAnError(t *testing.T) {
-	arguments := []argument{{place: "internal/plan/a.go f", op: opConstant, text: "x := 1", after: "1+1", line: 3}}
-	_, err := argue(arguments, []bug{{ID: 1, File: "internal/plan/a.go", Func: "f", Op: opConstant, Text: "x := 2", After: "1+1"}})
+	arguments := []argument{{place: "internal/rules/plan/a.go f", op: opConstant, text: "x := 1", after: "1+1", line: 3}}
+	_, err := argue(arguments, []bug{{ID: 1, File: "internal/rules/plan/a.go", Func: "f", Op: opConstant, Text: "x := 2", After: "1+1"}})
 	if err == nil || !strings.Contains(err.Error(), "argued.txt:3: no mutant is") {
 		t.Errorf("argue = %v, want an error that names the entry", err)
 	}
 }
 
 func TestAnArgumentForTheSecondOfTwoThatAreAlikeIsNotOneForTheFirst(t *testing.T) {
-	alike := bug{ID: 1, File: "internal/plan/a.go", Func: "f", Op: opConstant, Text: `return "", ""`, After: `"mutant"`}
+	alike := bug{ID: 1, File: "internal/rules/plan/a.go", Func: "f", Op: opConstant, Text: `return "", ""`, After: `"mutant"`}
 	second := alike
 	second.ID, second.Nth = 2, 1
 	arguments, err := readArguments(second.entry() + "Nobody reads the second.\n")
@@ -184,8 +184,8 @@ func TestAnArgumentForTheSecondOfTwoThatAreAlikeIsNotOneForTheFirst(t *testing.T
 
 func TestAnArgumentNeedsAReason(t *testing.T) {
 	for name, list := range map[string]string{
-		"no reason":    "internal/plan/a.go f\nconstant\nx := 1\n1+1\n",
-		"a word or so": "internal/plan/a.go f\nconstant\nx := 1\n1+1\nequivalent\n",
+		"no reason":    "internal/rules/plan/a.go f\nconstant\nx := 1\n1+1\n",
+		"a word or so": "internal/rules/plan/a.go f\nconstant\nx := 1\n1+1\nequivalent\n",
 	} {
 		if _, err := readArguments(list); err == nil || !strings.Contains(err.Error(), "the reason in a sentence") {
 			t.Errorf("%s: readArguments = %v, want an error", name, err)
@@ -194,7 +194,7 @@ func TestAnArgumentNeedsAReason(t *testing.T) {
 }
 
 func TestTheEntryThatIsPrintedForASurvivorMeetsIt(t *testing.T) {
-	m := bug{ID: 4, File: "internal/plan/a.go", Func: "(*T).f", Op: opDelete, Text: "x()", After: "(nothing)"}
+	m := bug{ID: 4, File: "internal/rules/plan/a.go", Func: "(*T).f", Op: opDelete, Text: "x()", After: "(nothing)"}
 	arguments, err := readArguments(m.entry() + "The call changes nothing here.\n")
 	if err != nil {
 		t.Fatal(err)

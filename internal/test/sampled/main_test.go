@@ -55,7 +55,7 @@ func TestEachPackageThatSamplesIsInTheFirstLineAndItsTestsInTheSecond(t *testing
 		t.Fatal(err)
 	}
 	packages, pattern, _ := strings.Cut(strings.TrimSuffix(out.String(), "\n"), "\n")
-	for _, name := range []string{"./internal/compose", "./internal/engine", "./internal/git", "./internal/store"} {
+	for _, name := range []string{"./internal/surface/compose", "./internal/cycle/engine", "./internal/git", "./internal/record/store"} {
 		if !slices.Contains(strings.Fields(packages), name) {
 			t.Errorf("%s is missing in %q", name, packages)
 		}

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/clock"
-	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/ground/clock"
+	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
 )
 

@@ -1,0 +1,554 @@
+package spine
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/cycle/engine"
+	"github.com/pawl-run/pawl/internal/record/projection"
+	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/rules/plan"
+)
+
+var (
+	noon = time.Date(2026, 9, 3, 12, 0, 0, 0, time.UTC)
+	nine = time.Date(2026, 9, 3, 9, 0, 0, 0, time.UTC)
+)
+
+const (
+	statePath  = ".loops/ci-watch/STATE.md"
+	logPath    = ".loops/ci-watch/run-log.md"
+	promptPath = ".loops/ci-watch/run.md"
+)
+
+// memory is a workspace's files by path, and those that cannot be read.
+type memory struct {
+	files  map[string]string
+	tooBig string
+	broken map[string]error
+}
+
+func (m memory) Read(path string) (projection.File, error) {
+	if err := m.broken[path]; err != nil {
+		return projection.File{}, err
+	}
+	text, ok := m.files[path]
+	if !ok && path == m.tooBig {
+		return projection.File{Exists: true, TooBig: true}, nil
+	}
+	return projection.File{Exists: ok, Content: text}, nil
+}
+
+// seen is what a run of the loop sees, with these files.
+func seen(files map[string]string, change func(*engine.View)) engine.View {
+	v := engine.View{
+		Loop:       loop.Loop{ID: "lp_1", Name: "ci-watch"},
+		Definition: loop.Definition{Name: "ci-watch", Goal: "keep the build green", Escalation: "anything that needs a secret"}.WithDefaults(),
+		Run:        loop.Run{ID: "run_58", LoopID: "lp_1", N: 58, Readiness: 90, Started: noon},
+		Files:      memory{files: files}, Now: noon,
+	}
+	if change != nil {
+		change(&v)
+	}
+	return v
+}
+
+// tester is a test or one try of a property.
+type tester interface {
+	Helper()
+	Context() context.Context
+	Fatal(args ...any)
+}
+
+func opened(t tester, v engine.View) *session {
+	t.Helper()
+	s, err := Protocol{}.Open(t.Context(), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.(*session)
+}
+
+// withState opens a loop whose STATE.md is text.
+func withState(t tester, text string, change func(*engine.View)) *session {
+	t.Helper()
+	return opened(t, seen(map[string]string{statePath: text}, change))
+}
+
+// listing is a STATE.md with these lists, an item a line.
+func listing(priority, watch, noise string) string {
+	section := func(text string) string {
+		if text == "" {
+			return "- (none yet)\n"
+		}
+		return "- " + strings.ReplaceAll(text, "\n", "\n- ") + "\n"
+	}
+	return "# ci-watch — STATE\n_Updated: 2026-09-03T08:20:00Z · run #57 · readiness 95/100_\n\nMind the gap.\n\n## Priority\n" + section(priority) +
+		"\n## Watch\n" + section(watch) + "\n## Noise\n" + section(noise) + "\n---\n_Source: cron_\n"
+}
+
+func titles(list []plan.Candidate) (may, mayNot []string) {
+	for _, c := range list {
+		if c.Drop == "" {
+			may = append(may, c.Step.Title)
+		} else {
+			mayNot = append(mayNot, c.Step.Title)
+		}
+	}
+	return may, mayNot
+}
+
+func TestWhatARunMayWorkOnAndInWhichOrder(t *testing.T) {
+	for name, c := range map[string]struct {
+		state   string
+		request string
+		may     []string
+		mayNot  []string
+	}{
+		"Priority in the order of its tags": {
+			listing("[P2] two\nnone\n[P1] one\nlast\n[P2] two again", "", ""), "",
+			[]string{"one", "two", "two again", "none", "last"},
+			nil,
+		},
+		"the request before all": {listing("[P1] one", "", ""), "fix the docs", []string{"fix the docs", "one"}, nil},
+		"the request alone":      {listing("", "", ""), " fix\nthe docs ", []string{"fix the docs"}, nil},
+		"the goal when Priority is empty": {
+			listing("", "", ""), "", []string{"keep the build green"}, nil,
+		},
+		"Watch and Noise are listed and may not be chosen": {
+			listing("one", "w1\n[P1] w2", "n1"), "", []string{"one"}, []string{"w1", "w2", "n1"},
+		},
+		"the goal although things are watched": {
+			listing("", "w1", "n1"), "", []string{"keep the build green"}, []string{"w1", "n1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := withState(t, c.state, func(v *engine.View) { v.Run.Request = c.request })
+			list := s.Candidates(engine.Sensed{}, noon)
+			may, mayNot := titles(list)
+			if diff := cmp.Diff(c.may, may); diff != "" {
+				t.Errorf("may be chosen (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.mayNot, mayNot); diff != "" {
+				t.Errorf("may not (-want +got):\n%s", diff)
+			}
+			for _, cand := range list {
+				if cand.Drop != "" && (cand.Drop != loop.ReasonNotEligible || !strings.Contains(cand.Detail, "it is in ")) {
+					t.Errorf("%s is dropped by %s: %q", cand.Step.Title, cand.Drop, cand.Detail)
+				}
+			}
+			if diff := cmp.Diff(list, s.Candidates(engine.Sensed{}, noon)); diff != "" {
+				t.Errorf("asked twice (-first +second):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAnItemGoesOnFromItsRow(t *testing.T) {
+	row := loop.Step{
+		ID: "st_1", Key: "one", Kind: loop.StepWork, Title: "ONE", Attempts: 2, Tried: loop.Tried{Gates: map[string]loop.Streak{"verify": {Failed: 2, Tree: "t1", SameTree: 2}}},
+		BlockedAt: 57, WaitsFor: "ap_1", Feedback: "verify says no",
+	}
+	afresh := loop.Step{ID: "st_1", Key: "one", Kind: loop.StepWork, State: loop.StepOpen}
+	again := afresh
+	again.Feedback = row.Feedback
+	as := func(state loop.StepState) loop.Step {
+		s := row
+		s.State = state
+		return s
+	}
+	for name, c := range map[string]struct{ row, want loop.Step }{
+		"open":                                 {as(loop.StepOpen), as(loop.StepOpen)},
+		"claimed":                              {as(loop.StepClaimed), as(loop.StepClaimed)},
+		"blocked":                              {as(loop.StepBlocked), as(loop.StepBlocked)},
+		"failed":                               {as(loop.StepFailed), as(loop.StepFailed)},
+		"waiting":                              {as(loop.StepWaiting), as(loop.StepWaiting)},
+		"escalated, and a human moved it back": {as(loop.StepEscalated), again},
+		"done, and it is there again":          {as(loop.StepDone), afresh},
+		"dropped, and it is there again":       {as(loop.StepDropped), afresh},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := withState(t, listing("[P1] One", "", ""), func(v *engine.View) { v.Steps = []loop.Step{{Key: "other"}, c.row} })
+			got := s.Candidates(engine.Sensed{}, noon)[0].Step
+			c.want.Title = "One" // As the file has it now.
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("step (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAGoalThatWasHandedOverRestsUntilSomebodyTakesItOutOfTheLists(t *testing.T) {
+	row := loop.Step{ID: "st_g", Key: goalKey, Kind: loop.StepWork, Inputs: "same", Feedback: "no key"}
+	for name, c := range map[string]struct {
+		state, handed, answered loop.StepState
+	}{
+		"escalated":             {loop.StepEscalated, loop.StepEscalated, loop.StepOpen},
+		"failed":                {loop.StepFailed, loop.StepEscalated, loop.StepFailed},
+		"blocked":               {loop.StepBlocked, loop.StepEscalated, loop.StepBlocked},
+		"needed no change":      {loop.StepDone, loop.StepDone, loop.StepDone},
+		"has a question":        {loop.StepWaiting, loop.StepWaiting, loop.StepWaiting},
+		"the run was cut short": {loop.StepOpen, loop.StepOpen, loop.StepOpen},
+	} {
+		row.State = c.state
+		for watch, want := range map[string]loop.StepState{goalItem + "\n  - escalated in run #57: no key": c.handed, "other": c.answered} {
+			s := withState(t, listing("", watch, ""), func(v *engine.View) { v.Steps = []loop.Step{row} })
+			if got := s.Candidates(engine.Sensed{}, noon)[0].Step; got.State != want || got.Title != "keep the build green" || got.Feedback == "" && want != loop.StepDone {
+				t.Errorf("%s, with %q in Watch: %+v, want %s", name, watch, got, want)
+			}
+		}
+	}
+}
+
+func TestAnItemWithoutARowIsOpenWork(t *testing.T) {
+	got := withState(t, listing("[P1] One", "", ""), nil).Candidates(engine.Sensed{}, noon)[0].Step
+	if diff := cmp.Diff(loop.Step{Key: "one", Title: "One", Kind: loop.StepWork, State: loop.StepOpen}, got); diff != "" {
+		t.Errorf("step (-want +got):\n%s", diff)
+	}
+}
+
+func TestNoTextOfAnItemPassesForTheGoalOrARequest(t *testing.T) {
+	rows := []loop.Step{
+		{ID: "st_g", Key: goalKey, Title: "keep the build green", State: loop.StepFailed},
+		{ID: "st_r", Key: requestKey + "fix it", Title: "fix it", State: loop.StepFailed},
+	}
+	for _, text := range []string{"goal", "GOAL", "Goal", "request: fix it", "REQUEST: fix it", "REQUEST:  fix it"} {
+		s := withState(t, listing(text, "", ""), func(v *engine.View) { v.Steps, v.Run.Request = rows, "fix it" })
+		list := s.Candidates(engine.Sensed{}, noon)
+		if list[0].Step.ID != "st_r" || list[1].Step.ID != "" || list[1].Step.Title == "" {
+			t.Errorf("item %q: candidates = %+v, want the request's row and an item without one", text, list)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		key := ItemKey(rapid.OneOf(rapid.String(), rapid.StringMatching(`[ \t]*(GOAL|REQUEST: .*|goal)`)).Draw(t, "text"))
+		if key == goalKey || strings.HasPrefix(key, requestKey) {
+			t.Fatalf("the key %q is reserved", key)
+		}
+	})
+}
+
+func TestTheSenseCommandDecidesUnlessAPersonAsks(t *testing.T) {
+	for name, c := range map[string]struct {
+		sense, request string
+		want           []engine.Source
+	}{
+		"no command":              {"", "", nil},
+		"no command, a request":   {"", "fix it", nil},
+		"a command":               {"gh pr list", "", []engine.Source{{Name: "sense", Command: "gh pr list", Quiet: engine.QuietOnEmpty}}},
+		"a command and a request": {"gh pr list", "fix it", []engine.Source{{Name: "sense", Command: "gh pr list", Quiet: engine.QuietNever}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := withState(t, golden, func(v *engine.View) { v.Definition.Sense, v.Run.Request = c.sense, c.request })
+			if diff := cmp.Diff(c.want, s.Sources()); diff != "" {
+				t.Errorf("sources (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheAgentIsShownTheMemoryAndHowTheLastRunEnded(t *testing.T) {
+	var log strings.Builder
+	log.WriteString(LogHeader("ci-watch"))
+	for n := range 30 {
+		log.WriteString(LogLine(Entry{At: nine, Run: int64(n + 1), Action: "none", Outcome: "quiet"}))
+	}
+	failed := loop.Run{N: 57, Outcome: loop.OutcomeFailed, Detail: "verify failed", Snapshot: "refs/pawl/snapshots/ci-watch/57"}
+	s := opened(t, seen(map[string]string{statePath: golden, logPath: log.String(), promptPath: "\nYou are careful.\n\n"},
+		func(v *engine.View) { v.Recent = []loop.Run{failed, {N: 56, Outcome: loop.OutcomeQuiet}} }))
+	changes, brief, err := s.Begin(plan.Choice{Step: loop.Step{Key: "one", Title: "One"}})
+	if err != nil || changes != nil {
+		t.Fatalf("Begin = %v, %v; want no change", changes, err)
+	}
+	if brief.Goal.Text != "keep the build green" || brief.Role != "You are careful." || brief.Task.Text != "One" ||
+		!cmp.Equal(brief.Rules, []string{"Hand over instead of doing: anything that needs a secret"}) {
+		t.Errorf("brief = %+v", brief)
+	}
+	if len(brief.Memory) != 3 || brief.Memory[0].Text != golden {
+		t.Fatalf("memory = %+v, want STATE.md, the log and the last run", brief.Memory)
+	}
+	if lines := strings.Split(brief.Memory[1].Text, "\n"); len(lines) != 10 || !strings.Contains(lines[9], "run#30") {
+		t.Errorf("log = %q, want its last ten lines", lines)
+	}
+	if want := "run #57 ended failed: verify failed; its work is kept in refs/pawl/snapshots/ci-watch/57"; brief.Memory[2].Text != want {
+		t.Errorf("last run = %q, want %q", brief.Memory[2].Text, want)
+	}
+	s = withState(t, golden, func(v *engine.View) { v.Recent = []loop.Run{{N: 57, Outcome: loop.OutcomeQuiet}, failed} })
+	if _, brief, _ = s.Begin(plan.Choice{}); len(brief.Memory) != 2 {
+		t.Errorf("memory = %+v, want nothing of an older failure", brief.Memory)
+	}
+}
+
+func TestAFileThatCannotBeReadParksTheRun(t *testing.T) {
+	lost := errors.New("input/output error")
+	for _, path := range []string{statePath, logPath, promptPath} {
+		v := seen(nil, nil)
+		v.Files = memory{files: map[string]string{statePath: golden}, broken: map[string]error{path: &fs.PathError{Op: "read", Path: path, Err: lost}}}
+		if s, err := (Protocol{}).Open(t.Context(), v); !errors.Is(err, lost) || s != nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: Open = %v, %v; want its error", path, s, err)
+		}
+	}
+}
+
+func TestAFreshLoopHasTheTemplateForMemory(t *testing.T) {
+	s := opened(t, seen(nil, nil))
+	if r := s.Recovered(); r != nil {
+		t.Errorf("recovered = %+v, want nothing: it never ran", r)
+	}
+	d := plan.Next(plan.Snapshot{
+		Candidates: s.Candidates(engine.Sensed{}, noon), Rules: plan.DefinitionRules(s.v.Definition), Run: 1, RunID: "run_1", Started: noon,
+	}, noon)
+	if d.Choice == nil || d.Choice.Step.Title != "keep the build green" {
+		t.Fatalf("decision = %+v, want the goal", d)
+	}
+	run := loop.Run{N: 1, Outcome: loop.OutcomeReported, Readiness: 100, Usage: loop.Usage{Input: 1, Output: 2}}
+	got := s.Close(engine.Summary{Run: run, Now: noon})
+	state := NewState("ci-watch", "pawl")
+	state.SetHeader(noon, 1, 100)
+	want := []loop.Change{
+		{Kind: loop.ChangeEdit, Path: statePath, Content: state.String()},
+		{Kind: loop.ChangeAppend, Path: logPath, Before: LogHeader("ci-watch"), Content: "2026-09-03T12:00:00Z  run#1  action=reported  -  outcome=reported  tokens=3"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+func TestFilesThatOnlyLookOddAreNotBroken(t *testing.T) {
+	for name, text := range map[string]string{
+		"as written":               golden,
+		"as published":             collapsed,
+		"Windows lines":            strings.ReplaceAll(golden, "\n", "\r\n"),
+		"a byte order mark":        bom + golden,
+		"both":                     bom + strings.ReplaceAll(golden, "\n", "\r\n"),
+		"by hand":                  handEdited,
+		"without a last line feed": strings.TrimRight(golden, "\n"),
+		"without a header":         strings.Replace(golden, "_Updated: 2026-09-03T08:20:00Z · run #57 · readiness 95/100_\n", "", 1),
+		"without a footer":         golden[:strings.Index(golden, "---")],
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := withState(t, text, func(v *engine.View) { v.Recent = []loop.Run{{N: 57}} })
+			if r := s.Recovered(); r != nil {
+				t.Fatalf("recovered = %+v", r)
+			}
+			edit := s.Close(engine.Summary{Run: loop.Run{N: 58, Outcome: loop.OutcomeQuiet, Readiness: 95}, Now: noon})[0]
+			if edit.Before != text {
+				t.Errorf("the edit begins from %q, want what was read", edit.Before)
+			}
+			after := parse(t, edit.Content)
+			if strings.HasPrefix(text, bom) != strings.HasPrefix(edit.Content, bom) || strings.Contains(text, "\r\n") != strings.Contains(edit.Content, "\r\n") {
+				t.Errorf("mark or line ends changed: %q", edit.Content)
+			}
+			if diff := cmp.Diff(lists(parse(t, text)), lists(after)); diff != "" || after.RunN != 58 {
+				t.Errorf("run %d, lists (-before +after):\n%s", after.RunN, diff)
+			}
+		})
+	}
+}
+
+// rows are all that a store may know of a loop.
+var rows = []loop.Step{
+	{Key: "red build", Title: "Red build", State: loop.StepOpen},
+	{Key: "flaky test", Title: "Flaky test", State: loop.StepBlocked},
+	{Key: "old dep", Title: "Old dep", State: loop.StepFailed},
+	{Key: "in work", Title: "In work", State: loop.StepClaimed},
+	{Key: "secret", Title: "Secret", State: loop.StepEscalated},
+	{Key: "deploy", Title: "Deploy", State: loop.StepWaiting},
+	{Key: "fixed", Title: "Fixed", State: loop.StepDone},
+	{Key: goalKey, Title: "keep the build green", State: loop.StepOpen},
+	{Key: requestKey + "fix the docs", Title: "fix the docs", State: loop.StepFailed},
+}
+
+func TestABrokenStateIsPutAsideAndRebuiltFromTheRows(t *testing.T) {
+	history := []loop.Run{{N: 57, Ended: nine, Readiness: 80, Outcome: loop.OutcomeQuiet}, {N: 56}}
+	rebuilt := NewState("ci-watch", "pawl")
+	rebuilt.ReplaceLists([]string{"Red build", "Flaky test", "Old dep", "In work"}, []string{"Secret", "Deploy"}, nil)
+	rebuilt.SetHeader(nine, 57, 80)
+	const old = "STATE.md.broken-20260903T120000Z"
+	for name, c := range map[string]struct {
+		files  memory
+		why    string
+		before string
+		aside  bool
+	}{
+		"an empty one":          {memory{files: map[string]string{statePath: ""}}, "no title line", "", true},
+		"another text":          {memory{files: map[string]string{statePath: "# Notes\nbuy milk\n"}}, "no title line", "# Notes\nbuy milk\n", true},
+		"a picture":             {memory{files: map[string]string{statePath: "\x89PNG\r\n\x1a\n\x00\x00"}}, "line 3: a NUL byte", "\x89PNG\r\n\x1a\n\x00\x00", true},
+		"more than is parsed":   {memory{files: map[string]string{statePath: golden + strings.Repeat("x", MaxState)}}, "more than 1048576", golden + strings.Repeat("x", MaxState), true},
+		"more than is read":     {memory{tooBig: statePath}, "more than 4194304 bytes", "", true},
+		"none, although it ran": {memory{}, "it was missing", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := opened(t, seen(nil, func(v *engine.View) { v.Files, v.Steps, v.Recent = c.files, rows, history }))
+			repairs := s.Recovered()
+			if len(repairs) != 1 || !strings.Contains(repairs[0].Note, c.why) || !strings.Contains(repairs[0].Note, "rebuilt from the store with 6 items") {
+				t.Fatalf("repairs = %+v, want one that says %q and how much came back", repairs, c.why)
+			}
+			rebuilt, watch := parse(t, rebuilt.String()), []string{"Secret", "Deploy"}
+			if c.aside {
+				watch = append(watch, repairs[0].Escalate)
+				rebuilt.Add(SectionWatch, 0, repairs[0].Escalate)
+			}
+			if strings.Contains(repairs[0].Escalate, ".loops/ci-watch/"+old) != c.aside {
+				t.Errorf("escalated with %q, want where the old file is: %v", repairs[0].Escalate, c.aside)
+			}
+			want := []loop.Change{{Kind: loop.ChangeEdit, Path: statePath, Content: rebuilt.String()}}
+			if c.aside {
+				want = append([]loop.Change{{Kind: loop.ChangeAside, Path: statePath, Before: c.before, Content: old}}, want...)
+			}
+			if diff := cmp.Diff(want, repairs[0].Changes); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+			if c.aside && !strings.Contains(repairs[0].Note, old) {
+				t.Errorf("note = %q, want where the old file is", repairs[0].Note)
+			}
+			may, mayNot := titles(s.Candidates(engine.Sensed{}, noon))
+			if diff := cmp.Diff([][]string{{"Red build", "Flaky test", "Old dep", "In work"}, watch}, [][]string{may, mayNot}); diff != "" {
+				t.Errorf("candidates (-want +got):\n%s", diff)
+			}
+			edit := s.Close(engine.Summary{Run: loop.Run{N: 58, Outcome: loop.OutcomeQuiet}, Now: noon})[0]
+			if edit.Before != rebuilt.String() {
+				t.Errorf("the account begins from %q, want what the repair wrote", edit.Before)
+			}
+		})
+	}
+}
+
+func TestABrokenStateOfAStoreThatKnowsNothingBecomesTheTemplate(t *testing.T) {
+	s := withState(t, "what?", nil)
+	repairs := s.Recovered()
+	want := NewState("ci-watch", "pawl")
+	want.Add(SectionWatch, 0, repairs[0].Escalate)
+	if len(repairs) != 1 || len(repairs[0].Changes) != 2 || repairs[0].Escalate == "" || repairs[0].Changes[1].Content != want.String() {
+		t.Errorf("repairs = %+v, want the template, with what a person has to do", repairs)
+	}
+}
+
+func TestAStateThatLacksAPartIsMendedAndKeepsTheRest(t *testing.T) {
+	half := golden[:strings.Index(golden, "## Noise")]
+	for name, c := range map[string]struct{ before, after, note string }{
+		"no title": {
+			strings.Replace(golden, "# ci-watch — STATE\n", "", 1), golden, "the title was missing",
+		},
+		"no Noise, at the end": {half, half + "## Noise      (seen + dismissed this run)\n- (none yet)\n\n", "the section Noise was missing"},
+		"no Noise, before the footer": {
+			strings.Replace(golden, "## Noise      (seen + dismissed this run)\n- PR #33 is a draft\n\n", "", 1),
+			strings.Replace(golden, "- PR #33 is a draft", "- (none yet)", 1), "the section Noise was missing",
+		},
+		"a byte of Latin-1": {
+			strings.Replace(golden, "author told", "caf\xe9 \uFFFD", 1), strings.Replace(golden, "author told", "café \uFFFD", 1), "(bytes: 1) was read as Latin-1",
+		},
+		"Windows, and all of it": {
+			bom + "## Priority\r\n- caf\xe9",
+			bom + "# ci-watch — STATE\r\n## Priority\r\n- café\r\n\r\n## Watch      (not yet actionable)\r\n- Secret\r\n- Deploy\r\n" +
+				"\r\n## Noise      (seen + dismissed this run)\r\n- (none yet)\r\n", "the section Watch was missing; the title was missing; 2 items of them were found in the store",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := withState(t, c.before, func(v *engine.View) { v.Steps = rows })
+			repairs := s.Recovered()
+			want := []loop.Change{{Kind: loop.ChangeEdit, Path: statePath, Before: c.before, Content: c.after}}
+			if len(repairs) != 1 || repairs[0].Escalate != "" || !strings.Contains(repairs[0].Note, c.note) {
+				t.Fatalf("repairs = %+v, want one that says %q and lets the run go on", repairs, c.note)
+			}
+			if diff := cmp.Diff(want, repairs[0].Changes); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+			if edit := s.Close(engine.Summary{Run: loop.Run{N: 58, Outcome: loop.OutcomeQuiet}, Now: noon})[0]; edit.Before != c.after {
+				t.Errorf("the account begins from %q, want what the repair wrote", edit.Before)
+			}
+		})
+	}
+}
+
+// A line of equals signs alone underlines a heading of Markdown.
+func TestAMemoryInTheMiddleOfAMergeIsNotOpened(t *testing.T) {
+	const markers = "<<<<<<< HEAD\n- a\n=======\n- b\n>>>>>>> theirs\n"
+	for name, files := range map[string]map[string]string{
+		"STATE.md": {statePath: strings.Replace(listing("one", "", ""), "- one\n", markers, 1)},
+		"the log":  {statePath: listing("one", "", ""), logPath: LogHeader("ci-watch") + markers},
+	} {
+		_, err := Protocol{}.Open(t.Context(), seen(files, nil))
+		f, ok := errors.AsType[*loop.Fault](err)
+		if !ok || f.Exit != loop.ExitUnreadable || !strings.Contains(f.Why, "merge conflict markers in line") || f.Fix == "" {
+			t.Errorf("%s: Open = %+v, want a fault with exit status 4 that names the lines", name, err)
+		}
+	}
+	withState(t, strings.Replace(listing("one", "", ""), "Mind the gap.\n", "Mind the gap.\n=======\n", 1), nil)
+}
+
+// Lines that another program wrote have numbers of their own: they neither stand
+// for a run of this loop nor keep a missing one from being added.
+func TestALogWithForeignLinesIsHealedByTime(t *testing.T) {
+	line := func(n int64, at time.Time) string {
+		return LogLine(Entry{At: at, Run: n, Action: "none", Outcome: "quiet"})
+	}
+	run := func(n int64, ended time.Time) loop.Run {
+		return loop.Run{N: n, State: loop.RunEnded, Outcome: loop.OutcomeQuiet, Started: ended.Add(-time.Second), Ended: ended}
+	}
+	recent := []loop.Run{run(3, nine.Add(2*time.Hour)), run(2, nine.Add(time.Hour)), run(1, nine)}
+	foreign := line(142, nine.Add(-time.Hour)) + line(2, nine.Add(-2*time.Hour))
+	for name, c := range map[string]struct{ log, note string }{
+		"none is missing":       {foreign + line(1, nine) + line(2, nine.Add(time.Hour)) + line(3, nine.Add(2*time.Hour)), ""},
+		"the last two":          {foreign + line(1, nine), "run-log.md lacked the lines of runs #2 #3"},
+		"all of this loop":      {foreign, "run-log.md lacked the lines of runs #1 #2 #3"},
+		"one that was cut out":  {foreign + line(1, nine) + line(3, nine.Add(2*time.Hour)), ""},
+		"the loop's own format": {line(1, nine) + line(2, nine.Add(time.Hour)), "run-log.md lacked the lines of runs #3"},
+	} {
+		s := opened(t, seen(map[string]string{statePath: golden, logPath: c.log}, func(v *engine.View) { v.Recent = recent }))
+		var notes []string
+		for _, r := range s.Recovered() {
+			notes = append(notes, r.Note)
+		}
+		if got := strings.Join(notes, "; "); got != c.note {
+			t.Errorf("%s: recovered %q, want %q", name, got, c.note)
+		}
+	}
+	overtaken := []loop.Run{run(3, nine.Add(time.Hour)), run(2, nine.Add(2*time.Hour)), run(1, nine)} // #2 was in the queue while #3 ran.
+	s := opened(t, seen(map[string]string{statePath: golden, logPath: line(1, nine)}, func(v *engine.View) { v.Recent = overtaken }))
+	if r := s.Recovered(); len(r) != 1 || r[0].Note != "run-log.md lacked the lines of runs #3 #2" {
+		t.Errorf("recovered %+v, want the lines in the order in which the runs ended", r)
+	}
+	last, err := Protocol{}.LastRun(memory{files: map[string]string{logPath: foreign + line(99999999999, nine) + "run#900 is text\n"}}, "ci-watch")
+	if err != nil || last != 142 {
+		t.Errorf("LastRun = %d, %v, want the highest number that a loop can have reached, 142", last, err)
+	}
+}
+
+func TestNothingIsWorkedOnWhenAStopLineWasCrossed(t *testing.T) {
+	s := withState(t, listing("one\ntwo", "three", ""), func(v *engine.View) { v.Definition.StopLines = []string{"minutes >= 30", "errors >= 5"} })
+	for after, dropped := range map[time.Duration]int{0: 1, 29*time.Minute + 59*time.Second: 1, 30 * time.Minute: 3, time.Hour: 3} {
+		n := 0
+		for _, c := range s.Candidates(engine.Sensed{}, noon.Add(after)) {
+			if c.Drop == "" {
+				continue
+			}
+			if n++; (c.Drop == loop.ReasonStopLine) != (c.Ends == loop.OutcomeGaveUp) || c.Drop == loop.ReasonStopLine && !strings.HasSuffix(c.Detail, ", critical at 30") {
+				t.Errorf("after %v: candidate %+v", after, c)
+			}
+		}
+		if n != dropped {
+			t.Errorf("after %v: %d steps are dropped, want %d", after, n, dropped)
+		}
+	}
+	for crosses, reports := range map[bool][]string{true: {`{"confidence":0.8}`, `{"confidence":0.4}`}, false: {`{"confidence":0.4}`, `{"confidence":0.5}`, ""}} {
+		s := withState(t, listing("one\ntwo", "three", ""), func(v *engine.View) { v.Definition.StopLines = []string{"errors >= 9", "confidence < 0.5"} })
+		for _, report := range reports {
+			s.Record(engine.Result{Iteration: iteration("one", loop.VerdictFail, report)})
+		}
+		c := s.Candidates(engine.Sensed{}, noon)[0]
+		if (c.Detail == "confidence 0.4, critical below 0.5") != crosses || (c.Ends == loop.OutcomeGaveUp) != crosses {
+			t.Errorf("%q: candidate %+v", reports, c)
+		}
+	}
+	broken := seen(nil, func(v *engine.View) { v.Definition.StopLines = []string{"errors > 5"} })
+	if _, err := (Protocol{}).Open(t.Context(), broken); err == nil || !strings.Contains(err.Error(), "'errors > 5' is not a stop line") {
+		t.Errorf("Open = %v, want that it cannot be read", err)
+	}
+}

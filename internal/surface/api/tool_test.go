@@ -1,0 +1,39 @@
+package api_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/surface/api"
+)
+
+func TestEachVerbHasAToolOrAReasonWhyNot(t *testing.T) {
+	asked := map[string]string{}
+	names := map[string]bool{}
+	for _, tool := range api.Tools() {
+		if names[tool.Name] || len(tool.Name) > 40 || tool.Does == "" || !slices.Contains(api.ToolGroups(), tool.Group) {
+			t.Errorf("tool %q of group %q does %q", tool.Name, tool.Group, tool.Does)
+		}
+		names[tool.Name] = true
+		for _, v := range tool.Verbs {
+			asked[v.Name] = tool.Name
+			if why := v.RefusesAgents(); why != "" {
+				t.Errorf("%s asks for %s, which agents may not: %s", tool.Name, v.Name, why)
+			}
+		}
+	}
+	reasons := api.WithoutTool()
+	for _, v := range api.Verbs() {
+		why := reasons[v.Name]
+		if v.Writes && why == "" {
+			why = v.RefusesAgents()
+		}
+		if (asked[v.Name] == "") != (why != "") {
+			t.Errorf("%s has the tool %q, and the reason why it has none is %q", v.Name, asked[v.Name], why)
+		}
+		delete(reasons, v.Name)
+	}
+	for name := range reasons {
+		t.Errorf("%s is no verb that needs a reason", name)
+	}
+}
