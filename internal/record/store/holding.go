@@ -252,8 +252,8 @@ func isAway(err error) bool {
 		return false
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		const tooMany, adminShutdown, crashShutdown, starting, idleTooLong = "53300", "57P01", "57P02", "57P03", "57P05"
-		return strings.HasPrefix(e.Code, "08") || slices.Contains([]string{tooMany, adminShutdown, crashShutdown, starting, idleTooLong}, e.Code)
+		const tooMany, adminShutdown, crashShutdown, starting, idleTooLong, stoodStill = "53300", "57P01", "57P02", "57P03", "57P05", "25P03"
+		return strings.HasPrefix(e.Code, "08") || slices.Contains([]string{tooMany, adminShutdown, crashShutdown, starting, idleTooLong, stoodStill}, e.Code)
 	}
 	_, refused := errors.AsType[*pgconn.ConnectError](err)
 	_, network := errors.AsType[*net.OpError](err)

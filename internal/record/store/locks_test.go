@@ -160,3 +160,30 @@ func TestAViewSeesNothingThatIsCommittedAfterItBegan(t *testing.T) {
 		}
 	})
 }
+
+func TestATransactionThatStandsStillKeepsNobodyWaiting(t *testing.T) {
+	s := open(t, storetest.PostgreSQL(t))
+	l := seed(t, s, "ci")
+	stopped, err := s.PostgresPool().Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stopped.Release()
+	var most string
+	if err := stopped.QueryRow(t.Context(), "SHOW idle_in_transaction_session_timeout").Scan(&most); err != nil || most != "1min" {
+		t.Fatalf("a transaction may stand still for %q, %v; want two leases", most, err)
+	}
+	if _, err := stopped.Exec(t.Context(), "SET idle_in_transaction_session_timeout = 100"); err != nil { // Nobody waits for the minute.
+		t.Fatal(err)
+	}
+	if _, err := stopped.Exec(t.Context(), "BEGIN"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stopped.Exec(t.Context(), "SELECT 1 FROM loops WHERE id = $1 FOR UPDATE", l.ID); err != nil {
+		t.Fatal(err)
+	}
+	update(t, s, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.LockLoop(ctx, l.ID)
+		return err
+	})
+}

@@ -97,11 +97,16 @@ func isPostgres(database string) bool {
 // some for the runs that it executes. A connection is made when it is first needed.
 const mostConnections = 12
 
+// mostStandstill is for how long a transaction may stand still. The process that holds it was
+// stopped, or its machine is frozen: the server ends it then, so that nobody waits for its
+// locks for ever, and no reader of the feed for its number.
+const mostStandstill = 2 * Lease
+
 func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 	config, err := pgxpool.ParseConfig(o.Database)
 	var pool *pgxpool.Pool
 	if err == nil {
-		config.AfterConnect = checkServerVersion
+		config.AfterConnect = prepareConnection
 		if !strings.Contains(o.Database, "pool_max_conns") {
 			config.MaxConns = max(config.MaxConns, mostConnections)
 		}

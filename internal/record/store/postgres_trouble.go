@@ -25,9 +25,18 @@ import (
 // and the queue need.
 const oldestPostgres = 13
 
+// prepareConnection is called for each new connection.
+func prepareConnection(ctx context.Context, conn *pgx.Conn) error {
+	if err := checkServerVersion(conn); err != nil {
+		return err
+	}
+	_, err := conn.Exec(ctx, fmt.Sprintf("SET idle_in_transaction_session_timeout = %d", mostStandstill.Milliseconds()))
+	return err
+}
+
 // checkServerVersion refuses a server that is too old, before its errors are those of SQL
 // that it does not know.
-func checkServerVersion(_ context.Context, conn *pgx.Conn) error {
+func checkServerVersion(conn *pgx.Conn) error {
 	told := conn.PgConn().ParameterStatus("server_version")
 	major, err := strconv.Atoi(told[:len(told)-len(strings.TrimLeft(told, "0123456789"))]) // 15.3 (Debian …), 18beta1
 	if err == nil && major < oldestPostgres {                                              // A server that does not say its version is tried.

@@ -83,7 +83,7 @@ func TestWhyPostgreSQLIsNotReachedIsToldApart(t *testing.T) {
 }
 
 func TestADatabaseThatIsAwayIsToldFromOneThatRefuses(t *testing.T) {
-	for _, code := range []string{"08000", "08006", "53300", "57P01", "57P02", "57P03", "57P05"} {
+	for _, code := range []string{"08000", "08006", "53300", "57P01", "57P02", "57P03", "57P05", "25P03"} {
 		if !isAway(fmt.Errorf("begin: %w", &pgconn.PgError{Code: code})) {
 			t.Errorf("%s: it is not away", code)
 		}
