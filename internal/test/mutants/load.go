@@ -87,12 +87,13 @@ func listPackages(ctx context.Context, root string, args ...string) ([]listed, e
 // for tests belongs to none.
 func groupOf(path string) string {
 	name, ours := strings.CutPrefix(path, module+"/internal/")
-	if !ours || strings.HasSuffix(name, "test") || name == "definition/hostile" {
+	if !ours || strings.HasSuffix(name, "test") || strings.HasSuffix(name, "/hostile") {
 		return ""
 	}
-	group, _, _ := strings.Cut(name, "/")
-	if slices.Contains(named, group) {
-		return group
+	for part := range strings.SplitSeq(name, "/") {
+		if slices.Contains(named, part) {
+			return part
+		}
 	}
 	return ""
 }

@@ -21,6 +21,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -177,10 +178,11 @@ func mutants(ctx context.Context, args []string, w io.Writer) error {
 
 // uses reports whether the tests of a package are run.
 func (o options) uses(name string) bool {
+	short := path.Base(name)
 	if o.tests != nil {
-		return slices.Contains(o.tests, name)
+		return slices.Contains(o.tests, name) || slices.Contains(o.tests, short)
 	}
-	return !slices.Contains(idle, name) && (o.all || !slices.Contains(whole, name))
+	return !slices.Contains(idle, name) && (o.all || !slices.Contains(whole, short))
 }
 
 // choose returns the mutants to run.
