@@ -177,6 +177,7 @@ var table = []row{
 	{name: "test/mutants/mutant", what: "the switch of a planted bug, imported by copies of sources only", only: []string{}},
 	{name: "test/orgtree", what: "eleven agents with task files, in the shapes of real trees"},
 	{name: "test/pgtest", what: "a private PostgreSQL for tests", exec: "it starts the server, and proc must not know of databases", sql: "it makes and drops databases"},
+	{name: "test/ratchet", what: "numbers of the house that may fall and not rise"},
 	{name: "test/sample", what: "how much of what a test can try it does try"},
 	{name: "test/sampled", what: "names the tests that try only a sample; nothing imports it", only: []string{}},
 	{name: "test/storetest", what: "databases with the tables of a store, copied for each test"},
