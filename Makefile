@@ -51,10 +51,10 @@ test-all: postgres ## every test with all that it can try: faults at every point
 	PAWL_TEST_ALL=$$tables tools/testtmp.sh $(GO) test -count=1 -timeout 3h $(TESTBUILD) $(TESTFLAGS) $(PACKAGES)
 
 # Nobody waits for what chance finds in others' work: states that are drawn are the same ones each time. Stopped
-# processes leave a processor idle until their lease is over.
+# processes leave a processor idle until their lease is over, and the longest packages begin first.
 test-rest: ## what test-all has beyond test: each test that tries only a sample there, in full
 	@rest=$$($(GO) run ./internal/test/sampled); \
-	PAWL_TEST_SEED=1 $(MAKE) --no-print-directory test-all PACKAGES="$$(head -1 <<<"$$rest")" TESTFLAGS="-parallel $$(( $$(getconf _NPROCESSORS_ONLN) * 3 )) -run '$$(tail -1 <<<"$$rest" | sed 's/\$$/$$$$/g')' $(TESTFLAGS)"
+	PAWL_TEST_SEED=1 $(MAKE) --no-print-directory test-all PACKAGES="$(LONGEST) $$(head -1 <<<"$$rest")" TESTFLAGS="-p $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) -parallel $$(( $$(getconf _NPROCESSORS_ONLN) * 3 )) -run '$$(tail -1 <<<"$$rest" | sed 's/\$$/$$$$/g')' $(TESTFLAGS)"
 
 test-agents: ## each real agent program through whole runs, no key (15 minutes on 2 busy cores; npm installs them into a cache; needs Linux)
 	@dir=$$(tools/agents.sh) && echo "PAWL_TEST_AGENTS=$$dir" && \
