@@ -118,7 +118,7 @@ var httpMutants = []mutant{
 		"surface/compose.TestACallWhoseProcessDiesIsCarriedOutOnce",
 	},
 	{
-		"a call is made again of which nobody knows what it did", "internal/surface/api/once.go",
+		"a call with an unknown end is carried out a second time", "internal/surface/api/once.go",
 		[][2]string{{"known.Begun && onceBy[i.Name] == unknown {", "known.Begun && onceBy[i.Name] == 0 {"}},
 		"surface/compose.TestACallThatNobodyKnowsTheEndOfIsNotMadeAgain",
 	},

@@ -124,7 +124,7 @@ func LandingKinds() []string { return []string{ActionLand, ActionPullRequest, Ac
 // Lands reports whether a yes makes something land.
 func (a Action) Lands() bool { return slices.Contains(LandingKinds(), a.Kind) }
 
-// Landing is what a yes lands, for a sentence: a branch, or what is pushed.
+// Landing names what lands after a yes, to be put into a sentence: a branch, or a push.
 func (a Action) Landing() string {
 	if a.Kind != ActionPush {
 		return a.Branch

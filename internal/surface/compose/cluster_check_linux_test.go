@@ -168,6 +168,9 @@ func (c *cluster) check() {
 		c.checkClone(n, owned)
 	}
 	t.Logf("%d versions of %d runs, %d takeovers by another host, the last lease over for %d ms at most; %v", len(history), len(last), takeovers, longest, outcomes)
+	if len(last) < 3 {
+		t.Errorf("only %d runs", len(last))
+	}
 }
 
 var hostInHolder = regexp.MustCompile(`"host":"([^"]*)"`)
