@@ -96,9 +96,9 @@ func fillAmong[T ~string](query, column string, args []any, values []T) (string,
 
 // answerApproval changes only an open row whose time has not run out: of many
 // answers at once one wins.
-const answerApproval = `
+var answerApproval = `
 UPDATE approvals
-SET    state = CASE WHEN $1 = 'approved' AND kind IN ('` + loop.ActionLand + `', '` + loop.ActionPullRequest + `', '` + loop.ActionPush + `') THEN 'landing' ELSE $1 END,
+SET    state = CASE WHEN $1 = 'approved' AND kind IN ('` + strings.Join(loop.LandingKinds(), "', '") + `') THEN 'landing' ELSE $1 END,
        answered_by = $2, answered_from = $3, note = $4, changes = $5, answered_ms = {now}
 WHERE  id = $6 AND state = 'open' AND expires_ms > {now}
 RETURNING loop_id, state`

@@ -260,6 +260,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 			return err
 		},
 		"HasSpec":      func(rt *RunTx) error { _, err := rt.HasSpec(ctx, "lp_1234567"); return err },
+		"SpecsOfLoops": func(rt *RunTx) error { _, err := rt.SpecsOfLoops(ctx, []string{"lp"}); return err },
 		"SpecsOfEntry": func(rt *RunTx) error { _, err := rt.SpecsOfEntry(ctx, "ws", "b"); return err },
 		"DeleteSpec":   func(rt *RunTx) error { return rt.DeleteSpec(ctx, "lp_1234567") },
 		"ReviseSpec":   func(rt *RunTx) error { return rt.ReviseSpec(ctx, Spec{ID: "lp_1234567", Revision: 1}, "ann") },

@@ -154,6 +154,19 @@ func (r *Reader) SpecsOfEntry(ctx context.Context, workspace, entry string) ([]S
 	return collect(ctx, r, specsOfEntry, scanSpec, workspace, storableText(entry))
 }
 
+const specsOfLoops = `
+SELECT s.id, s.workspace_id, s.loop_id, s.revision, s.goal, s.agent, s.parent_id, s.board_entry, '', '',` + specState + `
+WHERE  true{among}`
+
+// SpecsOfLoops lists the specs of loops, in no order.
+func (r *Reader) SpecsOfLoops(ctx context.Context, loops []string) ([]Spec, error) {
+	if len(loops) == 0 {
+		return nil, nil
+	}
+	query, args := fillAmong(specsOfLoops, "s.loop_id", nil, loops)
+	return collect(ctx, r, query, scanSpec, args...)
+}
+
 // Specs lists a page of the specs of a workspace, the newest change first: at most limit
 // of those that come after one that was changed at this time. The zero time is the
 // beginning of the list.

@@ -2,7 +2,6 @@ package lookup
 
 import (
 	"context"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
@@ -26,23 +25,19 @@ func SpecStatus(row store.Spec) loop.SpecStatus {
 	return loop.SpecRunning
 }
 
-// SpecStatuses says where the specs among loops of a workspace are in their lives, by the
-// ids of their loops.
-func SpecStatuses(ctx context.Context, r *store.Reader, workspaceID string, list []Loop) (map[string]loop.SpecStatus, error) {
-	of := map[string]loop.SpecStatus{}
+// SpecStatuses says where the specs among loops are in their lives, by the ids of their
+// loops.
+func SpecStatuses(ctx context.Context, r *store.Reader, list []Loop) (map[string]loop.SpecStatus, error) {
+	var ids []string
 	for _, l := range list {
 		if l.Protocol == loop.ProtocolSpec {
-			of[l.LoopID()] = ""
+			ids = append(ids, l.LoopID())
 		}
 	}
-	if len(of) == 0 {
-		return of, nil
-	}
-	all, err := r.Specs(ctx, workspaceID, time.Time{}, "", 1<<30)
-	for _, row := range all {
-		if _, asked := of[row.LoopID]; asked {
-			of[row.LoopID] = SpecStatus(row)
-		}
+	rows, err := r.SpecsOfLoops(ctx, ids)
+	of := make(map[string]loop.SpecStatus, len(rows))
+	for _, row := range rows {
+		of[row.LoopID] = SpecStatus(row)
 	}
 	return of, err
 }

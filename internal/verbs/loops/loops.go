@@ -119,7 +119,7 @@ func (s *Service) Show(ctx context.Context, name string) (Row, error) {
 func (s *Service) rowsOf(ctx context.Context, list []lookup.Loop) ([]Row, error) {
 	var statuses map[string]loop.SpecStatus
 	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
-		statuses, err = lookup.SpecStatuses(ctx, r, s.ws.ID, list)
+		statuses, err = lookup.SpecStatuses(ctx, r, list)
 		return err
 	})
 	if err != nil && !lookup.Absent(err) {
