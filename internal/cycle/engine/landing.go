@@ -140,7 +140,7 @@ func (h *heldRun) checkLanding(ctx context.Context, owed *owedLanding) (bool, er
 	if err != nil {
 		return false, err
 	}
-	if why == "" && owed.Action.Kind != loop.ActionPush { // A push leaves its base where it is.
+	if why == "" {
 		tip, _, err := h.target.Repo.Ref(ctx, effect.BranchRef(owed.Action.Base))
 		if err != nil {
 			return false, err

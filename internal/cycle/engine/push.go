@@ -18,8 +18,9 @@ import (
 // pushes up to that commit, and not what came after it.
 
 // askPush asks whether what the run has left on its branch may be pushed, unless that was
-// asked already or a person has answered: a yes that did not come about stays valid. Questions about commits that the branch does not
-// have any more, or that the remote has by now, are void.
+// asked already or a person has answered: a yes that did not come about stays valid.
+// Questions about commits that the branch does not have any more, or that the remote has by
+// now, are void.
 func (c *cycle) askPush(ctx context.Context, effects []loop.Effect) error {
 	var asking, pushed loop.Effect
 	for _, e := range effects {

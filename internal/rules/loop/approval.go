@@ -42,9 +42,10 @@ type Lower struct {
 }
 
 // MayAdvance reports whether Base may be moved to the commit from where it points to now:
-// it is where the gates ran, or below a proposal that lands with this one.
+// it is where the gates ran, or below a proposal that lands with this one. A push leaves it
+// where it is, wherever that is.
 func (a Action) MayAdvance(tip string) bool {
-	return tip == a.Onto || slices.ContainsFunc(a.Stack, func(l Lower) bool { return l.Onto == tip })
+	return a.Kind == ActionPush || tip == a.Onto || slices.ContainsFunc(a.Stack, func(l Lower) bool { return l.Onto == tip })
 }
 
 // LandsWith returns the branches of the stack that land with the proposal if Base points to

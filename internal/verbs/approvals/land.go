@@ -118,7 +118,7 @@ func (s *Service) voidIfStale(ctx context.Context, v View) (again bool, err erro
 	}
 	act := v.Action
 	switch act.Kind {
-	case loop.ActionAccept, loop.ActionKeep, loop.ActionQuestion, loop.ActionPush: // No branch moves here.
+	case loop.ActionAccept, loop.ActionKeep, loop.ActionQuestion: // No branch moves here.
 		return false, nil
 	}
 	tip, ok, err := s.ws.Repo.Ref(ctx, "refs/heads/"+act.Base)
