@@ -42,16 +42,10 @@ var pending = [][2]string{
 	{"formats/boards/board", "formats/tasks/taskfile"},
 	{"formats/boards/boards", "formats/tasks/orgdef"},
 	{"formats/boards/boards", "formats/tasks/taskfile"},
-	{"formats/boards/boardsim", "formats/tasks/orgsim"},
-	{"formats/boot/boots", "formats/spine"},
-	{"formats/spine", "formats/boot/bootlink"},
 	{"cycle/catalog", "formats/boot/bootdef"},
-	{"cycle/catalog", "formats/spine"},
 	{"cycle/catalog", "formats/tasks/orgdef"},
 	{"cycle/listen", "formats/tasks/orgdef"},
 	{"cycle/listen", "formats/tasks/taskfile"},
-	{"definitions/definition", "formats/boot/bootlink"},
-	{"verbs/audit", "formats/spine"},
 	{"verbs/lookup", "formats/spine"},
 	{"verbs/loops", "formats/boot/bootdef"},
 	{"verbs/loops", "formats/spine"},
@@ -61,7 +55,6 @@ var pending = [][2]string{
 	{"verbs/runs", "formats/spec"},
 	{"verbs/runs", "formats/spec/loopspec"},
 	{"verbs/runs", "formats/tasks/orgdef"},
-	{"verbs/setup", "formats/spine"},
 }
 
 // folderOf returns the folder of a package.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
+	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/formats/boot/bootdef"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/storetest"
@@ -44,7 +45,7 @@ func TestALinkMakesTheLoopBoot(t *testing.T) {
 func TestTheFileOfTheLoopBootAddsToWhatTheLinkSays(t *testing.T) {
 	r := newRig(t, "")
 	r.write(bootdef.LinkFile, link+"\n| Directory | Holds |\n|---|---|\n| `agent/` | state |\n| `scratch/` | nothing |\n")
-	r.write(catalog.DefinitionFile("boot"), "cadence: 1h\nscope: [\"src/**\"]\nprotect: [\"src/gen/**\"]\nverify: go test ./...\nagent: claude\nbudget_usd_day: 2\n")
+	r.write(definition.Path("boot"), "cadence: 1h\nscope: [\"src/**\"]\nprotect: [\"src/gen/**\"]\nverify: go test ./...\nagent: claude\nbudget_usd_day: 2\n")
 	e, err := r.Lookup(t.Context(), "boot")
 	d := e.Definition
 	if err != nil || e.Problem != nil || !slices.Equal(d.Scope, []string{"agent/**", "agent/STATE.json", "agent/TODO.json", "CHANGELOG.md", "src/**"}) ||
@@ -59,7 +60,7 @@ func TestTheFileOfTheLoopBootAddsToWhatTheLinkSays(t *testing.T) {
 		"max_iterations: many\n":  "max_iterations",
 		"# nothing but comment\n": "no key found",
 	} {
-		r.write(catalog.DefinitionFile("boot"), text)
+		r.write(definition.Path("boot"), text)
 		e, err := r.Lookup(t.Context(), "boot")
 		if err != nil || e.Problem == nil || !strings.Contains(e.Problem.Error(), want) {
 			t.Errorf("with %q: %v, problem %v, want %s", text, err, e.Problem, want)
@@ -111,7 +112,7 @@ func TestWithoutALinkTheLoopBootSaysHowToBegin(t *testing.T) {
 	if _, err := r.Lookup(t.Context(), "spine:boot"); err == nil || said(err) {
 		t.Errorf("spine:boot: %v", err)
 	}
-	r.write(catalog.DefinitionFile("boot"), "verify: go test ./...\n")
+	r.write(definition.Path("boot"), "verify: go test ./...\n")
 	e, err := r.Lookup(t.Context(), "boot")
 	if err != nil || !said(e.Problem) || e.Protocol != loop.ProtocolBoot {
 		t.Errorf("with a definition: %+v, %v", e, err)
@@ -180,7 +181,7 @@ func TestTheLoopBootIsRegisteredAsItsFilesChange(t *testing.T) {
 			t.Errorf("registered as %+v, want never due", reg)
 		}
 		sync(0, 0)
-		r.write(catalog.DefinitionFile("boot"), "cadence: 1h\n")
+		r.write(definition.Path("boot"), "cadence: 1h\n")
 		if reg := sync(1, 0); reg.Due.IsZero() {
 			t.Errorf("with a cadence: %+v, want due", reg)
 		}

@@ -16,13 +16,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/formats/boot/bootdef"
-	"github.com/pawl-run/pawl/internal/formats/spine"
 	"github.com/pawl-run/pawl/internal/formats/tasks/orgdef"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
@@ -335,7 +334,7 @@ func (c *Catalog) LoadDefinitions(ctx context.Context, list []Entry) error {
 func missingFault(name string) error {
 	return &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("loop %s has no definition any more", name), Err: loop.ErrNotFound,
-		Why: DefinitionFile(name) + " is missing; the store still has its runs",
+		Why: definition.Path(name) + " is missing; the store still has its runs",
 		Fix: "put the file back, or forget the loop: {1}", Actions: []loop.Command{loop.PawlCommand("rm", name)},
 	}
 }
@@ -350,9 +349,4 @@ func (c *Catalog) viewStore(ctx context.Context, fn func(*store.Reader) error) e
 		return nil
 	}
 	return err
-}
-
-// DefinitionFile returns the path of a loop's definition, relative to the workspace.
-func DefinitionFile(name string) string {
-	return filepath.Join(filepath.FromSlash(spine.Dir(name)), spine.ConfigFile)
 }

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
+	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
@@ -86,7 +87,7 @@ func (r *rig) write(name, text string) {
 // defines writes a definition, to which more is added.
 func (r *rig) defines(name, more string) {
 	r.t.Helper()
-	r.write(catalog.DefinitionFile(name), fmt.Sprintf(`name: %q
+	r.write(definition.Path(name), fmt.Sprintf(`name: %q
 pattern: custom
 tier: L1
 cadence: 1h
@@ -147,7 +148,7 @@ func TestALoopIsFoundByItsNameOrByProtocolAndName(t *testing.T) {
 				t.Errorf("%q is %s:%s, %v (%v), want %s", name, e.Protocol, e.Name, err, e.Problem, want)
 			}
 			stored := e.Name != "file" && want != "spine:both"
-			if stored != (e.Row.ID == e.LoopID() && e.Row.LastN == 1) || (e.Protocol == loop.ProtocolSpine) != (e.File == catalog.DefinitionFile(e.Name)) {
+			if stored != (e.Row.ID == e.LoopID() && e.Row.LastN == 1) || (e.Protocol == loop.ProtocolSpine) != (e.File == definition.Path(e.Name)) {
 				t.Errorf("%q = %+v", name, e)
 			}
 			if goal := map[bool]string{true: "keep it right", false: "as it last ran"}[e.File != ""]; e.Definition.Goal != goal {
@@ -193,9 +194,9 @@ func TestWhatIsWrongWithADefinitionIsSaidAndIsNoErrorOfTheListing(t *testing.T) 
 		r.defines("right", "")
 		r.defines("warned", "colour: red\n")
 		r.defines("wrong", "max_iterations: many\n")
-		r.write(catalog.DefinitionFile("unreadable"), "<<<<<<< ours\n")
+		r.write(definition.Path("unreadable"), "<<<<<<< ours\n")
 		r.defines("linked", "")
-		if err := os.Link(filepath.Join(r.ws.Root, catalog.DefinitionFile("linked")), filepath.Join(r.ws.Root, "second")); err != nil {
+		if err := os.Link(filepath.Join(r.ws.Root, definition.Path("linked")), filepath.Join(r.ws.Root, "second")); err != nil {
 			t.Fatal(err)
 		}
 		r.stores(loop.ProtocolSpine, "gone", false)
@@ -208,10 +209,10 @@ func TestWhatIsWrongWithADefinitionIsSaidAndIsNoErrorOfTheListing(t *testing.T) 
 				problem, fix string
 				exit         int
 			}{
-				"wrong":      {"wrong is not ready to run", "correct " + catalog.DefinitionFile("wrong"), loop.ExitNotReady},
+				"wrong":      {"wrong is not ready to run", "correct " + definition.Path("wrong"), loop.ExitNotReady},
 				"unreadable": {"", "", loop.ExitUnreadable},
 				"linked":     {"cannot be read: the file has a second name", "", loop.ExitUnreadable},
-				"gone":       {"loop gone has no definition any more: " + catalog.DefinitionFile("gone") + " is missing", "forget the loop: pawl rm gone", loop.ExitNotFound},
+				"gone":       {"loop gone has no definition any more: " + definition.Path("gone") + " is missing", "forget the loop: pawl rm gone", loop.ExitNotFound},
 			}[e.Name]
 			f, broken := errors.AsType[*loop.Fault](e.Problem)
 			if broken != (want.exit != 0) || broken && (f.Exit != want.exit || !strings.Contains(f.Error(), want.problem) || !strings.Contains(f.Advice().String(), want.fix)) {
@@ -270,7 +271,7 @@ func TestPagesMakeUpTheListing(t *testing.T) {
 		names := rapid.SampledFrom([]string{"a", "A", "a-b", "ab", "b", "é", "spine:a"})
 		want := map[catalog.Key]bool{}
 		for _, name := range rapid.SliceOfDistinct(names, rapid.ID[string]).Draw(rt, "files") {
-			r.write(catalog.DefinitionFile(name), "goal: x\n")
+			r.write(definition.Path(name), "goal: x\n")
 			want[catalog.Key{Name: name, Protocol: loop.ProtocolSpine}] = true
 		}
 		type row struct {
@@ -329,7 +330,7 @@ func TestADefinitionIsReadAgainOnlyWhenItsFileHasChanged(t *testing.T) {
 		}
 		return e.Definition.Goal
 	}
-	file := filepath.Join(r.ws.Root, catalog.DefinitionFile("ci"))
+	file := filepath.Join(r.ws.Root, definition.Path("ci"))
 	// again changes the goal and nothing else that a listing sees of the file, but its time.
 	again := func(from, to string, at time.Time) {
 		t.Helper()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
@@ -80,7 +81,7 @@ func (c *Catalog) findCycle(name string, on []string) error {
 	}
 	return &loop.Fault{
 		Exit: loop.ExitNotReady, What: name + " is not ready to run", Why: cycle.Error(), Err: cycle,
-		Fix: fmt.Sprintf("take one of the loop: events of the key on away, for example in %s", DefinitionFile(name)),
+		Fix: fmt.Sprintf("take one of the loop: events of the key on away, for example in %s", definition.Path(name)),
 	}
 }
 

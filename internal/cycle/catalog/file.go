@@ -15,7 +15,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/formats/boot/bootdef"
-	"github.com/pawl-run/pawl/internal/formats/spine"
 	"github.com/pawl-run/pawl/internal/formats/tasks/orgdef"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
@@ -57,7 +56,7 @@ func definitionsOf(files []file, err error) ([]Definition, error) {
 	for _, f := range files {
 		d := Definition{f.name, f.protocol, f.path()}
 		if f.protocol == loop.ProtocolBoot && f.config != nil {
-			d.File = DefinitionFile(f.name)
+			d.File = definition.Path(f.name)
 		}
 		list = append(list, d)
 	}
@@ -89,7 +88,7 @@ func (f file) path() string {
 	case f.protocol == loop.ProtocolTasks:
 		return filepath.FromSlash(orgdef.AgentFile(f.name, orgdef.Manifest))
 	}
-	return DefinitionFile(f.name)
+	return definition.Path(f.name)
 }
 
 // findFiles finds all definitions, in the order of a listing.
@@ -103,7 +102,7 @@ func findFiles(root string) ([]file, error) {
 	files := make([]file, 0, len(entries)+1)
 	var config fs.FileInfo // of the folder boot
 	for _, e := range entries {
-		info, err := os.Lstat(filepath.Join(root, DefinitionFile(e.Name())))
+		info, err := os.Lstat(filepath.Join(root, definition.Path(e.Name())))
 		switch {
 		case err != nil:
 		case e.Name() == bootdef.Name:
@@ -177,7 +176,7 @@ func findNamed(root, name string) ([]file, error) {
 	if name == "." || name == ".." || filepath.Base(name) != name {
 		return nil, nil
 	}
-	info, err := os.Lstat(filepath.Join(root, DefinitionFile(name)))
+	info, err := os.Lstat(filepath.Join(root, definition.Path(name)))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		_, err = findFiles(root) // For the same error if .loops cannot be listed.
 		return nil, err
@@ -223,11 +222,11 @@ func bootFiles(root string, config fs.FileInfo) []file {
 // isSpine reports whether the folder boot is that of a spine loop. The file is opened only
 // where no STATE.md tells.
 func isSpine(root string) bool {
-	dir := filepath.Join(root, filepath.FromSlash(spine.Dir(bootdef.Name)))
-	if _, err := os.Lstat(filepath.Join(dir, spine.StateFile)); err == nil {
+	dir := filepath.Join(root, filepath.FromSlash(definition.Dir(bootdef.Name)))
+	if _, err := os.Lstat(filepath.Join(dir, loop.StateFile)); err == nil {
 		return true
 	}
-	doc, _, err := definition.Load(filepath.Join(dir, spine.ConfigFile))
+	doc, _, err := definition.Load(filepath.Join(dir, definition.ConfigFile))
 	if err != nil {
 		return false
 	}
@@ -315,7 +314,7 @@ func readText(root string, f file, organisation func(root string) orgdef.Organis
 			return t, err
 		}
 	}
-	t.config, err = definition.Read(filepath.Join(root, DefinitionFile(f.name)))
+	t.config, err = definition.Read(filepath.Join(root, definition.Path(f.name)))
 	if errors.Is(err, loop.ErrNotFound) {
 		err = missingFault(f.name)
 	}
@@ -324,7 +323,7 @@ func readText(root string, f file, organisation func(root string) orgdef.Organis
 
 // parse is ReadDefinition for files that were read.
 func (t text) parse(root string, f file) (def loop.Definition, warnings []string, err error) {
-	rel := DefinitionFile(f.name)
+	rel := definition.Path(f.name)
 	var doc *definition.Document
 	switch f.protocol {
 	case loop.ProtocolBoot:

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/storetest"
@@ -36,7 +37,7 @@ func TestWhereNothingHasMovedRowsAreNotRead(t *testing.T) {
 			long := time.Now().Add(-time.Hour)
 			write := func(name, text string) {
 				t.Helper()
-				file := filepath.Join(ws.Root, DefinitionFile(name))
+				file := filepath.Join(ws.Root, definition.Path(name))
 				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 					t.Fatal(err)
 				}
@@ -56,7 +57,7 @@ func TestWhereNothingHasMovedRowsAreNotRead(t *testing.T) {
 			}{
 				{"two new files", func() { write("a", "cadence: 1h\n"); write("b", "goal: [\n") }},
 				{"another text of the same length", func() { write("a", "cadence: 2h\n") }},
-				{"a file that is gone", func() { _ = os.Remove(filepath.Join(ws.Root, DefinitionFile("b"))) }},
+				{"a file that is gone", func() { _ = os.Remove(filepath.Join(ws.Root, definition.Path("b"))) }},
 				{"a row that was written", func() { update(func(tx *store.Tx) error { return tx.Pause(ctx, id, true) }) }},
 				{"a file that somebody has looked up", func() {
 					write("a", "cadence: 3h\n")

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
+	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/ground/fault"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
@@ -77,7 +78,7 @@ func TestALoopIsRegisteredWithoutARun(t *testing.T) {
 		r.registers()
 		r.defines("hourly", "")
 		r.defines("by-hand", "")
-		r.write(catalog.DefinitionFile("by-hand"), strings.Replace(r.text("by-hand"), "cadence: 1h\n", "", 1))
+		r.write(definition.Path("by-hand"), strings.Replace(r.text("by-hand"), "cadence: 1h\n", "", 1))
 		r.defines("broken", "max_items: many\n")
 		r.write(".loops/notes/README.md", "no loop")
 		r.write(".loops/od\xffd/loop.config.yaml", "name: odd\n")
@@ -121,7 +122,7 @@ func TestALoopIsRegisteredWithoutARun(t *testing.T) {
 // text returns a definition as it is in its file.
 func (r *rig) text(name string) string {
 	r.t.Helper()
-	text, err := os.ReadFile(filepath.Join(r.ws.Root, catalog.DefinitionFile(name)))
+	text, err := os.ReadFile(filepath.Join(r.ws.Root, definition.Path(name)))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -155,11 +156,11 @@ func TestWhatAnEditMeansForWhatIsPlanned(t *testing.T) {
 			edit: func(r *rig) { r.defines("l", "max_items: 2\n") }, good: true, due: true, samePlan: true,
 		},
 		"another cadence": {
-			edit: func(r *rig) { r.write(catalog.DefinitionFile("l"), strings.Replace(r.text("l"), "1h", "2h", 1)) }, good: true, due: true,
+			edit: func(r *rig) { r.write(definition.Path("l"), strings.Replace(r.text("l"), "1h", "2h", 1)) }, good: true, due: true,
 		},
 		"no cadence": {
 			edit: func(r *rig) {
-				r.write(catalog.DefinitionFile("l"), strings.Replace(r.text("l"), "cadence: 1h\n", "", 1))
+				r.write(definition.Path("l"), strings.Replace(r.text("l"), "cadence: 1h\n", "", 1))
 			}, good: true,
 		},
 		"one that breaks it": {
@@ -167,12 +168,12 @@ func TestWhatAnEditMeansForWhatIsPlanned(t *testing.T) {
 		},
 		"a conflict": {
 			edit: func(r *rig) {
-				r.write(catalog.DefinitionFile("l"), "<<<<<<< ours\n"+r.text("l")+"=======\n>>>>>>> theirs\n")
+				r.write(definition.Path("l"), "<<<<<<< ours\n"+r.text("l")+"=======\n>>>>>>> theirs\n")
 			}, good: true, due: true, broken: true, sameGood: true, samePlan: true,
 		},
 		"a link": {
 			edit: func(r *rig) {
-				path := filepath.Join(r.ws.Root, catalog.DefinitionFile("l"))
+				path := filepath.Join(r.ws.Root, definition.Path("l"))
 				if err := errors.Join(os.Remove(path), os.Symlink("elsewhere", path)); err != nil {
 					r.t.Fatal(err)
 				}
@@ -186,7 +187,7 @@ func TestWhatAnEditMeansForWhatIsPlanned(t *testing.T) {
 				r.defines("l", "max_items: many\n")
 				r.sync()
 				r.defines("l", "")
-				r.write(catalog.DefinitionFile("l"), strings.Replace(r.text("l"), "1h", "2h", 1))
+				r.write(definition.Path("l"), strings.Replace(r.text("l"), "1h", "2h", 1))
 			}, good: true, due: true,
 		},
 		"a removal": {
@@ -266,7 +267,7 @@ func TestOfALoopThatWasOnlyRegisteredNothingIsListedOnceItsFileIsGone(t *testing
 		r.defines("b", "")
 		r.sync()
 		r.removes("a")
-		r.write(catalog.DefinitionFile("c"), r.text("b"))
+		r.write(definition.Path("c"), r.text("b"))
 		r.removes("b")
 		r.sync()
 		list, err := r.List(t.Context(), catalog.Page{})
@@ -287,7 +288,7 @@ func TestOfALoopThatWasOnlyRegisteredNothingIsListedOnceItsFileIsGone(t *testing
 func TestACloneThatIsGoneTakesNoLoopAway(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		r.registers()
-		r.write(catalog.DefinitionFile("a"), "name: a\ntier: L1\ncadence: 1h\n")
+		r.write(definition.Path("a"), "name: a\ntier: L1\ncadence: 1h\n")
 		if s, err := r.Sync(t.Context()); err != nil || s.Changed != 1 {
 			t.Fatalf("Sync = %+v, %v", s, err)
 		}
@@ -379,7 +380,7 @@ func TestRowsSayWhatFilesSay(t *testing.T) {
 			}
 			write := func(name, text string) {
 				r.now = time.Now().Add(-time.Duration(rand.IntN(1e9)))
-				r.write(catalog.DefinitionFile(name), text)
+				r.write(definition.Path(name), text)
 			}
 			valid := func(name, cadence string) string {
 				r.defines(name, "")
@@ -406,7 +407,7 @@ func TestRowsSayWhatFilesSay(t *testing.T) {
 				"touched": func(rt *rapid.T) {
 					name := names.Draw(rt, "name")
 					now := time.Now()
-					_ = os.Chtimes(filepath.Join(r.ws.Root, catalog.DefinitionFile(name)), now, now) // It may be missing.
+					_ = os.Chtimes(filepath.Join(r.ws.Root, definition.Path(name)), now, now) // It may be missing.
 				},
 				"removed": func(rt *rapid.T) { r.removes(names.Draw(rt, "name")) },
 				"renamed": func(rt *rapid.T) {

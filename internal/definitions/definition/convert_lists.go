@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/formats/boot/bootlink"
 	"github.com/pawl-run/pawl/internal/rules/invariant"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/policy"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
+	"github.com/pawl-run/pawl/internal/rules/stopline"
 )
 
 // readScope reads the globs that the loop may touch. None of them may be the whole tree,
@@ -126,7 +126,7 @@ func (c *converter) readStopLines() []string {
 			c.reportErrorAt("stop_lines", item, "the boot protocol takes its stop lines from the boot repository; change them there, and remove the key")
 			return nil
 		}
-		if _, err := bootlink.ParseConditions(append(conditions, item.Text)); err != nil {
+		if _, err := stopline.ParseConditions(append(conditions, item.Text)); err != nil {
 			c.reportErrorAt("stop_lines", item, err.Error())
 			continue
 		}

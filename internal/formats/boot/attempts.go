@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/formats/boot/bootstate"
 	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/rules/readiness"
 )
 
 // closeLost counts the sessions that have never ended, before anything is planned: Recovered
@@ -48,7 +49,7 @@ func (s *session) settleAttempt(sum engine.Summary, task string, it loop.Iterati
 		s.contract.Schemas.SetAttempts(s.memory, task, before, sum.Now)
 		return ""
 	}
-	return s.contract.Schemas.FailAttempt(s.memory, task, before, s.attempt(firstLine(cmp.Or(it.Feedback, it.Reason.Sentence()))), sum.Now)
+	return s.contract.Schemas.FailAttempt(s.memory, task, before, s.attempt(readiness.FirstLine(cmp.Or(it.Feedback, it.Reason.Sentence()))), sum.Now)
 }
 
 // notOfTheTask are reasons that say nothing of the task: what is around it did not let the

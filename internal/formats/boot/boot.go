@@ -26,6 +26,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/ground/jsontree"
 	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/rules/readiness"
 )
 
 // Protocol opens the memory of workspaces that follow the boot protocol.
@@ -313,7 +314,7 @@ func (s *session) compareRemote(ctx context.Context) (err error) {
 		if ctx.Err() != nil {
 			return err
 		}
-		s.notes = append(s.notes, Remote+" cannot be asked; the run continues with what is here: "+firstLine(err.Error()))
+		s.notes = append(s.notes, Remote+" cannot be asked; the run continues with what is here: "+readiness.FirstLine(err.Error()))
 	}
 	list, err := s.v.History.Unpushed(ctx, Remote, mostHistory)
 	s.owed = slices.ContainsFunc(list, func(c git.Commit) bool { _, ours := bootstate.ReadMessage(c.Message); return ours })

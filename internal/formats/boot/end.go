@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/formats/boot/bootstate"
 	"github.com/pawl-run/pawl/internal/ground/jsontree"
 	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/rules/readiness"
 )
 
 // End implements the optional method of engine.Session: step 7 of the boot protocol. It
@@ -30,7 +31,7 @@ func (s *session) End(sum engine.Summary) ([]loop.Change, []loop.EffectRequest) 
 	s.memory.Changelog = bootstate.AddToChangelog(s.memory.Changelog, sum.Now, s.entries)
 	message := bootstate.Session{
 		Brief: s.brief(sum), State: bootstate.DescribeState(before.State, s.memory.State), Tasks: bootstate.DescribeTasks(before.Tasks, s.memory.Tasks),
-		Summary: cmp.Or(sum.Run.Summary, sum.Run.Reason.Explain(firstLine(sum.Run.Detail)), string(sum.Run.Outcome)),
+		Summary: cmp.Or(sum.Run.Summary, sum.Run.Reason.Explain(readiness.FirstLine(sum.Run.Detail)), string(sum.Run.Outcome)),
 	}
 	s.note(sum.Now, "ended %s: %s", sum.Run.Outcome, cmp.Or(string(sum.Run.Reason), "-"))
 	files := s.files()
@@ -150,13 +151,13 @@ func (s *session) settleTasks(sum engine.Summary) (tree string) {
 			}
 			unfinished = ""
 		case it.Reason == loop.ReasonAgentBlocked || it.Reason == loop.ReasonAgentEscalated || sum.Run.Outcome == loop.OutcomeGaveUp && it.N == len(sum.Iterations):
-			s.memory.Tasks.SetStatus(id, bootstate.StatusBlocked, firstLine(cmp.Or(it.Feedback, it.Reason.Sentence())), sum.Now)
+			s.memory.Tasks.SetStatus(id, bootstate.StatusBlocked, readiness.FirstLine(cmp.Or(it.Feedback, it.Reason.Sentence())), sum.Now)
 			s.contract.Schemas.SetAttempts(s.memory, id, nil, sum.Now) // Who opens it again wants it tried as often again.
-			s.say("%s: blocked: %s", id, firstLine(cmp.Or(it.Feedback, it.Reason.Sentence())))
+			s.say("%s: blocked: %s", id, readiness.FirstLine(cmp.Or(it.Feedback, it.Reason.Sentence())))
 			unfinished = ""
 		default:
 			s.memory.Tasks.SetStatus(id, bootstate.StatusInProgress, "", sum.Now)
-			s.say("%s: not finished: %s", id, firstLine(cmp.Or(it.Feedback, it.Reason.Sentence())))
+			s.say("%s: not finished: %s", id, readiness.FirstLine(cmp.Or(it.Feedback, it.Reason.Sentence())))
 			unfinished = id
 			if it.N != lastOf[it.StepID] {
 				continue
@@ -184,7 +185,7 @@ const sessionMetadata = "session"
 func (s *session) settleState(sum engine.Summary, failed bool) {
 	state := s.memory.State
 	if failed {
-		why := sum.Run.Reason.Explain(firstLine(sum.Run.Detail))
+		why := sum.Run.Reason.Explain(readiness.FirstLine(sum.Run.Detail))
 		state.AddError(sum.Now, cmp.Or(why, string(sum.Run.Outcome)), string(sum.Run.Reason), sum.Run.Outcome != loop.OutcomeRefused)
 		if len(sum.Iterations) == 0 {
 			s.say("%s: %s", sum.Run.Outcome, cmp.Or(why, "for no known reason"))
@@ -234,7 +235,7 @@ func (s *session) brief(sum engine.Summary) string {
 	if n := len(sum.Iterations); n > 0 {
 		it := sum.Iterations[n-1]
 		if it.Verdict == loop.VerdictPass {
-			return cmp.Or(firstLine(reportOf(it).Summary), it.Step)
+			return cmp.Or(readiness.FirstLine(reportOf(it).Summary), it.Step)
 		}
 		return it.Step + " (" + string(sum.Run.Outcome) + ")"
 	}
@@ -242,11 +243,6 @@ func (s *session) brief(sum engine.Summary) string {
 		return "recovered the memory"
 	}
 	return string(sum.Run.Outcome)
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return line
 }
 
 // Close implements engine.Session. A commit cannot name itself: the checkout's state says
@@ -291,14 +287,14 @@ func (s *session) undo(sum engine.Summary, commit loop.Effect) []loop.Change {
 			if it.Verdict == loop.VerdictPass && engine.StepID(sum.Run.LoopID, task.ID) == it.StepID {
 				s.memory.Tasks.SetStatus(task.ID, bootstate.StatusInProgress, "", sum.Now)
 				s.memory.State.SetNextIntent(task.ID)
-				a := s.attempt("the session was not committed: " + firstLine(commit.Error))
+				a := s.attempt("the session was not committed: " + readiness.FirstLine(commit.Error))
 				if s.contract.Schemas.FailAttempt(s.memory, task.ID, s.tried.Attempts(task.ID), a, sum.Now) != "" {
 					s.memory.State.SetNextIntent(bootstate.NextTask(s.memory.Tasks))
 				}
 			}
 		}
 	}
-	s.memory.State.AddError(sum.Now, "the session was not committed: "+firstLine(commit.Error), string(sum.Run.Reason), true)
+	s.memory.State.AddError(sum.Now, "the session was not committed: "+readiness.FirstLine(commit.Error), string(sum.Run.Reason), true)
 	s.memory.State.SetPhase(s.phaseAfter(sum.Run))
 	return s.write()
 }

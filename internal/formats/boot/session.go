@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/plan"
 	"github.com/pawl-run/pawl/internal/rules/report"
+	"github.com/pawl-run/pawl/internal/rules/stopline"
 )
 
 // session is one run of the boot protocol.
@@ -45,7 +46,7 @@ type session struct {
 	lost     []string           // what was noted of sessions that never ended
 	kept     map[string]string  // broken files that are committed beside the memory, by path
 
-	counters bootlink.Counters
+	counters stopline.Counters
 	audit    []string // lines of this run; End makes them
 
 	again   string    // id of the task that is tried again; empty: none is
@@ -272,9 +273,9 @@ func (s *session) stepOf(task bootstate.Task) loop.Step {
 }
 
 // halted is the stop line that the run has come to; nil: none.
-func (s *session) halted(now time.Time) *bootlink.Crossing {
+func (s *session) halted(now time.Time) *stopline.Crossing {
 	s.counters.Minutes = now.Sub(s.v.Now).Minutes() // Its beginning is recorded without what a clock that is set does not change.
-	for _, c := range bootlink.Judge(s.contract.StopLines, s.counters) {
+	for _, c := range stopline.Judge(s.contract.StopLines, s.counters) {
 		if c.Critical {
 			return &c
 		}
@@ -338,7 +339,7 @@ func taskText(t bootstate.Task, items []bootstate.PlanItem) string {
 	return b.String()
 }
 
-func stopText(lines []bootlink.StopLine) string {
+func stopText(lines []stopline.Line) string {
 	var parts []string
 	for _, l := range lines {
 		if l.Critical != nil {

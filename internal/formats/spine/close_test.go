@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/cycle/effect"
 	"github.com/pawl-run/pawl/internal/cycle/engine"
+	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/plan"
 )
@@ -56,11 +57,11 @@ func TestEveryOutcomeLeavesOneLineAndANewHeader(t *testing.T) {
 			if diff := cmp.Diff(loop.Change{Kind: loop.ChangeEdit, Path: statePath, Before: golden, Content: want}, edit); diff != "" {
 				t.Errorf("edit (-want +got):\n%s", diff)
 			}
-			if len(lines) != 1 || strings.ContainsAny(lines[0].Content, "\r\n") || lines[0].Path != logPath || lines[0].Before != LogHeader("ci-watch") {
+			if len(lines) != 1 || strings.ContainsAny(lines[0].Content, "\r\n") || lines[0].Path != logPath || lines[0].Before != runlog.Header("ci-watch") {
 				t.Fatalf("lines = %+v, want one for %s", lines, logPath)
 			}
-			entries, bad := ParseLog(lines[0].Before + lines[0].Content + "\n")
-			entry := []Entry{{At: noon, Run: 58, Action: m.Action, Outcome: m.Log, Tokens: 123}}
+			entries, bad := runlog.Parse(lines[0].Before + lines[0].Content + "\n")
+			entry := []runlog.Entry{{At: noon, Run: 58, Action: m.Action, Outcome: m.Log, Tokens: 123}}
 			if diff := cmp.Diff(entry, entries); diff != "" || len(bad) > 0 {
 				t.Errorf("entry (-want +got), bad %v:\n%s", bad, diff)
 			}
@@ -106,7 +107,7 @@ func TestTheLineNamesWhatTheRunWasAbout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.run.N, c.run.Outcome = 58, loop.OutcomeProposed
 			changes := withState(t, golden, nil).Close(engine.Summary{Run: c.run, Now: noon})
-			entries, bad := ParseLog(changes[len(changes)-1].Content + "\n")
+			entries, bad := runlog.Parse(changes[len(changes)-1].Content + "\n")
 			if len(entries) != 1 || len(bad) > 0 || entries[0].Subject != c.want || entries[0].Run != 58 {
 				t.Errorf("entries = %+v, bad %v; want one of run 58 about %q", entries, bad, c.want)
 			}

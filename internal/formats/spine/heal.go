@@ -10,12 +10,10 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/cycle/engine"
+	"github.com/pawl-run/pawl/internal/definitions/definition"
+	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
-
-// LogPullRequest is the outcome in the log of a run that opened a pull request after an
-// approval.
-const LogPullRequest = "pr-opened"
 
 // highestRun is the highest number of a run that a log is believed.
 const highestRun = math.MaxInt32
@@ -23,12 +21,12 @@ const highestRun = math.MaxInt32
 // LastRun returns the highest number of a run in the loop's log, also of other
 // programs.
 func (Protocol) LastRun(files engine.Files, name string) (int64, error) {
-	log := path.Join(Dir(name), LogFile)
+	log := path.Join(definition.Dir(name), loop.LogFile)
 	file, err := files.Read(log)
 	if err != nil {
 		return 0, &loop.Fault{Exit: loop.ExitUnreadable, What: "read " + log, Why: err.Error(), Err: err, Fix: "repair it, or move it away: the loop then begins a new one"}
 	}
-	entries, _ := ParseLog(file.Content)
+	entries, _ := runlog.Parse(file.Content)
 	last := int64(0)
 	for _, e := range entries {
 		if e.Run <= highestRun {
@@ -43,13 +41,13 @@ func (Protocol) LastRun(files engine.Files, name string) (int64, error) {
 // was removed by somebody. Times tell which is later, because lines of other programs
 // may have any number.
 func (s *session) healLog(text string) {
-	entries, _ := ParseLog(text)
+	entries, _ := runlog.Parse(text)
 	if len(entries) == 0 {
 		return
 	}
-	last := slices.MaxFunc(entries, func(a, b Entry) int { return a.At.Compare(b.At) }).At
+	last := slices.MaxFunc(entries, func(a, b runlog.Entry) int { return a.At.Compare(b.At) }).At
 	has := func(run loop.Run) bool {
-		return slices.ContainsFunc(entries, func(e Entry) bool {
+		return slices.ContainsFunc(entries, func(e runlog.Entry) bool {
 			return e.Run == run.N && !e.At.Before(run.Started.Truncate(time.Second))
 		})
 	}
@@ -66,7 +64,7 @@ func (s *session) healLog(text string) {
 		repair.Note += fmt.Sprintf(" #%d", run.N)
 	}
 	if len(repair.Changes) > 0 {
-		repair.Note = LogFile + " lacked the lines of runs" + repair.Note
+		repair.Note = loop.LogFile + " lacked the lines of runs" + repair.Note
 		s.repairs = append(s.repairs, repair)
 	}
 }
@@ -75,10 +73,10 @@ func (s *session) healLog(text string) {
 func (s *session) logLine(run loop.Run, at time.Time) loop.Change {
 	m := run.Outcome.Meaning()
 	if run.Outcome == loop.OutcomeProposed && run.Reason == loop.ReasonApproved && strings.HasPrefix(run.Subject, "pr=") {
-		m.Log = LogPullRequest
+		m.Log = runlog.PullRequest
 	}
-	line := LogLine(Entry{At: at, Run: run.N, Action: m.Action, Subject: runSubject(run), Outcome: m.Log, Tokens: run.Usage.ChargedTokens()})
+	line := runlog.Line(runlog.Entry{At: at, Run: run.N, Action: m.Action, Subject: runSubject(run), Outcome: m.Log, Tokens: run.Usage.ChargedTokens()})
 	return loop.Change{
-		Kind: loop.ChangeAppend, Path: s.filePath(LogFile), Before: LogHeader(s.v.Loop.Name), Content: strings.TrimSuffix(line, "\n"),
+		Kind: loop.ChangeAppend, Path: s.filePath(loop.LogFile), Before: runlog.Header(s.v.Loop.Name), Content: strings.TrimSuffix(line, "\n"),
 	}
 }

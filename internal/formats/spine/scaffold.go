@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/ground/lazyregexp"
+	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/pattern"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
@@ -61,10 +61,10 @@ func Scaffold(b LoopRequest) ([]File, error) {
 	state := NewState(s.Name, "pawl")
 	state.SetHeader(s.Now, 0, 100)
 	return []File{
-		{StateFile, []byte(state.String())},
-		{LogFile, []byte(LogHeader(s.Name))},
+		{loop.StateFile, []byte(state.String())},
+		{loop.LogFile, []byte(runlog.Header(s.Name))},
 		{PromptFile, []byte(s.promptText())},
-		{ConfigFile, config},
+		{definition.ConfigFile, config},
 	}, nil
 }
 
@@ -100,7 +100,7 @@ func newTemplateData(b LoopRequest) (*templateData, error) {
 		return nil, err
 	}
 	s := &templateData{
-		LoopRequest: b, Folder: Dir(b.Name), Mode: "dontAsk", KillSwitch: Dir(b.Name) + "/PAUSED exists, OR the loop-pause label is set",
+		LoopRequest: b, Folder: definition.Dir(b.Name), Mode: "dontAsk", KillSwitch: definition.Dir(b.Name) + "/PAUSED exists, OR the loop-pause label is set",
 		Gated: b.Tier != loop.TierReport, Alone: b.Tier == loop.TierUnattended, written: map[string][]string{},
 	}
 	if s.Alone {
@@ -211,7 +211,7 @@ func findUnwritable(text string) (string, bool) {
 
 func (s *templateData) writeEntry(key, value string) string {
 	s.written[key] = []string{value}
-	return key + ": " + yamlText(value)
+	return definition.WriteEntry(key, value)
 }
 
 // writeBare writes an entry whose value is a word of YAML and not a text.
@@ -221,74 +221,20 @@ func (s *templateData) writeBare(key string, value any) string {
 	return key + ": " + text
 }
 
-// writeList writes one item per line. If an item needs escapes, all are written in one
-// line as a flow list, which readers of lines pass to a YAML parser.
 func (s *templateData) writeList(key string, items []string) string {
 	s.written[key] = items
-	lines, flow := key+":", make([]string, len(items))
-	inLine := false
-	for i, item := range items {
-		text, ok := lineText(item)
-		inLine = inLine || !ok
-		lines += "\n  - " + text
-		flow[i] = quoteFlow(item)
-	}
-	if inLine {
-		return key + ": [" + strings.Join(flow, ", ") + "]"
-	}
-	return lines
+	return definition.WriteList(key, items)
 }
-
-// WriteEntry returns an entry of a definition, without its line end, from which a YAML parser
-// and a reader of lines both read exactly the same value.
-func WriteEntry(key, value string) string { return key + ": " + yamlText(value) }
 
 // commentedEntry is an entry that is commented out, on each of its lines.
 func commentedEntry(key, value string) string {
-	return "# " + strings.ReplaceAll(key+": "+yamlText(value), "\n", "\n# ")
+	return "# " + strings.ReplaceAll(definition.WriteEntry(key, value), "\n", "\n# ")
 }
-
-// yamlText writes a value so that a YAML parser and a reader of lines both return
-// exactly the same value: in one line if possible, otherwise as a block.
-func yamlText(value string) string {
-	if text, ok := lineText(value); ok {
-		return text
-	}
-	return "|-\n  " + strings.ReplaceAll(value, "\n", "\n  ")
-}
-
-// bareText matches values that every reader takes for text.
-var bareText = lazyregexp.New(`^[A-Za-z_./][A-Za-z0-9_./*-]*$|^[0-9]+[A-Za-z][A-Za-z0-9_.-]*$`)
-
-// yamlWords are words that YAML parsers do not take for text.
-var yamlWords = []string{"null", "true", "false", "yes", "no", "on", "off", "y", "n", ".", "..", "...", ".inf", ".nan"}
-
-// lineText writes a value without quotes, or in quotes that need no escapes, which
-// readers of lines do not know. It reports false if the value needs escapes.
-func lineText(value string) (string, bool) {
-	_, notFloat := strconv.ParseFloat(value, 64)
-	_, notInt := strconv.ParseInt(value, 0, 64)
-	switch {
-	case strings.Contains(value, "\n"):
-		return "", false
-	case bareText.MatchString(value) && notFloat != nil && notInt != nil && !slices.Contains(yamlWords, strings.ToLower(value)):
-		return value, true
-	case !strings.ContainsAny(value, `"\`):
-		return `"` + value + `"`, true
-	case !strings.Contains(value, "'"):
-		return "'" + value + "'", true
-	}
-	return "", false
-}
-
-var flowEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
-
-func quoteFlow(value string) string { return `"` + flowEscapes.Replace(value) + `"` }
 
 // checkReadBack reads the definition back. One that says anything else than the
 // request must not be written.
 func (s *templateData) checkReadBack(config []byte) error {
-	doc, err := definition.Parse(ConfigFile, config)
+	doc, err := definition.Parse(definition.ConfigFile, config)
 	refused := &loop.Fault{Exit: loop.ExitUsage, What: "write the definition of " + s.Name, Err: err, Fix: "use shorter and simpler values"}
 	switch {
 	case err != nil:

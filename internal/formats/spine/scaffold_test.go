@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/definitions/definition"
+	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/pattern"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
@@ -45,7 +46,7 @@ func TestOnlyALoopWhoseGoalAreItsGatesSensesThem(t *testing.T) {
 		"works on green ones": {LoopRequest{Pattern: "dep-bump", Tier: loop.TierAssisted}, []string{"\nverify: \"npm test\"\n"}, []string{"sense:"}},
 	} {
 		c.blank.Name = "x"
-		text := made(t, c.blank)[ConfigFile]
+		text := made(t, c.blank)[definition.ConfigFile]
 		for _, want := range c.has {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: no %q in\n%s", name, want, text)
@@ -62,7 +63,7 @@ func TestOnlyALoopWhoseGoalAreItsGatesSensesThem(t *testing.T) {
 // read is the definition of a new loop, which readers take for what it is.
 func read(t rapid.TB, config string) *definition.Document {
 	t.Helper()
-	doc, err := definition.Parse(ConfigFile, []byte(config))
+	doc, err := definition.Parse(definition.ConfigFile, []byte(config))
 	if err != nil || doc.Notice != "" {
 		t.Fatalf("Parse = %v, notice %q\n%s", err, doc.Notice, config)
 	}
@@ -75,7 +76,7 @@ func TestEveryPatternAndTierGivesFourFilesThatReadBack(t *testing.T) {
 			t.Run(fmt.Sprintf("%s at %s", name, tier), func(t *testing.T) {
 				b := LoopRequest{Name: "x-1", Pattern: name, Tier: tier, Cadence: "0 9 * * 1-5", Now: noon}
 				files := made(t, b)
-				doc := read(t, files[ConfigFile])
+				doc := read(t, files[definition.ConfigFile])
 				mode := map[loop.Tier]string{loop.TierReport: "dontAsk", loop.TierAssisted: "dontAsk", loop.TierUnattended: "bypassPermissions"}[tier]
 				for key, want := range map[string]string{
 					"name": "x-1", "pattern": name, "tier": string(tier), "cadence": "0 9 * * 1-5", "permission_mode": mode,
@@ -105,18 +106,18 @@ func TestEveryPatternAndTierGivesFourFilesThatReadBack(t *testing.T) {
 // checkMemory reads STATE.md and run-log.md as every run does.
 func checkMemory(t *testing.T, files map[string]string) {
 	t.Helper()
-	state, err := ParseState(files[StateFile])
+	state, err := ParseState(files[loop.StateFile])
 	if err != nil {
 		t.Fatal(err)
 	}
 	if state.Name != "x-1" || state.RunN != 0 || state.Readiness != 100 || !state.Updated.Equal(noon) || len(state.Priority()) != 0 {
 		t.Errorf("state = %q, run #%d, readiness %d, %v", state.Name, state.RunN, state.Readiness, state.Updated)
 	}
-	if !strings.Contains(files[StateFile], "· run #0 · readiness 100/100_\n") {
-		t.Errorf("header of\n%s", files[StateFile])
+	if !strings.Contains(files[loop.StateFile], "· run #0 · readiness 100/100_\n") {
+		t.Errorf("header of\n%s", files[loop.StateFile])
 	}
-	if entries, bad := ParseLog(files[LogFile]); len(entries) != 0 || len(bad) != 0 || files[LogFile] != LogHeader("x-1") {
-		t.Errorf("log has entries %v and bad lines %v\n%s", entries, bad, files[LogFile])
+	if entries, bad := runlog.Parse(files[loop.LogFile]); len(entries) != 0 || len(bad) != 0 || files[loop.LogFile] != runlog.Header("x-1") {
+		t.Errorf("log has entries %v and bad lines %v\n%s", entries, bad, files[loop.LogFile])
 	}
 }
 
@@ -145,7 +146,7 @@ func TestANewLoopIsAsReadyAsItsPatternAllows(t *testing.T) {
 	for _, p := range pattern.All() {
 		for _, tier := range tiers {
 			t.Run(fmt.Sprintf("%s at %s", p.Name, tier), func(t *testing.T) {
-				doc := read(t, made(t, LoopRequest{Name: "x", Pattern: p.Name, Tier: tier})[ConfigFile])
+				doc := read(t, made(t, LoopRequest{Name: "x", Pattern: p.Name, Tier: tier})[definition.ConfigFile])
 				_, findings := doc.Definition("x")
 				var got, want []string
 				for _, f := range findings {
@@ -280,7 +281,7 @@ kill_switch: ".loops/faster/PAUSED exists, OR the loop-pause label is set"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := made(t, c.blank)[ConfigFile]
+			config := made(t, c.blank)[definition.ConfigFile]
 			if !strings.HasPrefix(config, head) {
 				t.Errorf("it begins with\n%.200s", config)
 			}
@@ -306,7 +307,7 @@ func uncommented(text string) string {
 }
 
 func TestTakingAwayTheMarksMakesAnL2Definition(t *testing.T) {
-	config := made(t, LoopRequest{Name: "x", Pattern: "ci-watch"})[ConfigFile]
+	config := made(t, LoopRequest{Name: "x", Pattern: "ci-watch"})[definition.ConfigFile]
 	head, gate, found := strings.Cut(config, "# To graduate to L2")
 	if !found {
 		t.Fatal(config)
@@ -327,7 +328,7 @@ func TestTheSameRequestGivesTheSameBytes(t *testing.T) {
 	later := b
 	later.Now = noon.Add(time.Hour)
 	files, others := made(t, b), made(t, later)
-	for _, name := range []string{LogFile, PromptFile, ConfigFile} {
+	for _, name := range []string{loop.LogFile, PromptFile, definition.ConfigFile} {
 		if files[name] != others[name] {
 			t.Errorf("%s depends on the time", name)
 		}
@@ -343,7 +344,7 @@ func TestTheDefinitionIsTheLastFile(t *testing.T) {
 	for _, f := range files {
 		names = append(names, f.Name)
 	}
-	if diff := cmp.Diff([]string{StateFile, LogFile, PromptFile, ConfigFile}, names); diff != "" {
+	if diff := cmp.Diff([]string{loop.StateFile, loop.LogFile, PromptFile, definition.ConfigFile}, names); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -417,7 +418,7 @@ func drawHard(lines bool) *rapid.Generator[string] {
 func checkExact(t rapid.TB, b LoopRequest, config string) {
 	t.Helper()
 	// An escape that YAML does not know sends the whole file to the reader of lines.
-	lenient, err := definition.Parse(ConfigFile, []byte(config+"stray: \"C:\\path\"\n"))
+	lenient, err := definition.Parse(definition.ConfigFile, []byte(config+"stray: \"C:\\path\"\n"))
 	if err != nil || lenient.Notice == "" {
 		t.Fatalf("the reader of lines was not asked: %v\n%s", err, config)
 	}
@@ -460,7 +461,7 @@ func drawBlank(t *rapid.T, text *rapid.Generator[string]) LoopRequest {
 func TestEveryTextOfOneLineIsGivenBackExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBlank(t, drawHard(false).Filter(func(text string) bool { return text == strings.TrimSpace(text) }))
-		checkExact(t, b, made(t, b)[ConfigFile])
+		checkExact(t, b, made(t, b)[definition.ConfigFile])
 	})
 }
 

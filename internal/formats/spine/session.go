@@ -12,23 +12,15 @@ import (
 	"github.com/pawl-run/pawl/internal/cycle/effect"
 	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
-	"github.com/pawl-run/pawl/internal/formats/boot/bootlink"
 	"github.com/pawl-run/pawl/internal/record/projection"
 	"github.com/pawl-run/pawl/internal/rules/envelope"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/plan"
+	"github.com/pawl-run/pawl/internal/rules/stopline"
 )
 
-// Names of the files of a loop, below its folder in .loops.
-const (
-	ConfigFile = "loop.config.yaml"
-	StateFile  = loop.StateFile
-	LogFile    = loop.LogFile
-	PromptFile = "run.md"
-)
-
-// Dir is the folder of a loop's files, relative to the workspace.
-func Dir(name string) string { return path.Join(".loops", name) }
+// PromptFile is the prompt of a loop, in its folder.
+const PromptFile = "run.md"
 
 // Keys of steps that are not items. Keys of items are in lower case, so that no text in
 // a list can equal one of these.
@@ -53,8 +45,8 @@ type Protocol struct{}
 // CheckMerged returns an error if the files of a loop's memory have conflict markers of
 // git: it is unknown which side counts. The error is a *loop.Fault with exit status 4.
 func CheckMerged(files engine.Files, name string) error {
-	for _, file := range []string{StateFile, LogFile} {
-		path := path.Join(Dir(name), file)
+	for _, file := range []string{loop.StateFile, loop.LogFile} {
+		path := path.Join(definition.Dir(name), file)
 		read, err := files.Read(path)
 		if err != nil {
 			continue // Open returns this error.
@@ -73,7 +65,7 @@ func CheckMerged(files engine.Files, name string) error {
 // repaired. One that cannot be read is renamed and rebuilt from the rows, and a person
 // has to look at it before anything else is done.
 func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
-	stops, err := bootlink.ParseConditions(v.Definition.StopLines)
+	stops, err := stopline.ParseConditions(v.Definition.StopLines)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +76,7 @@ func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
 	if err := CheckMerged(v.Files, v.Loop.Name); err != nil {
 		return nil, err
 	}
-	file, err := v.Files.Read(s.filePath(StateFile))
+	file, err := v.Files.Read(s.filePath(loop.StateFile))
 	if err != nil {
 		return nil, err
 	}
@@ -120,11 +112,11 @@ type session struct {
 	role    string // run.md
 	repairs []engine.Repair
 
-	stops    []bootlink.StopLine
-	counters bootlink.Counters
+	stops    []stopline.Line
+	counters stopline.Counters
 }
 
-func (s *session) filePath(file string) string { return path.Join(Dir(s.v.Loop.Name), file) }
+func (s *session) filePath(file string) string { return path.Join(definition.Dir(s.v.Loop.Name), file) }
 
 // repairOrPutAside adds the parts that STATE.md lacks, or puts it aside if all
 // sections are missing.
@@ -140,18 +132,18 @@ func (s *session) repairOrPutAside(why string) {
 	}
 	text := s.state.String()
 	s.repairs = append(s.repairs, engine.Repair{
-		Changes: []loop.Change{{Kind: loop.ChangeEdit, Path: s.filePath(StateFile), Before: s.before, Content: text}},
-		Note:    StateFile + " repaired: " + strings.Join(did, "; "),
+		Changes: []loop.Change{{Kind: loop.ChangeEdit, Path: s.filePath(loop.StateFile), Before: s.before, Content: text}},
+		Note:    loop.StateFile + " repaired: " + strings.Join(did, "; "),
 	})
 	s.before = text
 }
 
 // putAside renames the unreadable file and rebuilds it.
 func (s *session) putAside(why string) {
-	name := StateFile + ".broken-" + s.v.Now.UTC().Format("20060102T150405Z")
-	aside := loop.Change{Kind: loop.ChangeAside, Path: s.filePath(StateFile), Before: s.before, Content: name}
+	name := loop.StateFile + ".broken-" + s.v.Now.UTC().Format("20060102T150405Z")
+	aside := loop.Change{Kind: loop.ChangeAside, Path: s.filePath(loop.StateFile), Before: s.before, Content: name}
 	s.rebuildState(why+"; the old file is "+name,
-		fmt.Sprintf("%s was put aside as %s (%s); move what counts into %[1]s", StateFile, path.Join(Dir(s.v.Loop.Name), name), why), aside)
+		fmt.Sprintf("%s was put aside as %s (%s); move what counts into %[1]s", loop.StateFile, path.Join(definition.Dir(s.v.Loop.Name), name), why), aside)
 }
 
 // rebuildState makes STATE.md from the rows, or from the template if there are none.
@@ -166,8 +158,8 @@ func (s *session) rebuildState(why, escalate string, first ...loop.Change) {
 	}
 	text := s.state.String()
 	s.repairs = append(s.repairs, engine.Repair{
-		Changes:  append(first, loop.Change{Kind: loop.ChangeEdit, Path: s.filePath(StateFile), Content: text}),
-		Note:     fmt.Sprintf("%s rebuilt from the store with %d items: %s", StateFile, known, why),
+		Changes:  append(first, loop.Change{Kind: loop.ChangeEdit, Path: s.filePath(loop.StateFile), Content: text}),
+		Note:     fmt.Sprintf("%s rebuilt from the store with %d items: %s", loop.StateFile, known, why),
 		Escalate: escalate,
 	})
 	s.before = text
@@ -193,7 +185,7 @@ func (s *session) recallItems(lost []Section) (known int) {
 }
 
 func (s *session) readLog() error {
-	file, err := s.v.Files.Read(s.filePath(LogFile))
+	file, err := s.v.Files.Read(s.filePath(loop.LogFile))
 	if err != nil {
 		return err
 	}
@@ -256,7 +248,7 @@ func (s *session) Candidates(_ engine.Sensed, now time.Time) []plan.Candidate {
 		})
 	}
 	s.counters.Minutes = now.Sub(s.v.Run.Started).Minutes()
-	if crossed := bootlink.Judge(s.stops, s.counters); len(crossed) > 0 {
+	if crossed := stopline.Judge(s.stops, s.counters); len(crossed) > 0 {
 		for i := range list {
 			list[i].Drop, list[i].Detail, list[i].Ends = loop.ReasonStopLine, crossed[0].String(), loop.OutcomeGaveUp
 		}
@@ -321,7 +313,7 @@ func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 	}
 	brief := engine.Brief{
 		Goal: envelope.Field{Text: d.Goal, By: d.GoalAuthor()}, Role: s.role, Rules: rules, Task: envelope.Field{Text: ch.Step.Title, By: ch.Step.Author()},
-		Memory: []engine.Block{{Label: StateFile, Text: s.before}, {Label: "the end of " + LogFile, Text: s.log}},
+		Memory: []engine.Block{{Label: loop.StateFile, Text: s.before}, {Label: "the end of " + loop.LogFile, Text: s.log}},
 	}
 	if len(s.v.Recent) > 0 && !s.v.Recent[0].Outcome.IsSuccess() {
 		last := s.v.Recent[0]
@@ -351,7 +343,7 @@ func (s *session) Close(sum engine.Summary) []loop.Change {
 	s.moveItems(sum)
 	s.state.SetHeader(sum.Now, sum.Run.N, sum.Run.Readiness)
 	changes := []loop.Change{{
-		Kind: loop.ChangeEdit, Path: s.filePath(StateFile), Before: s.before, Content: s.state.String(),
+		Kind: loop.ChangeEdit, Path: s.filePath(loop.StateFile), Before: s.before, Content: s.state.String(),
 	}}
 	changes = append(append(changes, s.dropMissingRows(sum)...), s.recordAuthors(had, sum)...)
 	if sum.Run.Outcome.Meaning().Action == "" {
@@ -365,7 +357,7 @@ func (s *session) Close(sum engine.Summary) []loop.Change {
 // can read it adds the line.
 func (Protocol) CloseUnopened(v engine.View, sum engine.Summary) []loop.Change {
 	s := &session{v: v}
-	if _, err := v.Files.Read(s.filePath(LogFile)); err != nil || sum.Run.Outcome.Meaning().Action == "" {
+	if _, err := v.Files.Read(s.filePath(loop.LogFile)); err != nil || sum.Run.Outcome.Meaning().Action == "" {
 		return nil
 	}
 	return []loop.Change{s.logLine(sum.Run, sum.Now)}

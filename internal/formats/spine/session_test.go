@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/record/projection"
+	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/plan"
 )
@@ -255,9 +256,9 @@ func TestTheSenseCommandDecidesUnlessAPersonAsks(t *testing.T) {
 
 func TestTheAgentIsShownTheMemoryAndHowTheLastRunEnded(t *testing.T) {
 	var log strings.Builder
-	log.WriteString(LogHeader("ci-watch"))
+	log.WriteString(runlog.Header("ci-watch"))
 	for n := range 30 {
-		log.WriteString(LogLine(Entry{At: nine, Run: int64(n + 1), Action: "none", Outcome: "quiet"}))
+		log.WriteString(runlog.Line(runlog.Entry{At: nine, Run: int64(n + 1), Action: "none", Outcome: "quiet"}))
 	}
 	failed := loop.Run{N: 57, Outcome: loop.OutcomeFailed, Detail: "verify failed", Snapshot: "refs/pawl/snapshots/ci-watch/57"}
 	s := opened(t, seen(map[string]string{statePath: golden, logPath: log.String(), promptPath: "\nYou are careful.\n\n"},
@@ -313,7 +314,7 @@ func TestAFreshLoopHasTheTemplateForMemory(t *testing.T) {
 	state.SetHeader(noon, 1, 100)
 	want := []loop.Change{
 		{Kind: loop.ChangeEdit, Path: statePath, Content: state.String()},
-		{Kind: loop.ChangeAppend, Path: logPath, Before: LogHeader("ci-watch"), Content: "2026-09-03T12:00:00Z  run#1  action=reported  -  outcome=reported  tokens=3"},
+		{Kind: loop.ChangeAppend, Path: logPath, Before: runlog.Header("ci-watch"), Content: "2026-09-03T12:00:00Z  run#1  action=reported  -  outcome=reported  tokens=3"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
@@ -472,7 +473,7 @@ func TestAMemoryInTheMiddleOfAMergeIsNotOpened(t *testing.T) {
 	const markers = "<<<<<<< HEAD\n- a\n=======\n- b\n>>>>>>> theirs\n"
 	for name, files := range map[string]map[string]string{
 		"STATE.md": {statePath: strings.Replace(listing("one", "", ""), "- one\n", markers, 1)},
-		"the log":  {statePath: listing("one", "", ""), logPath: LogHeader("ci-watch") + markers},
+		"the log":  {statePath: listing("one", "", ""), logPath: runlog.Header("ci-watch") + markers},
 	} {
 		_, err := Protocol{}.Open(t.Context(), seen(files, nil))
 		f, ok := errors.AsType[*loop.Fault](err)
@@ -487,7 +488,7 @@ func TestAMemoryInTheMiddleOfAMergeIsNotOpened(t *testing.T) {
 // for a run of this loop nor keep a missing one from being added.
 func TestALogWithForeignLinesIsHealedByTime(t *testing.T) {
 	line := func(n int64, at time.Time) string {
-		return LogLine(Entry{At: at, Run: n, Action: "none", Outcome: "quiet"})
+		return runlog.Line(runlog.Entry{At: at, Run: n, Action: "none", Outcome: "quiet"})
 	}
 	run := func(n int64, ended time.Time) loop.Run {
 		return loop.Run{N: n, State: loop.RunEnded, Outcome: loop.OutcomeQuiet, Started: ended.Add(-time.Second), Ended: ended}

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/ground/lazyregexp"
+	"github.com/pawl-run/pawl/internal/record/runlog"
 )
 
 // MaxState is the largest STATE.md that is read, in bytes.
@@ -24,7 +25,6 @@ const MaxState = 1 << 20
 
 const (
 	bom         = "\uFEFF"
-	stamp       = "2006-01-02T15:04:05Z"
 	placeholder = "(none yet)"
 )
 
@@ -200,7 +200,7 @@ var (
 )
 
 func headerText(updated time.Time, run int64, readiness int) string {
-	return fmt.Sprintf("_Updated: %s · run #%d · readiness %d/100_", updated.UTC().Format(stamp), run, readiness)
+	return fmt.Sprintf("_Updated: %s · run #%d · readiness %d/100_", updated.UTC().Format(runlog.TimeLayout), run, readiness)
 }
 
 // SetHeader writes the time, the number of the run and the readiness into the
@@ -229,7 +229,7 @@ func (s *State) readHeader() {
 		return
 	}
 	line := s.lines[s.header]
-	s.Updated, _ = parseTime(headerTime.FindString(line))
+	s.Updated, _ = runlog.ParseTime(headerTime.FindString(line))
 	if m := headerRun.FindStringSubmatch(line); m != nil {
 		s.RunN = parseCounter(m[1])
 	}
@@ -256,20 +256,4 @@ func parseCounter(digits string) int64 {
 		return 0
 	}
 	return n
-}
-
-var timeLayouts = []string{
-	time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05",
-	"2006-01-02T15:04Z07:00", "2006-01-02T15:04Z0700", "2006-01-02T15:04", time.DateOnly,
-}
-
-// parseTime reads a time in any form that people type; without a zone it is UTC.
-func parseTime(text string) (time.Time, bool) {
-	text = strings.ToUpper(strings.Replace(text, " ", "T", 1))
-	for _, layout := range timeLayouts {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t.UTC(), true
-		}
-	}
-	return time.Time{}, false
 }

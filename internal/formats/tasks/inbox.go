@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/formats/tasks/taskfile"
 	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/rules/readiness"
 )
 
 // triageFrom is the number of pending entries from which on the superior is asked first.
@@ -57,15 +58,10 @@ func (s *session) takeIn(ctx context.Context) error {
 // wasAlerted reports whether the inbox has an alert of the same sender and day that says the
 // same: it would grow with each.
 func (s *session) wasAlerted(d loop.Delivery) bool {
-	first := firstLine(d.Text)
+	first := readiness.FirstLine(d.Text)
 	return slices.ContainsFunc(slices.Concat(s.inbox.Pending(), s.inbox.Processed()), func(e taskfile.Entry) bool {
-		return e.Kind == kindAlert && e.From == d.From && firstLine(e.Text) == first && e.At.UTC().Format(time.DateOnly) == d.Sent.UTC().Format(time.DateOnly)
+		return e.Kind == kindAlert && e.From == d.From && readiness.FirstLine(e.Text) == first && e.At.UTC().Format(time.DateOnly) == d.Sent.UTC().Format(time.DateOnly)
 	})
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return line
 }
 
 // kindAlert is that of messages that only tell something.
@@ -133,7 +129,7 @@ func (s *session) holdForTriage(pending []taskfile.Entry) bool {
 	}
 	var lines []string
 	for _, e := range pending[:min(len(pending), 30)] {
-		lines = append(lines, fmt.Sprintf("- %s, from %s: %s", e.Priority, orUnknown(e.From), firstLine(e.Text)))
+		lines = append(lines, fmt.Sprintf("- %s, from %s: %s", e.Priority, orUnknown(e.From), readiness.FirstLine(e.Text)))
 	}
 	s.send(loop.Delivery{
 		To: superior, Topic: topicTriage, Key: fmt.Sprintf("triage/%s#%d", s.v.Loop.Name, s.v.Run.N), Kind: "triage", Priority: taskfile.PriorityHigh,

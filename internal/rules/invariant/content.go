@@ -10,7 +10,6 @@ import (
 	"math"
 	"path"
 	"strconv"
-	"strings"
 
 	yaml "github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
@@ -18,6 +17,7 @@ import (
 	yamltoken "github.com/goccy/go-yaml/token"
 
 	"github.com/pawl-run/pawl/internal/rules/judging"
+	"github.com/pawl-run/pawl/internal/rules/readiness"
 )
 
 // Bounds of what is read from files.
@@ -263,7 +263,7 @@ func (e *evaluation) readYAML(text []byte) (v any, err error) {
 	}
 	file, err := yamlparser.Parse(tokens, 0, yamlparser.AllowDuplicateMapKey())
 	if err != nil {
-		return nil, errors.New("it is not valid YAML: " + firstLine(err.Error()))
+		return nil, errors.New("it is not valid YAML: " + readiness.FirstLine(err.Error()))
 	}
 	var bodies []yaml.Node
 	for _, d := range file.Docs {
@@ -285,11 +285,6 @@ func checkNesting(text []byte) error {
 		}
 	}
 	return nil
-}
-
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(s, "\n")
-	return s
 }
 
 func (e *evaluation) yamlValue(n yaml.Node, depth int) (any, error) {

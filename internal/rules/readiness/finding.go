@@ -126,6 +126,12 @@ func Printable(text string) string {
 	}, text)
 }
 
+// FirstLine returns the first line of a text that is not blank.
+func FirstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
 // Quote quotes a value of a file for a message: on one line, and cut if it is long.
 func Quote(text string) string {
 	const most = 60

@@ -14,8 +14,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/pawl-run/pawl/internal/formats/spine"
 	"github.com/pawl-run/pawl/internal/ground/clock"
+	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/gittest"
@@ -398,7 +398,7 @@ func TestARunThatEndsWhileItsMemoryIsBeingMergedStillHasItsLogLine(t *testing.T)
 	damages["STATE.md is in conflict"](w)
 	merging := readFile(t, w.loops("STATE.md"))
 	w.pawl("recover")
-	entries, bad := spine.ParseLog(readFile(t, w.loops("run-log.md")))
+	entries, bad := runlog.Parse(readFile(t, w.loops("run-log.md")))
 	if len(entries) != 1 || len(bad) > 0 || entries[0].Run != 1 || entries[0].Outcome != "interrupted" {
 		t.Errorf("run-log.md has %+v, and lines %v that cannot be read; want the line of run 1", entries, bad)
 	}
@@ -406,7 +406,7 @@ func TestARunThatEndsWhileItsMemoryIsBeingMergedStillHasItsLogLine(t *testing.T)
 		t.Errorf("STATE.md was changed to\n%s", now)
 	}
 	w.checkRunnable()
-	if entries, _ := spine.ParseLog(readFile(t, w.loops("run-log.md"))); len(entries) != 2 || entries[0].Run != 1 || entries[1].Run != 2 {
+	if entries, _ := runlog.Parse(readFile(t, w.loops("run-log.md"))); len(entries) != 2 || entries[0].Run != 1 || entries[1].Run != 2 {
 		t.Errorf("after the next run run-log.md has %+v, want one line for each run", entries)
 	}
 }

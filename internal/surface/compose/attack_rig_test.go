@@ -10,7 +10,8 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/definitions/config"
-	"github.com/pawl-run/pawl/internal/formats/spine"
+	"github.com/pawl-run/pawl/internal/definitions/definition"
+	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
@@ -178,7 +179,7 @@ func (v *victim) define(keys ...string) {
 		}
 		fmt.Fprintf(&b, "%s: %s\n", kv[0], kv[1])
 	}
-	v.write(".loops/fix/"+spine.ConfigFile, b.String())
+	v.write(".loops/fix/"+definition.ConfigFile, b.String())
 }
 
 // start carries out one run, or says why there is none.
@@ -255,8 +256,8 @@ func (v *victim) nothingLanded(run runs.View) {
 func (v *victim) accounted(run runs.View, words ...string) {
 	t := v.t
 	t.Helper()
-	text := readFile(t, filepath.Join(v.root, ".loops/fix", spine.LogFile))
-	entries, bad := spine.ParseLog(text)
+	text := readFile(t, filepath.Join(v.root, ".loops/fix", loop.LogFile))
+	entries, bad := runlog.Parse(text)
 	if len(bad) > 0 {
 		t.Errorf("the run log has %d bad lines:\n%s", len(bad), text)
 	}

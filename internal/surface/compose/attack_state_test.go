@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definitions/config"
 	"github.com/pawl-run/pawl/internal/formats/spine"
+	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/compose"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
@@ -38,8 +39,8 @@ func TestAttack121NoFieldForgesALineOfTheRunLog(t *testing.T) {
 				t.Fatalf("run = %s %s %q, want done", run.Outcome, run.Reason, run.Detail)
 			}
 			v.accounted(run, "run#1", "outcome=done")
-			text := readFile(t, filepath.Join(v.root, ".loops/fix", spine.LogFile))
-			entries, _ := spine.ParseLog(text)
+			text := readFile(t, filepath.Join(v.root, ".loops/fix", loop.LogFile))
+			entries, _ := runlog.Parse(text)
 			if len(entries) != 1 || entries[0].Subject != run.Run.Subject || entries[0].Outcome != "done" {
 				t.Errorf("the log reads as %+v, want one entry with the subject %q:\n%s", entries, run.Run.Subject, text)
 			}
@@ -69,7 +70,7 @@ func TestAttack122ACutOrEditedRunLogIsNamedByItsLine(t *testing.T) {
 			v.runs()
 			v.runs()
 			must(t, v.svc.Audit.VerifyChain(t.Context(), "fix"))
-			path := filepath.Join(v.root, ".loops/fix", spine.LogFile)
+			path := filepath.Join(v.root, ".loops/fix", loop.LogFile)
 			text := readFile(t, path)
 			edited := c.edit(text)
 			if edited == text {
@@ -83,7 +84,7 @@ func TestAttack122ACutOrEditedRunLogIsNamedByItsLine(t *testing.T) {
 			}
 			for _, chain := range audit.Chains {
 				for _, b := range chain.Breaks {
-					if b.Where == ".loops/fix/"+spine.LogFile && (c.line == 0 || b.Line == c.line) {
+					if b.Where == ".loops/fix/"+loop.LogFile && (c.line == 0 || b.Line == c.line) {
 						return
 					}
 				}
@@ -113,7 +114,7 @@ func TestAttack124WhatLiesInTheLoopsFolderIsPutRightOrSaid(t *testing.T) {
 		"the state is a link":        {func(dir string) error { return os.Symlink("../../secret.txt", filepath.Join(dir, "STATE.md")) }, ""},
 		"the state is a FIFO":        {func(dir string) error { return syscall.Mkfifo(filepath.Join(dir, "STATE.md"), 0o644) }, ""},
 		"the state is closed":        {func(dir string) error { return os.WriteFile(filepath.Join(dir, "STATE.md"), nil, 0) }, ""},
-		"the run log is a directory": {func(dir string) error { return os.Mkdir(filepath.Join(dir, spine.LogFile), 0o755) }, ""},
+		"the run log is a directory": {func(dir string) error { return os.Mkdir(filepath.Join(dir, loop.LogFile), 0o755) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -105,18 +105,17 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 	if now == nil {
 		now = clock.System{}.Now
 	}
-	boots := boot.Protocol{Contracts: bootrepo.Cache{
+	contracts := bootrepo.Cache{
 		Dir: filepath.Join(o.Settings.Home, "boot"), Mirror: o.Settings.BootMirror, Environ: o.Environ, Exec: proc.Plain{}, Now: now,
-	}}
+	}
+	boots := boot.Protocol{Contracts: contracts}
 	d := &Parts{
-		home: o.Settings.Home, version: o.Version, environ: o.Environ, critic: loop.Reviewer{Agent: o.Settings.ReviewerAgent, Model: o.Settings.ReviewerModel},
+		contracts: contracts,
+		home:      o.Settings.Home, version: o.Version, environ: o.Environ, critic: loop.Reviewer{Agent: o.Settings.ReviewerAgent, Model: o.Settings.ReviewerModel},
 		lookup: lookup.Deps{
 			Now: now, HolderState: node.HolderState, Drivers: drivers(),
 			Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}, loop.ProtocolBoot: boots, loop.ProtocolTasks: tasks.Protocol{}, loop.ProtocolBoard: heartbeat.Protocol{}},
 		},
-	}
-	d.contracts = bootrepo.Cache{
-		Dir: filepath.Join(o.Settings.Home, "boot"), Mirror: o.Settings.BootMirror, Environ: o.Environ, Exec: proc.Plain{}, Now: now,
 	}
 	if err := d.openStore(ctx, o, now); err != nil {
 		return nil, err

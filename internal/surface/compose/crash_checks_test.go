@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definitions/config"
 	"github.com/pawl-run/pawl/internal/formats/spine"
+	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/surface/compose"
@@ -109,7 +110,7 @@ func (s *fixture) checkRuns(last runs.View) {
 	if all[0].ID != last.ID {
 		t.Errorf("newest run is %s, want %s", all[0].ID, last.ID)
 	}
-	lines, bad := spine.ParseLog(readFile(t, filepath.Join(s.root, ".loops/fix/run-log.md")))
+	lines, bad := runlog.Parse(readFile(t, filepath.Join(s.root, ".loops/fix/run-log.md")))
 	// A run that ends paused writes no line.
 	logged := slices.DeleteFunc(slices.Clone(all), func(v runs.View) bool {
 		return v.Outcome == loop.OutcomePaused

@@ -14,7 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/definitions/config"
-	"github.com/pawl-run/pawl/internal/formats/spine"
+	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/surface/compose"
@@ -77,7 +77,7 @@ func (n *twoNodes) logged(s *fixture) string {
 	if err != nil && !os.IsNotExist(err) {
 		n.t.Fatal(err)
 	}
-	lines, bad := spine.ParseLog(string(text))
+	lines, bad := runlog.Parse(string(text))
 	if len(bad) > 0 {
 		n.t.Errorf("the log of %s has bad lines %v", s.root, bad)
 	}

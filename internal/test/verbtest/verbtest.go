@@ -25,6 +25,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
 	"github.com/pawl-run/pawl/internal/cycle/effect"
 	"github.com/pawl-run/pawl/internal/cycle/engine"
+	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/formats/spec"
 	"github.com/pawl-run/pawl/internal/formats/spine"
 	"github.com/pawl-run/pawl/internal/git"
@@ -234,7 +235,7 @@ func (r *Rig) DefineLoop(name, agent string, keys ...string) {
 		}
 		delete(last, kv[0])
 	}
-	Write(r.T, r.Root, filepath.Join(".loops", name, spine.ConfigFile), b.String())
+	Write(r.T, r.Root, filepath.Join(".loops", name, definition.ConfigFile), b.String())
 }
 
 // Agents: one that says two in src/a.txt, and one that finds nothing to do.

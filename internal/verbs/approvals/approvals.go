@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/rules/readiness"
 	"github.com/pawl-run/pawl/internal/verbs/lookup"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
 	"github.com/pawl-run/pawl/internal/verbs/shape"
@@ -190,7 +191,7 @@ func (s *Service) approvalView(ctx context.Context, a loop.Approval) (View, erro
 	if a.Action.Commit != "" {
 		v.Files, v.Added, v.Removed, err = s.ws.Repo.DiffStat(ctx, a.Action.Onto, a.Action.Commit)
 		if err != nil {
-			v.Stale = "the proposed commit is gone: " + firstLine(err.Error())
+			v.Stale = "the proposed commit is gone: " + readiness.FirstLine(err.Error())
 		}
 	}
 	if slices.Contains(loop.PendingStates(), v.State) && v.Stale == "" && a.Action.Kind != loop.ActionCommand {
@@ -244,7 +245,7 @@ func describeAction(a loop.Approval) string {
 func (s *Service) whyStale(ctx context.Context, v View) (string, error) {
 	def, err := s.effectiveDefinition(ctx, v)
 	if err != nil {
-		return "the definition cannot be read: " + firstLine(err.Error()), nil
+		return "the definition cannot be read: " + readiness.FirstLine(err.Error()), nil
 	}
 	return engine.Stale(ctx, s.ws.Repo, v.Row, def)
 }
@@ -299,8 +300,3 @@ func (v View) checkOpen() error {
 }
 
 func short(hash string) string { return hash[:min(len(hash), 12)] }
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
-}

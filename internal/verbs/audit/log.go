@@ -14,7 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/formats/spine"
+	"github.com/pawl-run/pawl/internal/definitions/definition"
+	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
@@ -85,16 +86,16 @@ func (a account) lines(log string) []string {
 	if subject == "" && a.Commit != "" {
 		subject = "branch=" + a.Branch
 	}
-	healed := spine.Entry{At: a.at, Run: a.N, Action: m.Action, Subject: subject, Outcome: m.Log, Tokens: a.Tokens}
-	forms = append(forms, strings.TrimSuffix(spine.LogLine(healed), "\n"))
+	healed := runlog.Entry{At: a.at, Run: a.N, Action: m.Action, Subject: subject, Outcome: m.Log, Tokens: a.Tokens}
+	forms = append(forms, strings.TrimSuffix(runlog.Line(healed), "\n"))
 	if a.Outcome == loop.OutcomeProposed && strings.HasPrefix(subject, "pr=") {
-		healed.Outcome = spine.LogPullRequest
-		forms = append(forms, strings.TrimSuffix(spine.LogLine(healed), "\n"))
+		healed.Outcome = runlog.PullRequest
+		forms = append(forms, strings.TrimSuffix(runlog.Line(healed), "\n"))
 	}
 	return forms
 }
 
-func logPath(name string) string { return path.Join(spine.Dir(name), spine.LogFile) }
+func logPath(name string) string { return path.Join(definition.Dir(name), loop.LogFile) }
 
 // compareLogOf compares the run log of a spine loop with its chain.
 func (s *Service) compareLogOf(c *Chain) error {
@@ -196,7 +197,7 @@ func compareLog(text, log string, since time.Time, told []account) *logFound {
 		if trimmed := strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")); trimmed == "" || trimmed[0] == '#' {
 			continue
 		}
-		entries, _ := spine.ParseLog(line)
+		entries, _ := runlog.Parse(line)
 		switch {
 		case len(entries) != 1:
 			b := Break{Where: log, Line: n, What: "this is not a line of a run", Found: line}
@@ -222,7 +223,7 @@ func compareLog(text, log string, since time.Time, told []account) *logFound {
 
 // foreign reports whether a line is from before the chain. The last of those may
 // have been written in the second in which the chain begins, with a lower number.
-func (f *logFound) foreign(e spine.Entry, since time.Time, first int64, line string) bool {
+func (f *logFound) foreign(e runlog.Entry, since time.Time, first int64, line string) bool {
 	return (e.At.Before(since) || e.At.Equal(since) && 0 < e.Run && e.Run < first) && !f.wanted(e.Run, line)
 }
 

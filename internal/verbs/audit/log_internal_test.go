@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/pawl-run/pawl/internal/formats/spine"
+	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
@@ -38,7 +38,7 @@ func numbersOf(list []account) (numbers []int64) {
 }
 
 func logOf(list []account) []string {
-	lines := strings.SplitAfter(spine.LogHeader("x"), "\n")
+	lines := strings.SplitAfter(runlog.Header("x"), "\n")
 	lines = lines[:len(lines)-1]
 	for _, a := range list {
 		if forms := a.lines("log"); forms != nil {

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/formats/spine"
 	"github.com/pawl-run/pawl/internal/ground/durable"
+	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/verbs/lookup"
@@ -51,7 +51,7 @@ func (s *Service) RunLog(ctx context.Context, name string) (RunLog, error) {
 	told := s.written(&c, accounts(c.Entries))
 	earlier := compareLog(l.Was, l.Path, c.Entries[0].At.Truncate(time.Second), told).earlier
 	var b strings.Builder
-	b.WriteString(spine.LogHeader(c.Loop))
+	b.WriteString(runlog.Header(c.Loop))
 	for _, line := range earlier {
 		b.WriteString(line + "\n")
 	}

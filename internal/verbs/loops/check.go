@@ -14,7 +14,6 @@ import (
 	"github.com/pawl-run/pawl/internal/cycle/listen"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/formats/boot/bootdef"
-	"github.com/pawl-run/pawl/internal/formats/spine"
 	"github.com/pawl-run/pawl/internal/formats/tasks/orgdef"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/rules/loop"
@@ -60,7 +59,7 @@ func Check(f Found) (Checked, error) {
 			Kind: readiness.KindOwn, Severity: readiness.SeverityError, Key: "protocol", Line: at.Line, Column: at.Column, Message: problem + "; remove the key",
 		})
 	}
-	c.Switches = []string{path.Join(".loops", engine.PausedFile), path.Join(spine.Dir(f.Name), engine.PausedFile)}
+	c.Switches = []string{path.Join(".loops", engine.PausedFile), path.Join(definition.Dir(f.Name), engine.PausedFile)}
 	for _, name := range c.Definition.SwitchPaths() {
 		if !slices.Contains(c.Switches, name) {
 			c.Switches = append(c.Switches, name)
@@ -148,7 +147,7 @@ func (c *Checked) CheckEvents(secrets listen.Secrets) {
 func (c *Checked) CheckSwitches(ctx context.Context) {
 	repo, err := git.Open(ctx, filepath.Dir(c.Path))
 	for _, name := range c.Switches {
-		tracked := strings.HasPrefix(spine.Dir(c.Name)+"/", name+"/") || name == "."
+		tracked := strings.HasPrefix(definition.Dir(c.Name)+"/", name+"/") || name == "."
 		if err == nil && !tracked {
 			tracked, _ = repo.Tracked(name) // If the index cannot be read, nothing is reported.
 		}

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
+	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/formats/boot/bootdef"
-	"github.com/pawl-run/pawl/internal/formats/spine"
 	"github.com/pawl-run/pawl/internal/formats/tasks/orgdef"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
@@ -72,7 +72,7 @@ func pathOnDisk(dir, arg string) string {
 	case !info.IsDir():
 		return path
 	}
-	names := []string{spine.ConfigFile}
+	names := []string{definition.ConfigFile}
 	if filepath.Base(filepath.Dir(path)) == orgdef.AgentsDir {
 		names = append(names, orgdef.LoopFile, orgdef.Manifest)
 	}
@@ -114,7 +114,7 @@ func everyDefinition(dir, root string) ([]Found, error) {
 	if len(all) == 0 {
 		return nil, &loop.Fault{
 			Exit: loop.ExitNotFound, What: "there is no loop in " + root, Err: loop.ErrNotFound,
-			Why:     "no folder of .loops holds a " + spine.ConfigFile,
+			Why:     "no folder of .loops holds a " + definition.ConfigFile,
 			Fix:     "make one: {1}, or {2}",
 			Actions: []loop.Command{loop.PawlCommand("init"), loop.PawlCommand("new", "NAME").WithFlag("pattern", "ci-watch").WithBlanks("NAME")},
 		}
@@ -180,14 +180,14 @@ func (f Found) Root(otherwise string) string {
 func noDefinitionFault(dir, root, arg string) error {
 	f := &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop and no file %q", arg), Err: loop.ErrNotFound,
-		Why: fmt.Sprintf("neither %s nor %s is there", arg, filepath.Join(".loops", arg, spine.ConfigFile)),
+		Why: fmt.Sprintf("neither %s nor %s is there", arg, filepath.Join(".loops", arg, definition.ConfigFile)),
 		Fix: "make it: {1}", Actions: []loop.Command{loop.PawlCommand("new", filepath.Base(arg))},
 	}
 	if filepath.Base(arg) != arg {
 		f.Why = "there is nothing at this path"
 	}
 	if info, err := os.Stat(filepath.Join(dir, arg)); err == nil && info.IsDir() {
-		f.Why = "the folder holds no " + spine.ConfigFile
+		f.Why = "the folder holds no " + definition.ConfigFile
 	}
 	if names, err := catalog.DefinedNames(root); err == nil && len(names) > 0 {
 		f = f.WithAdvice(loop.Advise(readiness.Suggest(arg, names)))

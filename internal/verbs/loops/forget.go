@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pawl-run/pawl/internal/formats/spine"
+	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/verbs/lookup"
@@ -30,8 +30,8 @@ func (s *Service) Forget(ctx context.Context, by loop.Actor, name string) (Forgo
 		return Forgotten{}, err
 	}
 	f := Forgotten{Schema: "pawl.forgotten/v1", Loop: e.Name, Protocol: e.Protocol, Closed: []string{}}
-	if _, err := os.Lstat(filepath.Join(s.ws.Root, filepath.FromSlash(spine.Dir(e.Name)))); err == nil {
-		f.Folder = spine.Dir(e.Name)
+	if _, err := os.Lstat(filepath.Join(s.ws.Root, filepath.FromSlash(definition.Dir(e.Name)))); err == nil {
+		f.Folder = definition.Dir(e.Name)
 	}
 	id := e.LoopID()
 	err = s.ws.Store.Update(ctx, func(tx *store.Tx) error {

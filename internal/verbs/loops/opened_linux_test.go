@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
-	"github.com/pawl-run/pawl/internal/formats/spine"
+	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/test/verbtest"
 	"github.com/pawl-run/pawl/internal/verbs/budgets"
 	"github.com/pawl-run/pawl/internal/verbs/lookup"
@@ -34,7 +34,7 @@ func opened(r *verbtest.Rig) func() int {
 		r.T.Fatal(err)
 	}
 	for _, name := range names {
-		if _, err := unix.InotifyAddWatch(fd, filepath.Dir(filepath.Join(r.Root, catalog.DefinitionFile(name))), unix.IN_OPEN); err != nil {
+		if _, err := unix.InotifyAddWatch(fd, filepath.Dir(filepath.Join(r.Root, definition.Path(name))), unix.IN_OPEN); err != nil {
 			r.T.Fatal(err)
 		}
 	}
@@ -51,7 +51,7 @@ func opened(r *verbtest.Rig) func() int {
 			for at := 0; at < n; { // wd, mask, cookie and the length of the name, then the name
 				length := int(binary.NativeEndian.Uint32(buf[at+12:]))
 				at += unix.SizeofInotifyEvent
-				if string(bytes.TrimRight(buf[at:at+length], "\x00")) == spine.ConfigFile {
+				if string(bytes.TrimRight(buf[at:at+length], "\x00")) == definition.ConfigFile {
 					count++
 				}
 				at += length
@@ -65,7 +65,7 @@ func TestALookAtAllLoopsOpensEachDefinitionOnceAndWritesNothingIfNoneChanged(t *
 	r := verbtest.New(t)
 	const loops = 60
 	old := time.Now().Add(-time.Hour)
-	path := func(i int) string { return filepath.Join(r.Root, catalog.DefinitionFile(fmt.Sprintf("loop-%d", i))) }
+	path := func(i int) string { return filepath.Join(r.Root, definition.Path(fmt.Sprintf("loop-%d", i))) }
 	for i := range loops {
 		r.DefineLoop(fmt.Sprintf("loop-%d", i), verbtest.FindsNone)
 		if err := os.Chtimes(path(i), old, old); err != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/formats/spine"
 	"github.com/pawl-run/pawl/internal/ground/durable"
 	"github.com/pawl-run/pawl/internal/ground/fault"
@@ -63,7 +64,7 @@ func Scaffold(ctx context.Context, r ScaffoldRequest) (Scaffolded, error) {
 	if given == "" {
 		given = ".loops"
 	}
-	made := Scaffolded{Schema: "pawl.new/v1", Loop: r.Name, Path: filepath.Join(given, r.Name, spine.ConfigFile), Note: r.patternNote()}
+	made := Scaffolded{Schema: "pawl.new/v1", Loop: r.Name, Path: filepath.Join(given, r.Name, definition.ConfigFile), Note: r.patternNote()}
 	for _, f := range files {
 		made.Files = append(made.Files, ScaffoldedFile{Path: filepath.Join(given, r.Name, f.Name), Text: string(f.Body)})
 	}

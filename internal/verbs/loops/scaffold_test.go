@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/formats/spine"
 	"github.com/pawl-run/pawl/internal/ground/fault"
+	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
@@ -123,8 +124,8 @@ func TestANewLoopIsListedAndRunsWithAnAgent(t *testing.T) {
 	if v := r.RunLoop(runs.StartRequest{Loop: "tidy"}); v.Outcome != loop.OutcomeProposed {
 		t.Errorf("outcome %s (%s %s), want proposed", v.Outcome, v.Reason, v.Detail)
 	}
-	log, err := os.ReadFile(filepath.Join(r.Root, ".loops", "tidy", spine.LogFile))
-	if entries, bad := spine.ParseLog(string(log)); err != nil || len(entries) != 1 || len(bad) != 0 || !strings.HasPrefix(string(log), spine.LogHeader("tidy")) {
+	log, err := os.ReadFile(filepath.Join(r.Root, ".loops", "tidy", loop.LogFile))
+	if entries, bad := runlog.Parse(string(log)); err != nil || len(entries) != 1 || len(bad) != 0 || !strings.HasPrefix(string(log), runlog.Header("tidy")) {
 		t.Errorf("log %q has entries %v, bad lines %v", log, entries, bad)
 	}
 }
@@ -140,7 +141,7 @@ func TestAFolderOfOnesOwnIsNamedAsItWasGiven(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := filepath.Join(dir, "tidy", spine.ConfigFile); made.Path != want {
+			if want := filepath.Join(dir, "tidy", definition.ConfigFile); made.Path != want {
 				t.Errorf("path %s, want %s", made.Path, want)
 			}
 			file := made.Path
@@ -232,7 +233,7 @@ func TestWhatIsInTheWayStaysAsItIs(t *testing.T) {
 	}{
 		"a folder with a file": {func(t *testing.T, work string) { verbtest.Write(t, work, filepath.Join(dir, "notes.txt"), "x") }, false, "it holds notes.txt", "--force"},
 		"a loop": {func(t *testing.T, work string) {
-			verbtest.Write(t, work, filepath.Join(dir, spine.ConfigFile), "name: tidy\n")
+			verbtest.Write(t, work, filepath.Join(dir, definition.ConfigFile), "name: tidy\n")
 		}, false, "is not empty", "--force"},
 		"a file of that name": {func(t *testing.T, work string) { verbtest.Write(t, work, dir, "x") }, true, "is not a folder", "move it"},
 		"a folder that is a link": {
@@ -243,11 +244,11 @@ func TestWhatIsInTheWayStaysAsItIs(t *testing.T) {
 		},
 		"a file that is a link": {
 			func(t *testing.T, work string) {
-				link(t, filepath.Join(work, "other"), filepath.Join(work, dir, spine.StateFile))
+				link(t, filepath.Join(work, "other"), filepath.Join(work, dir, loop.StateFile))
 			}, true, "is not a regular file", "move it",
 		},
 		"a folder in place of a file": {
-			func(t *testing.T, work string) { verbtest.Write(t, work, filepath.Join(dir, spine.LogFile, "x"), "x") }, true, "is not a regular file", "move it",
+			func(t *testing.T, work string) { verbtest.Write(t, work, filepath.Join(dir, loop.LogFile, "x"), "x") }, true, "is not a regular file", "move it",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -286,8 +287,8 @@ func TestForceReplacesTheFourFilesKeepsThemAndChangesNothingElse(t *testing.T) {
 			verbtest.Write(t, work, name, text)
 		}
 	}
-	verbtest.Write(t, work, filepath.Join(".loops", "tidy", spine.StateFile), "old")
-	verbtest.Write(t, work, filepath.Join(".loops", "tidy", spine.ConfigFile), "old")
+	verbtest.Write(t, work, filepath.Join(".loops", "tidy", loop.StateFile), "old")
+	verbtest.Write(t, work, filepath.Join(".loops", "tidy", definition.ConfigFile), "old")
 	req := tidy(work)
 	req.Force = true
 	for range 2 {
@@ -381,7 +382,7 @@ func TestAFullDiskUnderForceChangesNoFile(t *testing.T) {
 		if _, err := loops.Scaffold(t.Context(), tidy(work)); err != nil {
 			t.Fatal(err)
 		}
-		verbtest.Write(t, work, filepath.Join(".loops", "tidy", spine.StateFile), "mine")
+		verbtest.Write(t, work, filepath.Join(".loops", "tidy", loop.StateFile), "mine")
 		before := filesIn(t, work)
 		plan, err := fault.Parse(point + "=ENOSPC")
 		if err != nil {
@@ -415,7 +416,7 @@ func TestAProcessKilledAnywhereLeavesNoHalfLoop(t *testing.T) {
 			t.Fatalf("%s: %v", point, err)
 		}
 		want := scaffolded(whole)
-		_, defined := left[".loops/tidy/"+spine.ConfigFile]
+		_, defined := left[".loops/tidy/"+definition.ConfigFile]
 		for name, text := range want {
 			got, there := left[name]
 			if there && got != text || defined && !there {
@@ -431,7 +432,7 @@ func TestAProcessKilledAnywhereLeavesNoHalfLoop(t *testing.T) {
 func TestWhatAKilledProcessStagedIsNotInTheWay(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
-	verbtest.Write(t, work, filepath.Join(".loops", "tidy", loops.StagedName(spine.StateFile)), "half")
+	verbtest.Write(t, work, filepath.Join(".loops", "tidy", loops.StagedName(loop.StateFile)), "half")
 	made, err := loops.Scaffold(t.Context(), tidy(work))
 	if err != nil {
 		t.Fatal(err)

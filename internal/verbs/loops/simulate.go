@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
 	"github.com/pawl-run/pawl/internal/cycle/sim"
-	"github.com/pawl-run/pawl/internal/formats/spine"
+	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/ground/dirglob"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
@@ -100,11 +100,11 @@ func FleetIn(dir string) (f Fleet, err error) {
 	}
 	read := func(name string) (loop.Definition, []string, error) { return catalog.ReadDefinition(dir, name) }
 	if len(names) == 0 {
-		for _, path := range dirglob.Find(dir, "*/"+spine.ConfigFile) {
+		for _, path := range dirglob.Find(dir, "*/"+definition.ConfigFile) {
 			names = append(names, filepath.Base(filepath.Dir(path)))
 		}
 		read = func(name string) (loop.Definition, []string, error) {
-			return catalog.ReadFile(filepath.Join(dir, name, spine.ConfigFile), name)
+			return catalog.ReadFile(filepath.Join(dir, name, definition.ConfigFile), name)
 		}
 	}
 	for _, name := range names {
@@ -116,7 +116,7 @@ func FleetIn(dir string) (f Fleet, err error) {
 		f.Loops = append(f.Loops, sim.Loop{Definition: d})
 	}
 	if len(f.Loops)+len(f.Left) == 0 {
-		return f, &loop.Fault{Exit: loop.ExitNotFound, What: "there is no loop in " + dir, Err: loop.ErrNotFound, Fix: "name a folder with definitions in it, like NAME/" + spine.ConfigFile}
+		return f, &loop.Fault{Exit: loop.ExitNotFound, What: "there is no loop in " + dir, Err: loop.ErrNotFound, Fix: "name a folder with definitions in it, like NAME/" + definition.ConfigFile}
 	}
 	return f, nil
 }

@@ -266,7 +266,7 @@ func (d Doctor) checkGates(ctx context.Context, c loops.Checked, add adder) {
 		case ok && f.Exit == loop.ExitNoSuccess:
 			fix = f.Advice()
 		}
-		add(readiness.StateBad, "gates", "not tried: "+oneLine(err.Error()), fix.Text, fix.Actions...)
+		add(readiness.StateBad, "gates", "not tried: "+agent.OneLine(err.Error(), mostSaid), fix.Text, fix.Actions...)
 		return
 	}
 	red := false
@@ -278,7 +278,7 @@ func (d Doctor) checkGates(ctx context.Context, c loops.Checked, add adder) {
 		case g.Missing:
 			add(readiness.StateBad, check, gateEnded("cannot be run", g), g.Fix)
 		case g.Obstacle != "":
-			add(readiness.StateBad, check, "cannot start: "+oneLine(g.Obstacle), g.Fix)
+			add(readiness.StateBad, check, "cannot start: "+agent.OneLine(g.Obstacle, mostSaid), g.Fix)
 		case g.Name == "guard" && !red:
 			add(readiness.StateBad, check, gateEnded("fails", g), "repair the base, or correct guard: it has to pass always")
 		default:
@@ -292,26 +292,14 @@ func (d Doctor) checkGates(ctx context.Context, c loops.Checked, add adder) {
 // gateEnded says how a gate ended, with the last line that it printed.
 func gateEnded(how string, g GateTry) string {
 	text := fmt.Sprintf("%s (exit status %d)", how, g.Exit)
-	if last := lastLine(g.Evidence); last != "" {
+	if last := agent.LastLine(g.Evidence); last != "" {
 		text += ": " + last
 	}
 	return text
 }
 
-// oneLine joins the lines of a text, and cuts it if it is long.
-func oneLine(text string) string {
-	const most = 400
-	runes := []rune(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " "))
-	if len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return string(runes)
-}
-
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return text[strings.LastIndexByte(text, '\n')+1:]
-}
+// mostSaid is how many characters of an error stand in a row.
+const mostSaid = 400
 
 func faultIn(err error) loop.Fault {
 	if f, ok := errors.AsType[*loop.Fault](err); ok {

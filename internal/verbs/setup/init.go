@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/confine/probe"
-	"github.com/pawl-run/pawl/internal/formats/spine"
+	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/git/hazard"
 	"github.com/pawl-run/pawl/internal/ground/lazyregexp"
 	"github.com/pawl-run/pawl/internal/record/store"
@@ -88,7 +88,7 @@ func (v Survey) ExistingLoop(r loops.ScaffoldRequest) string {
 	if r.Name != "" || r.Force {
 		return ""
 	}
-	if _, err := os.Lstat(filepath.Join(v.Root, ".loops", v.firstName(), spine.ConfigFile)); err != nil {
+	if _, err := os.Lstat(filepath.Join(v.Root, ".loops", v.firstName(), definition.ConfigFile)); err != nil {
 		return ""
 	}
 	return v.firstName()

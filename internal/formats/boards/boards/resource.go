@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/agents/agent"
 	"github.com/pawl-run/pawl/internal/formats/boards/board"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
@@ -44,7 +45,7 @@ func (c ResourceChange) apply(r *board.Resource) {
 
 // checkResource is the error for a resource that cannot be stored.
 func (s *Service) checkResource(r board.Resource) error {
-	what := fmt.Sprintf("resource %q", cutTitle(r.Title))
+	what := fmt.Sprintf("resource %q", agent.OneLine(r.Title, longestTitle))
 	if err := invalid(what, r.Check()); err != nil {
 		return err
 	}

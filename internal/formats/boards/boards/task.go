@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/agents/agent"
 	"github.com/pawl-run/pawl/internal/formats/boards/board"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
@@ -126,7 +127,7 @@ func (s *Service) answerTask(ctx context.Context, tx *store.Tx, id string) (Task
 
 // checkTask is the error for a task that cannot be stored.
 func (s *Service) checkTask(ctx context.Context, r *store.Reader, t board.Task) error {
-	what := fmt.Sprintf("task %q", cutTitle(t.Title))
+	what := fmt.Sprintf("task %q", agent.OneLine(t.Title, longestTitle))
 	if err := invalid(what, t.Check()); err != nil {
 		return err
 	}
@@ -162,12 +163,8 @@ func (s *Service) checkTask(ctx context.Context, r *store.Reader, t board.Task) 
 	return nil
 }
 
-func cutTitle(title string) string {
-	if r := []rune(title); len(r) > 60 {
-		return string(r[:60]) + "…"
-	}
-	return title
-}
+// longestTitle is how many characters of a title stand in a message.
+const longestTitle = 60
 
 // checkColumn is the error for one more task in a column that is full.
 func (s *Service) checkColumn(b board.Board, status board.Status, counts map[string]map[string]int) error {
@@ -501,7 +498,7 @@ func (s *Service) addComment(ctx context.Context, tx *store.Tx, by loop.Actor, t
 	}
 	actor := board.Activity{BoardID: t.BoardID, ActorType: c.AuthorType, ActorID: c.AuthorID, TaskID: t.ID}
 	said := actor
-	said.ActionType, said.Message = board.CommentAdded, cutTitle(c.Content)
+	said.ActionType, said.Message = board.CommentAdded, agent.OneLine(c.Content, longestTitle)
 	if err := s.note(ctx, tx, said); err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/cycle/engine"
+	"github.com/pawl-run/pawl/internal/cycle/sim"
 	"github.com/pawl-run/pawl/internal/formats/boards/board"
-	"github.com/pawl-run/pawl/internal/formats/tasks/orgsim"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
@@ -31,7 +31,7 @@ type Start struct {
 type world struct {
 	now      time.Time
 	rows     map[[2]string]loop.Row // by set and key
-	post     orgsim.Post
+	post     sim.Post
 	live     map[string]bool // ids of runs
 	steps    map[string]map[string]loop.Step
 	proposed map[string]time.Time // by id of the step: when a person lets it land
@@ -43,7 +43,7 @@ func newWorld(now time.Time, from Start) *world {
 		w.rows[[2]string{r.Set, r.Key}] = r
 	}
 	for _, d := range from.Messages {
-		w.post.Messages = append(w.post.Messages, orgsim.Message{Delivery: d, Taken: from.Taken[d.Key]})
+		w.post.Messages = append(w.post.Messages, sim.Message{Delivery: d, Taken: from.Taken[d.Key]})
 	}
 	return w
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/formats/boards/board"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/plan"
+	"github.com/pawl-run/pawl/internal/rules/readiness"
 )
 
 // mostCandidates bounds the tasks that a decision is explained for.
@@ -332,10 +333,4 @@ func (s *session) titleOf(key string) string {
 // longestTitle is how many bytes of a text stand in a title.
 const longestTitle = 120
 
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if len(line) > longestTitle {
-		line = strings.ToValidUTF8(line[:longestTitle], "") + "…"
-	}
-	return line
-}
+func firstLine(text string) string { return cut(readiness.FirstLine(text), longestTitle) }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/rules/stopline"
 )
 
 const stopTable = `# Stop lines
@@ -26,8 +27,8 @@ const stopTable = `# Stop lines
 
 func TestStopLinesAreReadFromTheirTable(t *testing.T) {
 	lines, findings, notes := ParseStopLines([]byte(stopTable))
-	want := []StopLine{
-		{Iterations, new(10.0), new(20.0)}, {Errors, new(2.0), new(4.0)}, {Minutes, new(15.0), new(45.0)}, {Confidence, new(0.8), new(0.6)},
+	want := []stopline.Line{
+		{Metric: stopline.Iterations, Warning: new(10.0), Critical: new(20.0)}, {Metric: stopline.Errors, Warning: new(2.0), Critical: new(4.0)}, {Metric: stopline.Minutes, Warning: new(15.0), Critical: new(45.0)}, {Metric: stopline.Confidence, Warning: new(0.8), Critical: new(0.6)},
 	}
 	if diff := cmp.Diff(want, lines); diff != "" || len(findings) > 0 {
 		t.Error(findings, diff)
@@ -39,13 +40,13 @@ func TestStopLinesAreReadFromTheirTable(t *testing.T) {
 
 func TestAMetricWithoutARowHasItsDefault(t *testing.T) {
 	lines, findings, _ := ParseStopLines([]byte("| Metric | Unit | Critical | Warning |\n|---|---|---|---|\n| Time (hours) | h | 2 | 1 |\n| Errors | - | 9 | none |\n"))
-	want := []StopLine{
-		{Iterations, new(50.0), new(100.0)}, {Errors, nil, new(9.0)}, {Minutes, new(60.0), new(120.0)}, {Confidence, new(0.7), new(0.5)},
+	want := []stopline.Line{
+		{Metric: stopline.Iterations, Warning: new(50.0), Critical: new(100.0)}, {Metric: stopline.Errors, Warning: nil, Critical: new(9.0)}, {Metric: stopline.Minutes, Warning: new(60.0), Critical: new(120.0)}, {Metric: stopline.Confidence, Warning: new(0.7), Critical: new(0.5)},
 	}
 	if diff := cmp.Diff(want, lines); diff != "" || len(findings) > 0 {
 		t.Error(findings, diff)
 	}
-	if lines, findings, notes := ParseStopLines([]byte("# Nothing\n")); len(findings)+len(notes) > 0 || cmp.Diff(DefaultStopLines(), lines) != "" {
+	if lines, findings, notes := ParseStopLines([]byte("# Nothing\n")); len(findings)+len(notes) > 0 || cmp.Diff(stopline.Defaults(), lines) != "" {
 		t.Errorf("without a table the lines are %v %v %v", lines, findings, notes)
 	}
 }
@@ -89,38 +90,6 @@ func TestALimitThatCannotBeReadIsNotGuessed(t *testing.T) {
 	}
 }
 
-func TestEachStopLineWarnsAndThenHalts(t *testing.T) {
-	fine := Counters{Iterations: 49, Errors: 2, Minutes: 29.9, Confidence: new(0.7)}
-	for name, c := range map[string]struct {
-		change func(*Counters)
-		want   []string
-	}{
-		"nothing":             {func(*Counters) {}, nil},
-		"no confidence":       {func(c *Counters) { c.Confidence = nil }, nil},
-		"iterations warn":     {func(c *Counters) { c.Iterations = 50 }, []string{"stop_line_warning: iterations 50, warning at 50"}},
-		"iterations halt":     {func(c *Counters) { c.Iterations = 100 }, []string{"stop_line: iterations 100, critical at 100"}},
-		"errors warn":         {func(c *Counters) { c.Errors = 4 }, []string{"stop_line_warning: errors 4, warning at 3"}},
-		"errors halt":         {func(c *Counters) { c.Errors = 5 }, []string{"stop_line: errors 5, critical at 5"}},
-		"minutes warn":        {func(c *Counters) { c.Minutes = 30.25 }, []string{"stop_line_warning: minutes 30.25, warning at 30"}},
-		"minutes halt":        {func(c *Counters) { c.Minutes = 60 }, []string{"stop_line: minutes 60, critical at 60"}},
-		"confidence warns":    {func(c *Counters) { c.Confidence = new(0.5) }, []string{"stop_line_warning: confidence 0.5, warning below 0.7"}},
-		"confidence halts":    {func(c *Counters) { c.Confidence = new(0.0) }, []string{"stop_line: confidence 0, critical below 0.5"}},
-		"what halts is first": {func(c *Counters) { c.Iterations, c.Errors = 60, 7 }, []string{"stop_line: errors 7, critical at 5", "stop_line_warning: iterations 60, warning at 50"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			counters := fine
-			c.change(&counters)
-			var got []string
-			for _, crossed := range Judge(DefaultStopLines(), counters) {
-				got = append(got, string(crossed.Reason())+": "+crossed.String())
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 func FuzzParseStopLines(f *testing.F) {
 	f.Add(stopTable)
 	f.Add("| Metric | Critical | Warning |\n|-|-|-|\n| time | 1e9 | 1 |\n| errors | | |\n| confidence | 100% |\n")
@@ -145,8 +114,8 @@ func FuzzParseStopLines(f *testing.F) {
 			}
 		}
 		// More of everything never takes a halt back.
-		few := Judge(lines, Counters{Iterations: 3, Errors: 3, Minutes: 3, Confidence: new(0.6)})
-		many := Judge(lines, Counters{Iterations: 30, Errors: 30, Minutes: 30, Confidence: new(0.3)})
+		few := stopline.Judge(lines, stopline.Counters{Iterations: 3, Errors: 3, Minutes: 3, Confidence: new(0.6)})
+		many := stopline.Judge(lines, stopline.Counters{Iterations: 30, Errors: 30, Minutes: 30, Confidence: new(0.3)})
 		for _, one := range few {
 			if one.Critical && (len(many) == 0 || !many[0].Critical) {
 				t.Fatalf("%v, and later %v", few, many)

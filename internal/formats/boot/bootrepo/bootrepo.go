@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-run/pawl/internal/ground/flock"
 	"github.com/pawl-run/pawl/internal/ground/proc"
 	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/rules/stopline"
 )
 
 // Cache is the folder in which the contracts of all boot repositories are:
@@ -52,7 +53,7 @@ type Contract struct {
 	Rules         string // AGENT_RULES.md
 	StopLineFile  string // its path in the repository; empty: there is none, and the defaults hold
 	StopLineText  string
-	StopLines     []bootlink.StopLine
+	StopLines     []stopline.Line
 	Schemas       bootstate.Schemas
 	Compatibility bootlink.Compatibility
 	Warnings      []Warning

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/formats/boot/bootstate"
 	"github.com/pawl-run/pawl/internal/rules/draft07"
 	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/rules/stopline"
 )
 
 // readContract reads the files of a commit as a contract that fits a link.
@@ -85,7 +86,7 @@ func (f *files) locate(name string, findings []bootlink.Finding) []Finding {
 }
 
 func (f *files) readStopLines(c *Contract) error {
-	c.StopLines = bootlink.DefaultStopLines()
+	c.StopLines = stopline.Defaults()
 	if len(f.Several) > 0 {
 		c.Warnings = append(c.Warnings, Warning{
 			loop.ReasonStopLineWarning, fmt.Sprintf("no stop lines of the boot repository are used, because several files have them (%s); move one to %s",

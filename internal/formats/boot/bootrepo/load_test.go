@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/formats/boot/bootlink"
 	"github.com/pawl-run/pawl/internal/formats/boot/bootstate"
 	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/rules/stopline"
 	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
@@ -30,7 +31,7 @@ func TestAContractHasAllThatABootRepositorySays(t *testing.T) {
 	if c.Version.Version != (bootlink.Version{Major: 1}) || !strings.HasPrefix(c.Rules, "# Agent rules") || c.StopLineFile != StopLineName {
 		t.Errorf("version %s, stop lines %q, rules %q", c.Version.Version, c.StopLineFile, c.Rules)
 	}
-	if minutes := c.StopLines[2]; minutes.Metric != bootlink.Minutes || *minutes.Warning != 5 || *minutes.Critical != 7 || *c.StopLines[0].Critical != 100 {
+	if minutes := c.StopLines[2]; minutes.Metric != stopline.Minutes || *minutes.Warning != 5 || *minutes.Critical != 7 || *c.StopLines[0].Critical != 100 {
 		t.Errorf("stop lines %v", c.StopLines)
 	}
 	if want := []Warning{{loop.ReasonStopLine, "STOP_LINES.md:4:3: 'Tokens' is not counted by pawl, and is not enforced"}}; !slices.Equal(want, c.Warnings) {
@@ -218,7 +219,7 @@ func TestANewBootRepositoryIsOneThatLoads(t *testing.T) {
 	link := linkTo(dir, "main")
 	link.Version = ScaffoldVersion
 	c := r.load(link)
-	if diff := cmp.Diff(bootlink.DefaultStopLines(), c.StopLines); diff != "" || len(c.Warnings) > 0 || c.Compatibility.Reason != loop.ReasonVersionEqual {
+	if diff := cmp.Diff(stopline.Defaults(), c.StopLines); diff != "" || len(c.Warnings) > 0 || c.Compatibility.Reason != loop.ReasonVersionEqual {
 		t.Errorf("warnings %v, %s\n%s", c.Warnings, c.Compatibility.Reason, diff)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "VERSION.json")); err != nil || !strings.Contains(string(text), `"lastUpdated": "2026-01-02T03:04:05Z"`) {

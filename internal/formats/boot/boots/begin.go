@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/formats/boot/bootdef"
 	"github.com/pawl-run/pawl/internal/formats/boot/bootlink"
 	"github.com/pawl-run/pawl/internal/formats/boot/bootrepo"
 	"github.com/pawl-run/pawl/internal/formats/boot/bootstate"
-	"github.com/pawl-run/pawl/internal/formats/spine"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
@@ -58,7 +58,7 @@ const NoGate = "none"
 const ignoreFile = ".gitignore"
 
 // configFile is the definition of the loop.
-var configFile = path.Join(spine.Dir(bootdef.Name), spine.ConfigFile)
+var configFile = path.Join(definition.Dir(bootdef.Name), definition.ConfigFile)
 
 // PlanInit says what Init would make, and writes nothing. A file that is in the way is a
 // *loop.Fault with exit status 5.
@@ -124,9 +124,9 @@ func (s *Service) addDefinition(ctx context.Context, r InitRequest, b *Begun) er
 	if b.Verify == "" || b.Verify == NoGate {
 		b.Verify, b.LandVia = "", "human"
 		text += "# No gate judges the work (verify: COMMAND), so that nothing is pushed before you said yes.\n" +
-			"# With a gate, remove land_via: sessions then push by themselves what passes.\n" + spine.WriteEntry("land_via", b.LandVia) + "\n"
+			"# With a gate, remove land_via: sessions then push by themselves what passes.\n" + definition.WriteEntry("land_via", b.LandVia) + "\n"
 	} else {
-		text += "# What does not pass is not committed and not pushed.\n" + spine.WriteEntry("verify", b.Verify) + "\n"
+		text += "# What does not pass is not committed and not pushed.\n" + definition.WriteEntry("verify", b.Verify) + "\n"
 	}
 	b.Files = append(b.Files, BegunFile{Path: configFile, Text: text})
 	b.Commit = append(b.Commit, configFile)

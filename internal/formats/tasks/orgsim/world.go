@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/cycle/engine"
+	"github.com/pawl-run/pawl/internal/cycle/sim"
 	"github.com/pawl-run/pawl/internal/formats/tasks"
 	"github.com/pawl-run/pawl/internal/formats/tasks/taskfile"
 	"github.com/pawl-run/pawl/internal/record/projection"
@@ -31,7 +32,7 @@ type World struct {
 	Agents map[string]*Agent
 	Files  map[string]File // by path, relative to the workspace
 	Others engine.Files    // files that are not in Files; nil: there are none
-	Post
+	sim.Post
 	Results map[string]engine.StepResult
 	// Delivered is called with each new message between agents. It may be nil.
 	Delivered func(loop.Delivery)

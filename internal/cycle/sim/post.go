@@ -1,4 +1,4 @@
-package orgsim
+package sim
 
 import (
 	"cmp"

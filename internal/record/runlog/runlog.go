@@ -1,4 +1,6 @@
-package spine
+// Package runlog writes and reads run-log.md: one line for each run of a loop, for people and
+// for other programs. It is pure; who writes the file appends its lines.
+package runlog
 
 import (
 	"cmp"
@@ -9,6 +11,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/rules/readiness"
 )
 
 // Entry is one line of a run-log.md. Decoded text of a file may contain anything, also
@@ -22,23 +26,32 @@ type Entry struct {
 	Tokens  int64 // input, cache writes and output; negative numbers are written as 0
 }
 
-// LogHeader returns the two comment lines that begin the run-log.md of a loop, each
+// PullRequest is the outcome in the log of a run that opened a pull request after an
+// approval.
+const PullRequest = "pr-opened"
+
+// TimeLayout is how a time is written in it.
+const TimeLayout = "2006-01-02T15:04:05Z"
+
+const bom = "\uFEFF"
+
+// Header returns the two comment lines that begin the run-log.md of a loop, each
 // with its line end.
-func LogHeader(name string) string {
-	return "# " + oneLine(name) + " — run log (append-only; one line per run)\n" +
+func Header(name string) string {
+	return "# " + readiness.Printable(strings.Join(strings.Fields(name), " ")) + " — run log (append-only; one line per run)\n" +
 		"# format: <ISO-Z>  run#N  action=<reported|proposed|none>  <key=val…>  outcome=<…>  tokens=<N>\n"
 }
 
-// LogLine returns the line of a run with its line end. Two spaces separate fields.
+// Line returns the line of a run with its line end. Two spaces separate fields.
 //
-// Whatever the values are, it is one line with six fields, and ParseLog returns the
+// Whatever the values are, it is one line with six fields, and Parse returns the
 // same values: the bytes of white space, control and other invisible characters, of
 // invalid UTF-8 and of the signs % = # and | in a value are written as %XX. So is the
 // first byte of a subject that would read as another field ("outcome=…") or as no
 // subject ("-", "pr=-").
-func LogLine(e Entry) string {
+func Line(e Entry) string {
 	return fmt.Sprintf("%s  run#%d  action=%s  %s  outcome=%s  tokens=%d\n",
-		e.At.UTC().Format(stamp), max(e.Run, 0), encodeValue(e.Action), encodeSubject(e.Subject), encodeValue(e.Outcome), max(e.Tokens, 0))
+		e.At.UTC().Format(TimeLayout), max(e.Run, 0), encodeValue(e.Action), encodeSubject(e.Subject), encodeValue(e.Outcome), max(e.Tokens, 0))
 }
 
 // maxBad is the most bad lines that are listed: a damaged file may have millions.
@@ -116,12 +129,12 @@ func decodeValue(value string) string {
 	return b.String()
 }
 
-// ParseLog reads a run-log.md, also of another program, with lines in any order and
+// Parse reads a run-log.md, also of another program, with lines in any order and
 // any white space between the fields. Entries are sorted by run number and time.
 // Comments, blank lines and unknown fields are skipped. Bad has the 1-based numbers of
 // the first 1000 lines without a time, run number, action, outcome or token count,
 // such as a last line that was cut off.
-func ParseLog(text string) (entries []Entry, bad []int) {
+func Parse(text string) (entries []Entry, bad []int) {
 	n := 0
 	for line := range strings.Lines(strings.TrimPrefix(text, bom)) {
 		n++
@@ -155,7 +168,7 @@ func parseLine(line string) (e Entry, ok bool) {
 	}
 	var timed, counted bool
 	e.Run, counted = parseCount(digits)
-	e.At, timed = parseTime(at)
+	e.At, timed = ParseTime(at)
 	if !timed || !counted {
 		return Entry{}, false
 	}
@@ -216,4 +229,20 @@ func decodeSubject(field string) string {
 func parseCount(digits string) (int64, bool) {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	return n, err == nil && n >= 0
+}
+
+var timeLayouts = []string{
+	time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05",
+	"2006-01-02T15:04Z07:00", "2006-01-02T15:04Z0700", "2006-01-02T15:04", time.DateOnly,
+}
+
+// ParseTime reads a time in any form that people type; without a zone it is UTC.
+func ParseTime(text string) (time.Time, bool) {
+	text = strings.ToUpper(strings.Replace(text, " ", "T", 1))
+	for _, layout := range timeLayouts {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC(), true
+		}
+	}
+	return time.Time{}, false
 }

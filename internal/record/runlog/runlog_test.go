@@ -1,4 +1,4 @@
-package spine
+package runlog
 
 import (
 	"math"
@@ -28,18 +28,18 @@ func goldenEntries() []Entry {
 	}
 }
 
-func TestLogLineWritesThePublishedShape(t *testing.T) {
+func TestLineWritesThePublishedShape(t *testing.T) {
 	var got strings.Builder
-	got.WriteString(LogHeader("ci-watch"))
+	got.WriteString(Header("ci-watch"))
 	for _, e := range goldenEntries() {
-		got.WriteString(LogLine(e))
+		got.WriteString(Line(e))
 	}
 	if diff := cmp.Diff(goldenLog, got.String()); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestParseLogReadsWhatOthersWrote(t *testing.T) {
+func TestParseReadsWhatOthersWrote(t *testing.T) {
 	newestFirst := "2026-06-22T14:05:00Z run#142 action=reported pr=412 outcome=escalated tokens=18420\n" +
 		"2026-06-22T13:55:00Z run#141 action=none - outcome=quiet tokens=2110\n" +
 		"2026-06-22T13:45:00Z run#140 action=proposed pr=409 outcome=pr-opened tokens=44380\n"
@@ -74,7 +74,7 @@ func TestParseLogReadsWhatOthersWrote(t *testing.T) {
 		"only the time":        {"2026-06-22T13:45:00Z", nil, []int{1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, bad := ParseLog(tc.text)
+			got, bad := Parse(tc.text)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -85,11 +85,11 @@ func TestParseLogReadsWhatOthersWrote(t *testing.T) {
 	}
 }
 
-func TestLogLineEscapesForgedFields(t *testing.T) {
+func TestLineEscapesForgedFields(t *testing.T) {
 	e := Entry{Action: "none\r\n2026-09-03T08:00:00Z", Subject: "pr=1 run#999 action=landed|x", Outcome: "100%", Run: -1, Tokens: -5}
 	want := "0001-01-01T00:00:00Z  run#0  action=none%0D%0A2026-09-03T08:00:00Z  pr=1%20run%23999%20action%3Dlanded%7Cx  outcome=100%25  tokens=0\n"
-	if got := LogLine(e); got != want {
-		t.Errorf("LogLine = %q, want %q", got, want)
+	if got := Line(e); got != want {
+		t.Errorf("Line = %q, want %q", got, want)
 	}
 	for subject, want := range map[string]string{
 		"":            "-",
@@ -112,15 +112,15 @@ func checkEntry(t interface {
 }, e Entry,
 ) {
 	t.Helper()
-	line := LogLine(e)
+	line := Line(e)
 	body, ended := strings.CutSuffix(line, "\n")
 	odd := func(r rune) bool { return r != ' ' && (unicode.IsSpace(r) || !unicode.IsPrint(r)) }
 	if !ended || strings.ContainsFunc(body, odd) || len(strings.Split(body, "  ")) != 6 || len(strings.Fields(body)) != 6 {
-		t.Fatalf("LogLine = %q, want one line of six fields", line)
+		t.Fatalf("Line = %q, want one line of six fields", line)
 	}
-	got, bad := ParseLog(goldenLog + strings.ReplaceAll(line, "\n", "\r\n") + line)
+	got, bad := Parse(goldenLog + strings.ReplaceAll(line, "\n", "\r\n") + line)
 	if len(bad) > 0 || len(got) != 5 {
-		t.Fatalf("ParseLog(%q) = %v, bad %v", line, got, bad)
+		t.Fatalf("Parse(%q) = %v, bad %v", line, got, bad)
 	}
 	e.At = e.At.UTC().Truncate(time.Second)
 	found := 0
@@ -134,7 +134,7 @@ func checkEntry(t interface {
 	}
 }
 
-func TestLogLineIsOneLineAndRoundTrips(t *testing.T) {
+func TestLineIsOneLineAndRoundTrips(t *testing.T) {
 	nasty := rapid.SampledFrom([]string{"=", "-", " ", "\n", "\r", "#", "run#9", "action", "outcome", "tokens", "%", "%2", "0A", "\xff", "\uFFFD", "\u2028", "\x1b[0m", "|", "pr", "é"})
 	value := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOfN(nasty, 0, 6), func(parts []string) string { return strings.Join(parts, "") }),
 		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
@@ -150,18 +150,18 @@ func TestLogLineIsOneLineAndRoundTrips(t *testing.T) {
 	})
 }
 
-func TestLogHeaderIsTwoComments(t *testing.T) {
+func TestHeaderIsTwoComments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := LogHeader(rapid.String().Draw(t, "name"))
-		if entries, bad := ParseLog(text); len(entries)+len(bad) > 0 || strings.Count(text, "\n") != 2 {
-			t.Fatalf("LogHeader = %q", text)
+		text := Header(rapid.String().Draw(t, "name"))
+		if entries, bad := Parse(text); len(entries)+len(bad) > 0 || strings.Count(text, "\n") != 2 {
+			t.Fatalf("Header = %q", text)
 		}
 	})
 }
 
 // Of eight times as much noise about eight times as much is made, and never the
 // square of it.
-func TestParseLogTakesMemoryInProportionToNoise(t *testing.T) {
+func TestParseTakesMemoryInProportionToNoise(t *testing.T) {
 	const size, times = 1 << 20, 8
 	noise := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
@@ -173,8 +173,8 @@ func TestParseLogTakesMemoryInProportionToNoise(t *testing.T) {
 	} {
 		var entries []Entry
 		var bad []int
-		small := testing.AllocsPerRun(1, func() { ParseLog(text) })
-		large := testing.AllocsPerRun(1, func() { entries, bad = ParseLog(strings.Repeat(text, times)) })
+		small := testing.AllocsPerRun(1, func() { Parse(text) })
+		large := testing.AllocsPerRun(1, func() { entries, bad = Parse(strings.Repeat(text, times)) })
 		if len(entries) > 0 || len(bad) == 0 {
 			t.Errorf("%s: %d entries and %d bad lines, want none and some", name, len(entries), len(bad))
 		}
@@ -184,12 +184,12 @@ func TestParseLogTakesMemoryInProportionToNoise(t *testing.T) {
 	}
 }
 
-func FuzzParseLog(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	f.Add(goldenLog, "none", "pr=1", "quiet")
 	f.Add("2026-06-22T14:05:00Z run#142 action=reported pr=- outcome=escalated tokens=18420", "a=b", "-", "%")
 	f.Add("2026-06-22\x00", "\n", "outcome=x", "run#999 action=y")
 	f.Fuzz(func(t *testing.T, text, action, subject, outcome string) {
-		entries, bad := ParseLog(text)
+		entries, bad := Parse(text)
 		if lines := strings.Count(text, "\n") + 1; len(entries)+len(bad) > lines {
 			t.Fatalf("%d entries and %d bad lines of %d", len(entries), len(bad), lines)
 		}
