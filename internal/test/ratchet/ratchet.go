@@ -24,7 +24,7 @@ var limits = map[Measure]limit{
 	Keys:     {71, 71},
 	Commands: {55, 50},
 	Shown:    {54, 12},
-	Lines:    {177_700, 172_000},
+	Lines:    {178_300, 172_000},
 	Readme:   {121, 90},
 	Wide:     {716, 0},
 }
