@@ -276,6 +276,15 @@ func (s *simulation) register(ctx context.Context) error {
 // startQueued begins as many queued runs as can begin now, in the order of firing.
 func (s *simulation) startQueued(ctx context.Context) error {
 	waiting := s.queue[:0]
+	behind := map[string]string{} // ids of live runs, by the locks that they were found to be in the way of
+	wait := func(q queued, of *simulated, by string) {
+		if !q.waited {
+			q.waited = true
+			of.counts.Collisions++
+		}
+		q.behind, q.until = by, s.now.Add(lockedGap)
+		waiting = append(waiting, q)
+	}
 	for i, q := range s.queue {
 		if len(s.lives) >= s.Workers {
 			waiting = append(waiting, s.queue[i:]...)
@@ -286,24 +295,23 @@ func (s *simulation) startQueued(ctx context.Context) error {
 			continue
 		}
 		of := s.loops[q.run.LoopID]
+		lock := fmt.Sprint(plan.LockOf(of.target.Definition.WithDefaults()), q.run.Trigger)
+		if by := behind[lock]; s.lives[by] {
+			wait(q, of, by)
+			continue
+		}
 		claimed, err := s.engine.Claim(ctx, of.target, q.run.ID, s.lives)
 		_, held := errors.AsType[*loop.HeldError](err)
-		lock, locked := errors.AsType[*loop.LockedError](err)
+		locked, isLocked := errors.AsType[*loop.LockedError](err)
 		switch {
-		case held || locked:
-			if locked && !q.waited {
-				q.waited = true
-				of.counts.Collisions++
-			}
-			q.behind, q.until = "", s.now
-			switch {
-			case held:
-				q.behind, q.until = of.live, s.now.Add(s.For)
-			default:
-				q.behind, q.until = lock.By.Run, s.now.Add(lockedGap)
-				s.plan(q.until, nil)
-			}
+		case held:
+			q.behind, q.until = of.live, s.now.Add(s.For)
 			waiting = append(waiting, q)
+			continue
+		case isLocked:
+			behind[lock] = locked.By.Run
+			s.plan(s.now.Add(lockedGap), nil)
+			wait(q, of, locked.By.Run)
 			continue
 		case err != nil:
 			return fmt.Errorf("begin %s#%d: %w", of.row.Name, q.run.N, err)
