@@ -1,6 +1,6 @@
 package arch
 
-// attack is one case of docs/attack-tests.md. Tests show it by their names:
+// attack is one case of docs/dev/attack-tests.md. Tests show it by their names:
 // TestAttack and the id in three digits.
 type attack struct {
 	id    int

@@ -15,7 +15,7 @@ import (
 )
 
 func TestTheArchitectureDocumentHasThisTable(t *testing.T) {
-	drawn.Sections(t, filepath.Join(root, "docs", "architecture.md"), map[string]string{"packages": drawPackages(checkout(t))})
+	drawn.Sections(t, filepath.Join(root, "docs", "dev", "architecture.md"), map[string]string{"packages": drawPackages(checkout(t))})
 }
 
 // drawPackages is the table in Markdown, a line for each row.
@@ -54,7 +54,7 @@ func permissions(r row) string {
 var cycleRow = regexp.MustCompile(`(?m)^\| \*\*(.+?)\*\* \|`)
 
 func TestTheArchitectureDocumentHasEveryPhaseInItsOrder(t *testing.T) {
-	body, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	body, err := os.ReadFile(filepath.Join(root, "docs", "dev", "architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -143,5 +143,5 @@ func TestTheArchitectureDocumentHasTheListing(t *testing.T) {
 		slices.Sort(names[f.name])
 		fmt.Fprintf(&b, "| %d | `%s` | %s | %s |\n", f.order, f.name, f.ask, strings.Join(names[f.name], " "))
 	}
-	drawn.Sections(t, filepath.Join(root, "docs", "architecture.md"), map[string]string{"map": b.String()})
+	drawn.Sections(t, filepath.Join(root, "docs", "dev", "architecture.md"), map[string]string{"map": b.String()})
 }

@@ -60,6 +60,11 @@ func TestEveryLinkOfADocumentLeadsSomewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dev, err := fs.Glob(tree, "docs/dev/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages = append(pages, dev...)
 	broken, err := brokenLinks(tree, append(pages, "README.md", "AGENTS.md"))
 	if err != nil || len(pages) < 10 {
 		t.Fatalf("%d pages, %v", len(pages), err)

@@ -140,7 +140,7 @@ func TestEveryAttackIsTestedOrDue(t *testing.T) {
 }
 
 func TestThePageOfAttackTestsHasTheirTable(t *testing.T) {
-	drawn.Sections(t, filepath.Join(root, "docs", "attack-tests.md"), map[string]string{"attacks": drawAttacks(attacks, testsOfCheckout(t))})
+	drawn.Sections(t, filepath.Join(root, "docs", "dev", "attack-tests.md"), map[string]string{"attacks": drawAttacks(attacks, testsOfCheckout(t))})
 }
 
 // TestTheListOfAttacksIsHeldAgainstTheTests feeds the checker trees that are

@@ -1,5 +1,5 @@
 // Package bench measures what the runtime costs, against the targets that
-// docs/architecture.md promises and beside a bare baseline of the same run.
+// docs/dev/architecture.md promises and beside a bare baseline of the same run.
 //
 // It holds no code of the product, asserts no time, and is run by `make bench`.
 package bench

@@ -17,6 +17,11 @@ func TestTheExamplesOfTheDocumentsAreSimple(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dev, err := filepath.Glob("../../../docs/dev/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages = append(pages, dev...)
 	for _, page := range append(pages, "../../../README.md") {
 		n := 0
 		for _, part := range strings.Split(readText(t, page), "```yaml\n")[1:] {

@@ -59,7 +59,7 @@ type Transition struct {
 }
 
 // Transitions is the state table: every change of state that a row may make.
-// docs/states.md is drawn from it, and the store refuses any other change.
+// docs/dev/states.md is drawn from it, and the store refuses any other change.
 var Transitions = []Transition{
 	{"run", "", "queued", "a trigger fires"},
 	{"run", "", "running", "a foreground run is fired and claimed at once"},

@@ -162,7 +162,7 @@ func TestMayAndSourcesSayWhatTheTableSays(t *testing.T) {
 }
 
 func TestTheStatesDocumentIsDrawnFromTheTable(t *testing.T) {
-	drawn.File(t, "../../../docs/states.md", statesDocument())
+	drawn.File(t, "../../../docs/dev/states.md", statesDocument())
 }
 
 func statesDocument() string {

@@ -351,6 +351,11 @@ func TestNoRiddles(t *testing.T) {
 	if err != nil || len(pages) < 10 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
+	dev, err := filepath.Glob("../../../docs/dev/*.md")
+	if err != nil || len(dev) == 0 {
+		t.Fatalf("%d pages for contributors, %v", len(dev), err)
+	}
+	pages = append(pages, dev...)
 	for _, name := range append(pages, "../../../README.md", faultsFile) {
 		text, err := os.ReadFile(name)
 		if err != nil {

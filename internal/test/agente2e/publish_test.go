@@ -12,9 +12,9 @@ import (
 )
 
 // page is where people read what was seen.
-const page = "../../../docs/agent-tests.md"
+const page = "../../../docs/dev/agent-tests.md"
 
-var update = flag.Bool("update", false, "write what was seen into docs/agent-tests.md")
+var update = flag.Bool("update", false, "write what was seen into docs/dev/agent-tests.md")
 
 // pageLock is held while the page is written: tests run side by side.
 var pageLock sync.Mutex
