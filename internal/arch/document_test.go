@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/test/drawn"
 )
 
-func TestTheArchitectureDocumentHasThisTable(t *testing.T) {
+func TestTheTableOfPackagesIsDrawn(t *testing.T) {
 	drawn.Sections(t, filepath.Join(root, "docs", "dev", "architecture.md"), map[string]string{"packages": drawPackages(checkout(t))})
 }
 

@@ -129,7 +129,7 @@ func TestEachPackageIsInAFolderOfTheListing(t *testing.T) {
 	}
 }
 
-func TestTheArchitectureDocumentHasTheListing(t *testing.T) {
+func TestTheListingOfFoldersIsDrawn(t *testing.T) {
 	names := map[string][]string{}
 	for _, p := range checkout(t) {
 		f, _ := folderOf(p.name)

@@ -139,7 +139,7 @@ func TestEveryAttackIsTestedOrDue(t *testing.T) {
 	}
 }
 
-func TestThePageOfAttackTestsHasTheirTable(t *testing.T) {
+func TestTheTableOfAttackTestsIsDrawn(t *testing.T) {
 	drawn.Sections(t, filepath.Join(root, "docs", "dev", "attack-tests.md"), map[string]string{"attacks": drawAttacks(attacks, testsOfCheckout(t))})
 }
 

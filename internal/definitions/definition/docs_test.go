@@ -23,7 +23,7 @@ func TestThePageOfKeysNamesEveryKnownKey(t *testing.T) {
 	}
 }
 
-func TestThePageOfKeysHasTheseTables(t *testing.T) {
+func TestTheTablesOfKeysAreDrawn(t *testing.T) {
 	drawn.Sections(t, pageOfKeys, map[string]string{
 		"keys of the format":  drawFormat(),
 		"pawl's own keys":     drawOwn(),

@@ -144,7 +144,7 @@ func play(t *testing.T, file string, chunk int) (agenttest.Turn, string) {
 	return turn, strings.ReplaceAll(shown, filepath.ToSlash(dir), "$DIR")
 }
 
-func TestTheTalkWithARealProgramIsHeldAgainWordForWord(t *testing.T) {
+func TestTheTalkWithARealProgramIsAsDrawn(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.wire"))
 	if err != nil || len(files) < 6 {
 		t.Fatalf("%d recordings in testdata: %v", len(files), err)

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/test/agenttest"
 )
 
-func TestRecordedTurnsAreReadAsTheyWere(t *testing.T) {
+func TestRecordedTurnsAreReadAsDrawn(t *testing.T) {
 	agenttest.Replay(t, codex.Driver{})
 }
 

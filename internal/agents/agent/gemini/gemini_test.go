@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/test/agenttest"
 )
 
-func TestRecordedStreamsAreReadAsTheyAre(t *testing.T) { agenttest.Replay(t, Driver{}) }
+func TestRecordedTurnsAreReadAsDrawn(t *testing.T) { agenttest.Replay(t, Driver{}) }
 
 // started is what the program is started with for a request, and its home.
 func started(t *testing.T, change func(*agent.Request)) (*agenttest.Recording, agenttest.Folder) {

@@ -19,7 +19,7 @@ const finished = `{"type":"message","message":{"id":"m1","role":"assistant","con
 {"type":"complete","total_tokens":110,"input_tokens":100,"output_tokens":10}
 `
 
-func TestRecordedTurnsAreUnderstood(t *testing.T) {
+func TestRecordedTurnsAreReadAsDrawn(t *testing.T) {
 	agenttest.Replay(t, goose.Driver{})
 }
 

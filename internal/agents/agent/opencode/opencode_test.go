@@ -19,7 +19,7 @@ const finished = `{"type":"text","timestamp":1,"sessionID":"ses_1","part":{"type
 {"type":"step_finish","timestamp":1,"sessionID":"ses_1","part":{"reason":"stop","tokens":{"input":10,"output":2,"reasoning":3,"cache":{"read":5,"write":4}}}}
 `
 
-func TestRecordedTurnsAreUnderstood(t *testing.T) {
+func TestRecordedTurnsAreReadAsDrawn(t *testing.T) {
 	agenttest.Replay(t, opencode.Driver{})
 }
 

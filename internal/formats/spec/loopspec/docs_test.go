@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/test/drawn"
 )
 
-func TestTheDocumentHasTheTableOfPhrases(t *testing.T) {
+func TestTheTableOfPhrasesIsDrawn(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("\n| text | phrase | means |\n|---|---|---|\n")
 	for _, p := range Phrases {
