@@ -18,16 +18,16 @@ FUZZTIME ?= 30s
 # inlined, and nobody debugs it. The compiler's own garbage collection was a fifth of its work. With a pattern, the
 # flags are the same for one package as for all.
 TESTBUILD := -vet=off -ldflags=-s -gcflags='github.com/pawl-run/pawl/...=-l -dwarf=0'
-test test-all: export GOGC ?= 400
+test test-all generate: export GOGC ?= 400
 # Checkouts at other paths share what is compiled: each had half a gigabyte of its own in the build cache. What tests
 # compile in trees of their own is found there too.
-test test-all: export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
+test test-all generate: export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
 # The program is released without cgo, and starts faster so. Only the race detector needs it.
-test test-all: export CGO_ENABLED ?= $(if $(filter -race,$(TESTFLAGS)),1,0)
+test test-all generate: export CGO_ENABLED ?= $(if $(filter -race,$(TESTFLAGS)),1,0)
 # Packages are run in this order: the longest first, so that none runs alone in the end.
 LONGEST := ./internal/surface/compose ./internal/cycle/engine ./internal/surface/cli ./internal/record/store ./internal/ground/proc
 
-.PHONY: help demo build test test-all test-rest test-agents lint check cross bench bench-always bench-million fuzz mutants mutants-listed postgres
+.PHONY: help demo build test test-all test-rest test-agents generate lint check cross bench bench-always bench-million fuzz mutants mutants-listed postgres
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,11 @@ test-rest: ## what test-all has beyond test: each test that tries only a sample 
 test-agents: ## each real agent program through whole runs, no key (15 minutes on 2 busy cores; npm installs them into a cache; needs Linux)
 	@dir=$$(tools/agents.sh) && echo "PAWL_TEST_AGENTS=$$dir" && \
 	PAWL_TEST_AGENTS=$$dir $(GO) test -tags agents -count=1 -timeout 30m ./internal/test/agente2e $(TESTFLAGS)
+
+# Tests that draw have Drawn in their names, and import package drawn or replay recordings with it. Nothing else is built.
+generate: ## rewrite what the code draws: tables of docs/, sqlite.sql, golden files (ALL=1: also the messages of faults, 6 minutes)
+	tools/testtmp.sh $(GO) test -count=1 -timeout 1h $(TESTBUILD) -run Drawn $(if $(ALL),,-skip DrawnSlowly) \
+		$$(grep -rlE --include='*_test.go' 'internal/test/drawn"|agenttest\.Replay\(' internal | xargs -n1 dirname | sort -u | sed 's|^|./|') -update
 
 lint: ## layout, linters and the layers of the packages
 	@out=$$(gofmt -l cmd internal); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi

@@ -1,4 +1,4 @@
--- Written by a test from migrations/sqlite: go test ./internal/record/store -run NewStore -update
+-- Written by a test from migrations/sqlite, by make generate
 CREATE TABLE goose_db_version (
 		id INTEGER PRIMARY KEY AUTOINCREMENT,
 		version_id INTEGER NOT NULL,

@@ -16,7 +16,7 @@ import (
 )
 
 // A new store gets its tables at once. It has to be the store that the migrations make.
-func TestANewStoreIsTheOneThatTheMigrationsMake(t *testing.T) {
+func TestANewStoreIsDrawnFromTheMigrations(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "migrated.db")
 	db := openSQLite(t, path)
 	p, err := goose.NewProvider(goose.DialectSQLite3, db, os.DirFS(filepath.Join("migrations", "sqlite")))
@@ -67,7 +67,7 @@ func openSQLite(t *testing.T, path string) *sql.DB {
 func statementsOf(t *testing.T, db *sql.DB) string {
 	t.Helper()
 	var text strings.Builder
-	text.WriteString("-- Written by a test from migrations/sqlite: go test ./internal/record/store -run NewStore -update\n")
+	text.WriteString("-- Written by a test from migrations/sqlite, by make generate\n")
 	// SQLite makes its own tables and indexes by itself.
 	made := readRows(t, db, `SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY rowid`)
 	for _, row := range made {

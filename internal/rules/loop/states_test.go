@@ -169,7 +169,7 @@ func statesDocument() string {
 	var b strings.Builder
 	b.WriteString(`# States
 
-<!-- Drawn from loop.Transitions by internal/rules/loop/states_test.go. Change the table, then run: go test ./internal/rules/loop -update -->
+<!-- Drawn from loop.Transitions by internal/rules/loop/states_test.go. Change the table, then run make generate -->
 
 Every row is in one of these states and makes only these changes; the store refuses all others.
 `)

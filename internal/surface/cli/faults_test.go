@@ -306,9 +306,10 @@ func lookPath(t *testing.T, program string) string {
 	return path
 }
 
-// TestFaultsDrawn keeps the messages of all faults that a newcomer can meet in one
+// TestFaultsDrawnSlowly keeps the messages of all faults that a newcomer can meet in one
 // file, so that they can be read side by side. A sample takes every second from the file.
-func TestFaultsDrawn(t *testing.T) {
+// To draw all of them takes minutes: make generate ALL=1, then read them aloud.
+func TestFaultsDrawnSlowly(t *testing.T) {
 	t.Parallel()
 	want, err := os.ReadFile(faultsFile)
 	if err != nil {

@@ -1,12 +1,14 @@
 // Package drawn keeps files, and sections of documents, as the code draws them. It
 // registers the flag -update of the tests that import it: with it, what is stale is
-// written and not reported.
+// written and not reported. make generate runs them so, and finds them by their names,
+// which contain Drawn, or DrawnSlowly if they take minutes.
 package drawn
 
 import (
 	"flag"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,15 +19,28 @@ var update = flag.Bool("update", false, "write what the tests draw, instead of c
 // Updates reports whether the tests were run with -update.
 func Updates() bool { return *update }
 
+// command is what rewrites what a test draws.
+func command(tb testing.TB) string {
+	tb.Helper()
+	switch {
+	case strings.Contains(tb.Name(), "DrawnSlowly"):
+		return "make generate ALL=1"
+	case !strings.Contains(tb.Name(), "Drawn"):
+		tb.Fatalf("%s draws, so its name has to contain Drawn: make generate finds it by that", tb.Name())
+	}
+	return "make generate"
+}
+
 // File compares a file with what it should be.
 func File(tb testing.TB, name, want string) {
 	tb.Helper()
+	redraw := command(tb)
 	if *update {
 		write(tb, name, want)
 		return
 	}
 	if diff := cmp.Diff(read(tb, name), want); diff != "" {
-		tb.Errorf("%s is stale; if the change is meant, add -update to: go test -run '^%s$' (-file +now)\n%s", name, tb.Name(), diff)
+		tb.Errorf("%s is stale; if the change is meant, run: %s (-file +now)\n%s", name, redraw, diff)
 	}
 }
 
@@ -34,6 +49,7 @@ func File(tb testing.TB, name, want string) {
 // <!-- end of NAME -->.
 func Sections(tb testing.TB, page string, want map[string]string) {
 	tb.Helper()
+	redraw := command(tb)
 	text := read(tb, page)
 	for name, section := range want {
 		marks := regexp.MustCompile(`(?ms)^(<!-- ` + regexp.QuoteMeta(name) + `:[^\n]*-->\n)(.*?)^(<!-- end of ` + regexp.QuoteMeta(name) + ` -->$)`)
@@ -42,7 +58,7 @@ func Sections(tb testing.TB, page string, want map[string]string) {
 			tb.Fatalf("%s has lost the marks of its section: <!-- %s: … --> and <!-- end of %s -->", page, name, name)
 		}
 		if diff := cmp.Diff(text[at[4]:at[5]], section); diff != "" && !*update {
-			tb.Errorf("%s: %s is stale; if the change is meant, add -update to: go test -run '^%s$' (-document +now)\n%s", page, name, tb.Name(), diff)
+			tb.Errorf("%s: %s is stale; if the change is meant, run: %s (-document +now)\n%s", page, name, redraw, diff)
 		}
 		text = text[:at[4]] + section + text[at[5]:]
 	}

@@ -1,6 +1,7 @@
 package drawn
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,7 +11,11 @@ import (
 type said struct {
 	testing.TB
 	failed bool
+	name   string // by default one of a test that may draw
 }
+
+// Name is the name of the test.
+func (s *said) Name() string { return cmp.Or(s.name, "TestAPageIsDrawn") }
 
 func (s *said) Errorf(string, ...any) { s.failed = true }
 
@@ -52,7 +57,7 @@ func TestAStaleSectionIsReportedAndWrittenWithUpdate(t *testing.T) {
 	}
 	t.Cleanup(func() { *update = false })
 	*update = true
-	Sections(t, name, map[string]string{"first": "two\nthree\n", "last": "$1\n"})
+	Sections(&said{TB: t}, name, map[string]string{"first": "two\nthree\n", "last": "$1\n"})
 	want := "# A page\n<!-- first: drawn -->\ntwo\nthree\n<!-- end of first -->\nbetween\n<!-- last: drawn -->\n$1\n<!-- end of last -->\n"
 	if got, err := os.ReadFile(name); err != nil || string(got) != want {
 		t.Errorf("the page is %q, %v; want %q", got, err, want)
@@ -67,8 +72,18 @@ func TestAStaleFileIsReportedAndWrittenWithUpdate(t *testing.T) {
 	}
 	t.Cleanup(func() { *update = false })
 	*update = true
-	File(t, name, "two")
+	File(&said{TB: t}, name, "two")
 	if got := read(t, name); got != "two" {
 		t.Errorf("the file is %q, want what was drawn", got)
+	}
+}
+
+func TestATestThatDrawsHasANameThatMakeGenerateFinds(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	write(t, name, "one")
+	for test, fails := range map[string]bool{"TestAFileIsDrawn": false, "TestFilesDrawnSlowly/each": false, "TestAFileIsAsItShouldBe": true} {
+		if got := failed(t, func(s *said) { s.name = test; File(s, name, "one") }); got != fails {
+			t.Errorf("%s: failed = %v, want %v", test, got, fails)
+		}
 	}
 }

@@ -16,10 +16,10 @@ import (
 )
 
 // record writes what the agent prints, and what models are made to stream, for
-// the recordings in testdata: go test -record, then go test -update.
+// the recordings in testdata: go test -record, then make generate.
 var record = flag.Bool("record", false, "record turns of the agent and streams of models anew")
 
-func TestRecordedTurnsAreReadAlike(t *testing.T) {
+func TestRecordedTurnsAreReadAsDrawn(t *testing.T) {
 	agenttest.Replay(t, Driver{Self: "/usr/bin/pawl"})
 }
 
