@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,12 +66,31 @@ func TestEveryLinkOfADocumentLeadsSomewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages = append(pages, dev...)
-	broken, err := brokenLinks(tree, append(pages, "README.md", "AGENTS.md"))
+	broken, err := brokenLinks(tree, append(pages, "README.md", "AGENTS.md", "CONTRIBUTING.md", "SECURITY.md"))
 	if err != nil || len(pages) < 10 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
 	for _, sentence := range broken {
 		t.Error(sentence)
+	}
+}
+
+func TestEveryPageIsInTheIndex(t *testing.T) {
+	tree := os.DirFS(filepath.Join(root, "docs"))
+	index, err := fs.ReadFile(tree, "README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{"*.md", "dev/*.md"} {
+		pages, err := fs.Glob(tree, pattern)
+		if err != nil || len(pages) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, page := range pages {
+			if page != "README.md" && !strings.Contains(string(index), "]("+page+"): ") {
+				t.Errorf("docs/README.md does not say which question %s answers", page)
+			}
+		}
 	}
 }
 

@@ -31,14 +31,14 @@ func configJSON(tb testing.TB, text string) string {
 }
 
 func TestCompleteDefinitionsAreValid(t *testing.T) {
-	readme, err := os.ReadFile("../../../README.md")
+	concepts, err := os.ReadFile("../../../docs/concepts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, found := strings.Cut(string(readme), "```yaml\n")
-	fromReadme, _, closed := strings.Cut(rest, "```")
+	_, rest, found := strings.Cut(string(concepts), "```yaml\n")
+	fromConcepts, _, closed := strings.Cut(rest, "```")
 	if !found || !closed {
-		t.Fatal("README.md has lost its example of a definition")
+		t.Fatal("docs/concepts.md has lost its example of a definition")
 	}
 	fromDemo, err := os.ReadFile("../../verbs/demo/assets/repo/loops/loop.config.yaml")
 	if err != nil {
@@ -59,7 +59,7 @@ func TestCompleteDefinitionsAreValid(t *testing.T) {
 	for name, text := range map[string]string{
 		"a complete one of L1":             configA,
 		"a complete one of L2":             configB,
-		"that of the README":               fromReadme,
+		"that of the page of concepts":     fromConcepts,
 		"that of the demo":                 string(fromDemo),
 		"one with every key":               full.String(),
 		"one glob instead of a list":       with(configA, "scope", " src/**"),
