@@ -143,6 +143,48 @@ func TestTheTableOfAttackTestsIsDrawn(t *testing.T) {
 	drawn.Sections(t, filepath.Join(root, "docs", "dev", "attack-tests.md"), map[string]string{"attacks": drawAttacks(attacks, testsOfCheckout(t))})
 }
 
+var (
+	promise  = regexp.MustCompile(`(?m)^- \[([^\]]+)\]\(#([^)]+)\)`)
+	testName = regexp.MustCompile("`([a-z/]+\\.Test[A-Za-z0-9]+)`")
+)
+
+func TestEachGuaranteeHasEvidenceThatExists(t *testing.T) {
+	read := func(name ...string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(append([]string{root, "docs"}, name...)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	evidence, tests := read("dev", "guarantees-evidence.md"), testsOfCheckout(t)
+	byID, _ := shown(tests)
+	promises := promise.FindAllStringSubmatch(read("guarantees.md"), -1)
+	if len(promises) < 20 {
+		t.Errorf("docs/guarantees.md has only %d promises", len(promises))
+	}
+	for _, p := range promises {
+		row := regexp.MustCompile(`(?m)^\| \[` + regexp.QuoteMeta(p[1]) + `\]\(\.\./guarantees\.md#` + p[2] + `\) \| ([0-9, ]*)\| (.*)\|$`).FindStringSubmatch(evidence)
+		if row == nil {
+			t.Errorf("docs/dev/guarantees-evidence.md has no row for %q", p[1])
+			continue
+		}
+		if strings.TrimSpace(row[1]+row[2]) == "" {
+			t.Errorf("%q has no evidence", p[1])
+		}
+		for _, number := range strings.FieldsFunc(row[1], func(r rune) bool { return r == ',' || r == ' ' }) {
+			if id, err := strconv.Atoi(number); err != nil || len(byID[id]) == 0 {
+				t.Errorf("%q: no test of attack %s", p[1], number)
+			}
+		}
+		for _, name := range testName.FindAllStringSubmatch(row[2], -1) {
+			if !slices.Contains(tests, name[1]) {
+				t.Errorf("%q: there is no test %s", p[1], name[1])
+			}
+		}
+	}
+}
+
 // TestTheListOfAttacksIsHeldAgainstTheTests feeds the checker trees that are
 // wrong in one way each: a rule that never fails would prove nothing.
 func TestTheListOfAttacksIsHeldAgainstTheTests(t *testing.T) {
