@@ -77,7 +77,7 @@ func kindCell(f Field) string {
 func drawMore() string {
 	var b strings.Builder
 	for _, f := range Fields() {
-		fmt.Fprintf(&b, "\n### `%s`\n\n%s %s\n\n```yaml\n%s\n```\n", f.Name, escaped(f.Meaning), escaped(f.More), f.ExampleLine())
+		fmt.Fprintf(&b, "\n### `%s`\n\n%s\n\n```yaml\n%s\n```\n", f.Name, drawn.Wrap(escaped(f.Meaning)+" "+escaped(f.More)), f.ExampleLine())
 	}
 	return b.String()
 }

@@ -33,6 +33,6 @@ func drawCommands() string {
 			fmt.Fprintf(&b, "| %s | %s | |\n", strings.Join(plain[at], " "), reads)
 		}
 	}
-	fmt.Fprintf(&b, "\nWords that need a person: `%s`.\n", strings.Join(Irreversible, "` `"))
+	b.WriteString("\n" + drawn.Wrap("Words that need a person: `"+strings.Join(Irreversible, "` `")+"`.") + "\n")
 	return b.String()
 }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -65,6 +66,38 @@ func Sections(tb testing.TB, page string, want map[string]string) {
 	if *update {
 		write(tb, page, text)
 	}
+}
+
+// startsBlock is a word that Markdown would take for more than a word at the begin of a line.
+var startsBlock = regexp.MustCompile(`^(>.*|[-+*=]+|#{1,6}|\d+[.)])$`)
+
+// Wrap breaks a paragraph of Markdown into lines of at most 120 columns.
+func Wrap(paragraph string) string {
+	var parts []string // what is never broken
+	for _, word := range strings.Fields(paragraph) {
+		if len(parts) > 0 && startsBlock.MatchString(word) {
+			parts[len(parts)-1] += " " + word
+			continue
+		}
+		parts = append(parts, word)
+	}
+	var b strings.Builder
+	width := 0
+	for i, part := range parts {
+		n := utf8.RuneCountInString(part)
+		switch {
+		case i == 0:
+			width = n
+		case width+1+n > 120:
+			b.WriteByte('\n')
+			width = n
+		default:
+			b.WriteByte(' ')
+			width += 1 + n
+		}
+		b.WriteString(part)
+	}
+	return b.String()
 }
 
 func read(tb testing.TB, name string) string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -84,6 +85,23 @@ func TestATestThatDrawsHasANameThatMakeGenerateFinds(t *testing.T) {
 	for test, fails := range map[string]bool{"TestAFileIsDrawn": false, "TestFilesDrawnSlowly/each": false, "TestAFileIsAsItShouldBe": true} {
 		if got := failed(t, func(s *said) { s.name = test; File(s, name, "one") }); got != fails {
 			t.Errorf("%s: failed = %v, want %v", test, got, fails)
+		}
+	}
+}
+
+func TestAParagraphIsWrappedWhereMarkdownReadsTheSame(t *testing.T) {
+	word := strings.Repeat("w", 59)
+	for text, want := range map[string]string{
+		"":                                     "",
+		"a few  words\nof it":                  "a few words of it",
+		word + " " + word + "w":                word + " " + word + "w",
+		word + " " + word + "ww":               word + "\n" + word + "ww",
+		word + " and " + word + " >= 3":        word + " and\n" + word + " >= 3",
+		word + " or " + word[:55] + " - 1. go": word + " or\n" + word[:55] + " - 1. go",
+		"é" + word + " " + word:                "é" + word + " " + word,
+	} {
+		if got := Wrap(text); got != want {
+			t.Errorf("%q is wrapped to %q, want %q", text, got, want)
 		}
 	}
 }
