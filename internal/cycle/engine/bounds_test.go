@@ -91,9 +91,8 @@ func TestTheReasonInTheRunLogIsOneWordAndHasAnEnd(t *testing.T) {
 		{loop.ReasonAgentBlocked, strings.Repeat("ä", 100), strings.Repeat("ä", 100)},
 		{loop.ReasonAgentBlocked, strings.Repeat("ä", 101), strings.Repeat("ä", 100)},
 	} {
-		run := quietly(t)
-		run.run.Reason, run.run.Detail = c.reason, c.detail
-		if got := reasonWord(run.run); got != c.want {
+		run := loop.Run{Outcome: loop.OutcomeEscalated, Reason: c.reason, Detail: c.detail}
+		if got := run.Subject(); got != "reason="+c.want {
 			t.Errorf("%s %q: %q, want %q", c.reason, c.detail, got, c.want)
 		}
 	}
@@ -213,7 +212,7 @@ func TestALabelThatStopsNothingIsNotSpokenOf(t *testing.T) {
 	} {
 		c := quietly(t)
 		c.Label = label
-		if sw, warning := c.askLabel(t.Context(), named); sw != "" || warning != "" {
+		if sw, warning := c.askLabel(t.Context(), named); !sw.IsZero() || warning != "" {
 			t.Errorf("%s: switch %q, warning %q", name, sw, warning)
 		}
 	}

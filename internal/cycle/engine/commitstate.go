@@ -139,7 +139,6 @@ func (c *cycle) runsOn(ctx context.Context, r *store.Reader, commit string) (nam
 // recordAccount records what the run writes into its memory with the request to commit it,
 // and writes it.
 func (c *cycle) recordAccount(ctx context.Context, b git.Base, effects []loop.Effect) ([]loop.Effect, error) {
-	c.nameSubject()
 	changes := c.memory.closingChanges(ctx, effects, c.Now())
 	paths := []string{}
 	for _, ch := range changes {

@@ -34,7 +34,7 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgemen
 		c.said.Note("iteration %d: %s", it.N, a.Reason.Explain(strings.Join(printables([]string{firstLine(a.Words)}), "")))
 	}
 	c.run.Summary = cmp.Or(w.report.Summary, c.run.Summary)
-	c.run.Subject = cmp.Or(w.report.Item, c.run.Subject)
+	c.run.Cause.Item = cmp.Or(w.report.Item, c.run.Cause.Item)
 	if w.report.Readiness != nil {
 		c.run.Readiness, c.assessed = *w.report.Readiness, true
 	}

@@ -23,8 +23,8 @@ var afterConfirm = fault.New("engine.effect.confirm.after")
 // may be set (ErrPaused). After it only a stop of this very process can come
 // between, and whoever takes the run ends a stopped process first.
 func (h *heldRun) confirmEffect(ctx context.Context) error {
-	if end := h.switchEnding(); end != nil {
-		return fmt.Errorf("%w: %s", loop.ErrPaused, end.detail)
+	if sw := h.setSwitch(); !sw.IsZero() {
+		return &loop.PausedError{By: sw}
 	}
 	return h.confirmHold(ctx, true)
 }
@@ -44,7 +44,7 @@ func (h *heldRun) confirmHold(ctx context.Context, heedsSwitch bool) error {
 	case asked.Fence != h.run.Fence:
 		return loop.ErrLeaseLost
 	case heedsSwitch && asked.Switch != "":
-		return &loop.PausedError{Scope: asked.Switch}
+		return &loop.PausedError{By: loop.KillSwitch{Scope: asked.Switch}}
 	case asked.Lease < h.Store.Lease()/2: // It must not lapse before the step is taken.
 		err := h.Store.Update(ctx, func(tx *store.Tx) error {
 			_, err := tx.Extend(ctx, h.run.ID, h.run.Fence)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/pawl-run/pawl/internal/cycle/effect"
 	"github.com/pawl-run/pawl/internal/cycle/gatecheck"
@@ -76,7 +75,7 @@ func (o *outbox) drain(ctx context.Context) ([]loop.Effect, error) {
 		case e.Kind == effect.KindMemoryPush: // All is here, and the next run pushes it first.
 			o.noteUndone("not pushed", e.Error)
 			o.run.Commit = cmp.Or(e.Result[effect.ResultCommit], o.run.Commit)
-			o.run.Subject = loop.UnpushedSubject + e.Args[effect.ArgBase]
+			o.run.Cause.Unpushed = e.Args[effect.ArgBase]
 		case e.Kind == effect.KindMemoryPull:
 			o.noteUndone("not brought up to date", e.Error)
 		default:
@@ -174,7 +173,7 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 		end = o.labelEnding(ctx)
 	}
 	if end != nil && !found.Begun && !isAccount(*e) { // A branch that has moved does not stay without its checkout.
-		o.recordOutcome(e, e.State, loop.EffectRefused, found.Result, errors.New(setWords+end.detail))
+		o.refuseBy(end.cause.Switch, e, e.State, found.Result, errors.New(setWords+end.detail))
 		return nil
 	}
 	if from := e.State; from != loop.EffectApplying {
@@ -182,7 +181,7 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 		intent := *e
 		err := o.commit(ctx, loop.PhaseEffect, func(ctx context.Context, rt *store.RunTx) error { return rt.SaveEffect(ctx, from, intent) })
 		if errors.Is(err, loop.ErrPaused) { // Since the switches were read.
-			o.recordOutcome(e, from, loop.EffectRefused, nil, fmt.Errorf(setWords+"%w", err))
+			o.refuseBy(switchOf(err), e, from, nil, fmt.Errorf(setWords+"%w", err))
 			return nil
 		}
 		if err != nil {
@@ -242,7 +241,7 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 		return err // Nobody could look: what became of it is unknown, and not a failure.
 	}
 	if errors.Is(err, loop.ErrPaused) {
-		o.recordOutcome(e, loop.EffectApplying, loop.EffectRefused, found.Result, fmt.Errorf(setWords+"%w", err))
+		o.refuseBy(switchOf(err), e, loop.EffectApplying, found.Result, fmt.Errorf(setWords+"%w", err))
 		return nil
 	}
 	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitRefused {
@@ -251,7 +250,7 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 		return nil
 	}
 	if end != nil {
-		o.recordOutcome(e, loop.EffectApplying, loop.EffectRefused, found.Result, fmt.Errorf("the kill switch was set: %s: %w", end.detail, err))
+		o.refuseBy(end.cause.Switch, e, loop.EffectApplying, found.Result, fmt.Errorf("the kill switch was set: %s: %w", end.detail, err))
 		return nil
 	}
 	o.recordOutcome(e, loop.EffectApplying, loop.EffectFailed, found.Result, err)
@@ -290,6 +289,21 @@ func (o *outbox) recordOutcome(e *loop.Effect, from, to loop.EffectState, result
 	o.settleLanding(row)
 }
 
+// refuseBy is recordOutcome for an effect that a switch keeps from happening. The switch is in
+// the row of the run by then: whoever takes the run over has no other word of it.
+func (o *outbox) refuseBy(sw loop.KillSwitch, e *loop.Effect, from loop.EffectState, result map[string]string, cause error) {
+	o.run.Cause.Switch = sw
+	o.recordOutcome(e, from, loop.EffectRefused, result, cause)
+}
+
+// switchOf is the switch that an error is about; zero: it does not say which.
+func switchOf(err error) (sw loop.KillSwitch) {
+	if paused, ok := errors.AsType[*loop.PausedError](err); ok {
+		sw = paused.By
+	}
+	return sw
+}
+
 // linkEffect is the part of a transaction that puts an effect into the audit chain.
 func (h *heldRun) linkEffect(e loop.Effect) write {
 	return func(ctx context.Context, rt *store.RunTx) error {
@@ -305,7 +319,7 @@ func (o *outbox) noteDone(e loop.Effect) {
 	case effect.KindPropose:
 		o.run.Branch, o.run.Commit = e.Args[effect.ArgBranch], e.Result[effect.ResultCommit]
 	case effect.KindPullRequest:
-		o.run.Subject = "pr=" + e.Result[effect.ResultURL]
+		o.run.Cause.PullRequest = e.Result[effect.ResultURL]
 	case effect.KindLand, effect.KindPush, effect.KindMemoryCommit, effect.KindBranchPush:
 		o.run.Commit = e.Result[effect.ResultCommit]
 	case effect.KindMemoryPush:
@@ -314,11 +328,9 @@ func (o *outbox) noteDone(e loop.Effect) {
 			return
 		}
 		o.run.Commit = e.Result[effect.ResultCommit]
-		if strings.HasPrefix(o.run.Subject, loop.UnpushedSubject) {
-			o.run.Subject = "" // One that failed at the beginning of the run is made good for.
-		}
+		o.run.Cause.Unpushed = "" // One that failed at the beginning of the run is made good for.
 		if e.Result[effect.ResultWork] != "" && len(o.runEnv().Gates()) == 0 {
-			o.run.Subject = loop.UngatedSubject + e.Args[effect.ArgRemote] + "/" + e.Args[effect.ArgBase]
+			o.run.Cause.Ungated = e.Args[effect.ArgRemote] + "/" + e.Args[effect.ArgBase]
 		}
 	}
 	o.said.Note("%s: done", e.Kind)
@@ -327,7 +339,7 @@ func (o *outbox) noteDone(e loop.Effect) {
 // concludeUndone gives the run the outcome that an effect left it with. Steps that had
 // passed are open again, because their result went nowhere.
 func (o *outbox) concludeUndone(ctx context.Context, e loop.Effect) error {
-	end := endingOfEffect(e, o.refusal)
+	end := endingOfEffect(e, o.refusal, o.run.Cause.Switch)
 	o.run.Outcome, o.run.Reason, o.run.Detail = end.outcome, end.reason, end.detail
 	o.reopenPassed()
 	if e.Kind != effect.KindPropose && e.Kind != effect.KindMemoryCommit || len(o.its) == 0 {

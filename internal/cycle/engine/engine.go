@@ -218,10 +218,10 @@ func (e *Engine) Execute(ctx context.Context, t Target, id string) (loop.Run, er
 // runClaimed takes the run that begin claims through the cycle.
 func (e *Engine) runClaimed(ctx context.Context, t Target, begin func() (*cycle, error)) (loop.Run, error) {
 	sw, warning := Switch(t.Workspace.Root, t.Loop.Name, t.Definition.SwitchPaths()...), ""
-	if sw == "" {
+	if sw.IsZero() {
 		sw, warning = e.askLabel(ctx, t)
 	}
-	if sw != "" {
+	if !sw.IsZero() {
 		return loop.Run{}, PausedFault(t.Loop.Name, sw)
 	}
 	prices, err := e.readPrices()
@@ -424,7 +424,8 @@ func (c *cycle) endingOfError(ctx context.Context, err error) (ending, error) {
 		return ending{outcome: loop.OutcomeFailed, reason: loop.ReasonSetupFailed, detail: c.said.Hide(broken.Error())}, nil
 	}
 	if missing, ok := errors.AsType[*filled.MissingError](err); ok {
-		return ending{outcome: loop.OutcomeFailed, reason: loop.ReasonUnfilled, detail: c.said.Hide(missing.Error() + loop.FixMark + missing.Fix())}, nil
+		fetch := c.said.Hide(missing.Fix())
+		return ending{outcome: loop.OutcomeFailed, reason: loop.ReasonUnfilled, detail: c.said.Hide(missing.Error()) + loop.FetchMark + fetch, cause: loop.Cause{Fetch: fetch}}, nil
 	}
 	end := ending{outcome: loop.OutcomeFailed, reason: loop.ReasonInternal, detail: fmt.Sprintf("%s: %s", c.said.Phase(), err)}
 	if f, ok := errors.AsType[*loop.Fault](projection.DiskFault(err)); ok && f.Fix != "" {

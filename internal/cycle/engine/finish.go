@@ -23,7 +23,7 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 	c.judgeOpen(end)
 	c.releaseSteps(end)
 	c.run.Readiness = readinessAfter(end, c.assessed, c.run.Readiness)
-	c.run.Outcome, c.run.Reason, c.run.Detail = end.outcome, end.reason, end.detail
+	c.run.Outcome, c.run.Reason, c.run.Detail, c.run.Cause = end.outcome, end.reason, end.detail, c.run.Cause.And(end.cause)
 	c.halt = end.halt
 	if err := c.endSession(ctx); err != nil {
 		return err
@@ -126,7 +126,6 @@ func (c *cycle) settleRun(ctx context.Context) error {
 // account of it, and a link in the audit chain.
 func (c *cycle) endRun(ctx context.Context, phase loop.Phase, effects []loop.Effect) error {
 	c.spent()
-	c.nameSubject()
 	c.askLanding(effects)
 	if err := c.askPush(ctx, effects); err != nil {
 		return err
@@ -172,13 +171,6 @@ func (c *cycle) endRun(ctx context.Context, phase loop.Phase, effects []loop.Eff
 	}
 	c.enterQuietly(loop.PhaseSleep)
 	return nil
-}
-
-// nameSubject says in the run why it was refused or is left to a person.
-func (c *cycle) nameSubject() {
-	if o := c.run.Outcome; o == loop.OutcomeRefused || c.run.Subject == "" && (o == loop.OutcomeEscalated || o == loop.OutcomeGaveUp) {
-		c.run.Subject = "reason=" + reasonWord(c.run) // Of a refusal whatever the agent called its item: the run log says why.
-	}
 }
 
 // judgeOpen gives an iteration that the end of the run cut off a verdict: it
@@ -278,7 +270,7 @@ func (j *journal) enterQuietly(phase loop.Phase) {
 func auditOf(r loop.Run) map[string]any {
 	body := map[string]any{
 		"n": r.N, "outcome": r.Outcome, "reason": r.Reason, "definition": r.Definition, "base": r.BaseCommit, "branch": r.Branch,
-		"commit": r.Commit, "snapshot": r.Snapshot, "tokens": r.Usage.ChargedTokens(), "subject": r.Subject,
+		"commit": r.Commit, "snapshot": r.Snapshot, "tokens": r.Usage.ChargedTokens(), "subject": r.Subject(),
 	}
 	if r.Node != "" {
 		body["node"] = r.Node

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/pawl-run/pawl/internal/git/hazard"
 	"github.com/pawl-run/pawl/internal/record/store"
@@ -56,16 +55,10 @@ func (c *cycle) checkHazards(ctx context.Context) (*ending, error) {
 		return nil, fmt.Errorf("read what was recorded of the git configuration: %w", err)
 	}
 	changed := hazard.Changed(before, now)
-	return refusedHazards(gitConfigChanged, changed, "if you did this, accept it; if not, undo it"), nil
+	end := refusedHazards(loop.GitChanged, changed, "if you did this, accept it; if not, undo it")
+	end.cause.GitChange = true
+	return end, nil
 }
-
-// gitConfigChanged begins the detail of a run that is refused until somebody accepts
-// how git is configured now.
-const gitConfigChanged = "the repository's git configuration changed since it was registered"
-
-// AcceptsGitConfig reports whether a run that ended with ReasonGitConfig and this
-// detail can go on once the new configuration is accepted.
-func AcceptsGitConfig(detail string) bool { return strings.HasPrefix(detail, gitConfigChanged) }
 
 func refusedHazards(what string, changed []hazard.Hazard, fix string) *ending {
 	var list []string

@@ -13,38 +13,33 @@ import (
 // labelGap is the time between two questions for the label while a run works.
 const labelGap = time.Minute
 
-// labelWords begin the words for a label that stops a loop.
-const labelWords = "the label " + loop.PauseLabel
-
 // ErrNoCodeHost means that a repository has no code host that could be asked for a
 // label.
 var ErrNoCodeHost = errors.New("origin is not the address of a repository on a code host")
 
 // askLabel asks the code host for the label that pauses all loops, if the
-// definition names it. sw says what stops the loop, as Switch does; a label that
-// cannot be asked does at L3 only, and is a warning below.
-func (e *Engine) askLabel(ctx context.Context, t Target) (sw, warning string) {
+// definition names it. A label that cannot be asked stops the loop at L3 only, and is a
+// warning below.
+func (e *Engine) askLabel(ctx context.Context, t Target) (sw loop.KillSwitch, warning string) {
 	if e.Label == nil || !t.Definition.NamesLabel() {
-		return "", ""
+		return sw, ""
 	}
 	on, err := e.Label(ctx, t.Repo)
 	switch {
 	case on != "":
-		return labelWords + " is on " + on, ""
+		return loop.KillSwitch{Label: on}, ""
 	case err == nil, errors.Is(err, ErrNoCodeHost):
-		return "", ""
+		return sw, ""
 	case t.Definition.Tier == loop.TierUnattended:
-		return fmt.Sprintf("%s cannot be asked for, which counts as set at L3: %s", labelWords, err), ""
+		return loop.KillSwitch{Unread: err.Error()}, ""
 	}
-	return "", fmt.Sprintf("%s cannot be asked for, and does not stop this run: %s", labelWords, err)
+	return sw, fmt.Sprintf("the label %s cannot be asked for, and does not stop this run: %s", loop.PauseLabel, err)
 }
 
 // labelEnding is an ending if the label stops the run.
 func (h *heldRun) labelEnding(ctx context.Context) *ending {
-	if sw, _ := h.askLabel(ctx, h.target); sw != "" {
-		return &ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: sw}
-	}
-	return nil
+	sw, _ := h.askLabel(ctx, h.target)
+	return pausedBy(sw)
 }
 
 // watchLabel asks for the label while the run works, and ends ctx with it. The

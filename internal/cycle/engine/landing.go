@@ -25,8 +25,8 @@ type owedLanding struct {
 
 // landedLater is what a run landed for which an earlier one was fired.
 type landedLater struct {
-	approval        loop.Approval
-	commit, subject string // of the run, if it finds nothing else to do
+	approval            loop.Approval
+	commit, pullRequest string // of the run, if it finds nothing else to do
 }
 
 // landOwed tries the landing that the loop owes and that is due, and reports whether it
@@ -59,8 +59,8 @@ func (o *outbox) landOwed(ctx context.Context) (landed bool, err error) {
 	for _, e := range effects {
 		o.owed[e.Key] = true
 	}
-	later := landedLater{a, o.run.Commit, o.run.Subject}
-	o.run.Commit, o.run.Subject = "", ""
+	later := landedLater{a, o.run.Commit, o.run.Cause.PullRequest}
+	o.run.Commit, o.run.Cause.PullRequest = "", ""
 	if slices.ContainsFunc(effects, func(e loop.Effect) bool { return o.isOwed(e) && e.State != loop.EffectDone }) {
 		o.gaveUp = plan.NextLanding(a, o.Now()).Move == plan.LandingRest
 		return false, o.commit(ctx, loop.PhaseEffect)
@@ -246,7 +246,7 @@ func (o *outbox) sayLanded(end ending) ending {
 		return end
 	}
 	a := o.landed.approval
-	o.run.Branch, o.run.Commit, o.run.Subject, o.run.Approval = a.Action.Branch, o.landed.commit, o.landed.subject, a.ID
+	o.run.Branch, o.run.Commit, o.run.Cause.PullRequest, o.run.Approval = a.Action.Branch, o.landed.commit, o.landed.pullRequest, a.ID
 	end = ending{outcome: loop.OutcomeLanded, reason: loop.ReasonApproved, detail: landedWords(a)}
 	if a.Action.Kind == loop.ActionPullRequest {
 		end.outcome = loop.OutcomeProposed

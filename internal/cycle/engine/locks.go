@@ -200,7 +200,7 @@ func (e *Engine) await(ctx context.Context, t Target, blocked error) error {
 		if err := e.Sleep(ctx, lockGap); err != nil {
 			return err
 		}
-		if sw := Switch(t.Workspace.Root, t.Loop.Name, t.Definition.SwitchPaths()...); sw != "" {
+		if sw := Switch(t.Workspace.Root, t.Loop.Name, t.Definition.SwitchPaths()...); !sw.IsZero() {
 			return PausedFault(t.Loop.Name, sw)
 		}
 		free := false

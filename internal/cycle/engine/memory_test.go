@@ -368,14 +368,16 @@ func TestTheRepositorysInstructionsStandInBlocksThatTheyCannotEnd(t *testing.T) 
 }
 
 func TestTheSwitchOfAllLoopsIsNotClearedByResumingOne(t *testing.T) {
-	for sw, all := range map[string]bool{
-		".loops/PAUSED": true, ".loops/PAUSED (cannot be read: x)": true, ".loops/fix/PAUSED": false, ".loops/PAUSED2/PAUSED": false, "`pawl pause fix`": false,
-		"ops/off (cannot be read: x)": false, "the label loop-pause is on https://x.test/7": false,
+	for sw, set := range map[string]loop.KillSwitch{
+		".loops/PAUSED": {Path: ".loops/PAUSED"}, ".loops/PAUSED (cannot be read: x)": {Path: ".loops/PAUSED", Unread: "x"},
+		".loops/fix/PAUSED": {Path: ".loops/fix/PAUSED"}, ".loops/PAUSED2/PAUSED": {Path: ".loops/PAUSED2/PAUSED"}, "`pawl pause fix`": {Scope: loop.SwitchLoop},
+		"ops/off (cannot be read: x)": {Path: "ops/off", Unread: "x"}, "the label loop-pause is on https://x.test/7": {Label: "https://x.test/7"},
 	} {
-		if StopsAll(sw) != all {
+		all := set.Path == ".loops/PAUSED"
+		if set.StopsAll() != all {
 			t.Errorf("%s stops all: %v", sw, !all)
 		}
-		f, ok := errors.AsType[*loop.Fault](PausedFault("fix", sw))
+		f, ok := errors.AsType[*loop.Fault](PausedFault("fix", set))
 		want := "`pawl resume fix` (or `pawl resume --all`) clears it"
 		switch {
 		case all:

@@ -19,6 +19,7 @@ type ending struct {
 	outcome loop.Outcome
 	reason  loop.Reason
 	detail  string
+	cause   loop.Cause // what of it is known as data
 	halt    bool
 }
 
@@ -105,13 +106,13 @@ func successOf(tier loop.Tier, effects []loop.EffectRequest, before loop.Outcome
 }
 
 // endingOfEffect says how a run ends one of whose effects did not come about. Refusal
-// is why a guardrail refused it, if one did.
-func endingOfEffect(e loop.Effect, refusal *loop.Fault) ending {
+// is why a guardrail refused it, if one did; sw the switch that did.
+func endingOfEffect(e loop.Effect, refusal *loop.Fault, sw loop.KillSwitch) ending {
 	switch {
 	case refusal != nil:
 		return ending{outcome: loop.OutcomeRefused, reason: loop.ReasonLanding, detail: fmt.Sprintf("%s; nothing was changed; %s", refusal, refusal.Advice())}
 	case e.State == loop.EffectRefused:
-		return ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: fmt.Sprintf("%s: %s", e.Kind, e.Error)}
+		return ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: fmt.Sprintf("%s: %s", e.Kind, e.Error), cause: loop.Cause{Switch: sw}}
 	}
 	return ending{outcome: loop.OutcomeFailed, reason: loop.ReasonEffectFailed, detail: fmt.Sprintf("%s: %s", e.Kind, e.Error)}
 }
@@ -131,19 +132,6 @@ func readinessAfter(end ending, assessed bool, before int) int {
 		return max(0, before-readinessStep)
 	}
 	return before
-}
-
-// longestReason is how many runes of an agent's words go into the run log.
-const longestReason = 100
-
-// reasonWord is why the run ended, without white space: the agent's own words where
-// it handed the step over, else the code.
-func reasonWord(r loop.Run) string {
-	if r.Reason != loop.ReasonAgentEscalated && r.Reason != loop.ReasonAgentBlocked || r.Detail == "" {
-		return string(r.Reason)
-	}
-	words := []rune(strings.Join(strings.Fields(r.Detail), "_"))
-	return string(words[:min(len(words), longestReason)])
 }
 
 // outcomeText is how the run ended, in words.

@@ -42,7 +42,7 @@ func TestASwitchThatCannotBeReadIsSet(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := engine.Switch(root, "w")
-			if (got != "") != c.set || c.set && (!strings.Contains(got, "PAUSED (cannot be read: ") || engine.StopsAll(got) != c.all) {
+			if got.IsZero() == c.set || c.set && (!strings.Contains(got.String(), "PAUSED (cannot be read: ") || got.StopsAll() != c.all) {
 				t.Errorf("Switch = %q, want that it is set: %v, for all loops: %v", got, c.set, c.all)
 			}
 		})
@@ -81,19 +81,19 @@ func TestASwitchThatIsSetAfterItWasReadStillStandsBeforeTheEffect(t *testing.T) 
 func TestThePathsOfADefinitionAreSwitchesOfItsLoopOnly(t *testing.T) {
 	root := t.TempDir()
 	named := []string{"ops/off", filepath.Join(root, "away")}
-	if got := engine.Switch(root, "w", named...); got != "" {
+	if got := engine.Switch(root, "w", named...); !got.IsZero() {
 		t.Errorf("Switch = %q, want none", got)
 	}
 	if err := os.Symlink("nowhere", filepath.Join(root, "away")); err != nil {
 		t.Fatal(err)
 	}
-	if got := engine.Switch(root, "w", named...); got != named[1] || engine.Switch(root, "other") != "" {
+	if got := engine.Switch(root, "w", named...); got.String() != named[1] || !engine.Switch(root, "other").IsZero() {
 		t.Errorf("Switch = %q, want %q for this loop", got, named[1])
 	}
 	if err := os.WriteFile(filepath.Join(root, "ops"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := engine.Switch(root, "w", named...); !strings.HasPrefix(got, "ops/off (cannot be read: ") {
+	if got := engine.Switch(root, "w", named...); !strings.HasPrefix(got.String(), "ops/off (cannot be read: ") {
 		t.Errorf("Switch = %q, want that ops/off cannot be read", got)
 	}
 }

@@ -135,7 +135,7 @@ func (e *Engine) Claim(ctx context.Context, t Target, id string, alive map[strin
 			return err
 		}
 		if c.Loop.Paused {
-			return explainPaused(ctx, tx, t, &loop.PausedError{Scope: loop.SwitchLoop})
+			return explainPaused(ctx, tx, t, &loop.PausedError{By: loop.KillSwitch{Scope: loop.SwitchLoop}})
 		}
 		asks, err := tx.Asking(ctx, id)
 		if err != nil {
@@ -298,7 +298,7 @@ func prepareRun(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, 
 		return l, r, err
 	}
 	if l.Paused {
-		return l, r, &loop.PausedError{Scope: loop.SwitchLoop}
+		return l, r, &loop.PausedError{By: loop.KillSwitch{Scope: loop.SwitchLoop}}
 	}
 	if f.Answer != nil {
 		if _, err := recordAnswer(ctx, tx, f.Approval, *f.Answer); err != nil {

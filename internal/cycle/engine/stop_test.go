@@ -137,7 +137,7 @@ func TestASwitchOfTheStoreIsReadRightBeforeAnEffect(t *testing.T) {
 				r.agent = worksOnce(t, func() {})
 				plan := (&fault.Plan{}).Do(point, 1, func(context.Context) error { r.setSwitch("ws"); return nil })
 				run, err := r.engine.Run(fault.With(t.Context(), plan), r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"})
-				if err != nil || run.Outcome != loop.OutcomePaused || run.Branch != "" || !engine.StopsAll(run.Detail) {
+				if err != nil || run.Outcome != loop.OutcomePaused || run.Branch != "" || !run.Cause.Switch.StopsAll() {
 					t.Fatalf("run = %s %q on %q, %v, want paused without a branch", run.Outcome, run.Detail, run.Branch, err)
 				}
 				if refs := gittest.Run(t, r.root, "for-each-ref", "refs/heads/pawl"); refs != "" {

@@ -158,7 +158,7 @@ func (w *watched) see(asked store.Asked, err error) {
 		w.cancel(&awayError{w.c.Store.Age(), err})
 	case err != nil || w.kind == watchRecovery:
 	case asked.Switch != "":
-		w.cancel(&stopError{storeEnding(asked.Switch)})
+		w.cancel(&stopError{*pausedBy(loop.KillSwitch{Scope: asked.Switch})})
 	case asked.Cancel != "" && w.kind == watchRun:
 		w.cancel(&stopError{ending{outcome: loop.OutcomeInterrupted, reason: loop.ReasonStopped, detail: asked.Cancel}})
 	}

@@ -191,8 +191,8 @@ func TestWorkThatNoGateJudgedIsSaidToBePushed(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
 			c.change(r)
-			if run := r.run(engine.Firing{}); run.PushedUngated() != c.want {
-				t.Errorf("run = %s %q, subject %q, want %q", run.Outcome, run.Detail, run.Subject, c.want)
+			if run := r.run(engine.Firing{}); run.Cause.Ungated != c.want {
+				t.Errorf("run = %s %q, subject %q, want %q", run.Outcome, run.Detail, run.Subject(), c.want)
 			}
 		})
 	}

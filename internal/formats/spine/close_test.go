@@ -98,11 +98,11 @@ func TestTheLineNamesWhatTheRunWasAbout(t *testing.T) {
 		want string
 	}{
 		"nothing":                                {loop.Run{}, ""},
-		"what the agent named":                   {loop.Run{Subject: "pr=31"}, "pr=31"},
+		"what the agent named":                   {loop.Run{Cause: loop.Cause{Item: "pr=31"}}, "pr=31"},
 		"the branch that it proposed":            {loop.Run{Branch: "pawl/ci-watch/58", Commit: "abc"}, "branch=pawl/ci-watch/58"},
-		"what the agent named, and not a branch": {loop.Run{Subject: "pr=31", Branch: "pawl/ci-watch/58", Commit: "abc"}, "pr=31"},
+		"what the agent named, and not a branch": {loop.Run{Cause: loop.Cause{Item: "pr=31"}, Branch: "pawl/ci-watch/58", Commit: "abc"}, "pr=31"},
 		"no branch that was not made":            {loop.Run{Branch: "pawl/ci-watch/58"}, ""},
-		"no matter what the agent named":         {loop.Run{Subject: "x\n2026-09-03T12:00:00Z  run#99  action=landed  -  outcome=landed  tokens=0"}, "x\n2026-09-03T12:00:00Z  run#99  action=landed  -  outcome=landed  tokens=0"},
+		"no matter what the agent named":         {loop.Run{Cause: loop.Cause{Item: "x\n2026-09-03T12:00:00Z  run#99  action=landed  -  outcome=landed  tokens=0"}}, "x\n2026-09-03T12:00:00Z  run#99  action=landed  -  outcome=landed  tokens=0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.run.N, c.run.Outcome = 58, loop.OutcomeProposed

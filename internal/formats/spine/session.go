@@ -393,10 +393,11 @@ func (s *session) recordAuthors(had map[string]bool, sum engine.Summary) (change
 }
 
 func runSubject(r loop.Run) string {
-	if r.Subject == "" && r.Commit != "" {
+	subject := r.Subject()
+	if subject == "" && r.Commit != "" {
 		return "branch=" + r.Branch
 	}
-	return r.Subject
+	return subject
 }
 
 // moveItems replaces the lists by those of the agent's report, if it has lists, and

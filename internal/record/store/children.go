@@ -119,7 +119,7 @@ func (t *Tx) checkTreeSwitches(ctx context.Context, loopID string) error {
 	case err != nil:
 		return err
 	case l.Paused:
-		return &loop.PausedError{Scope: loop.SwitchLoop}
+		return &loop.PausedError{By: loop.KillSwitch{Scope: loop.SwitchLoop}}
 	}
 	return t.checkSwitches(ctx, loopID)
 }

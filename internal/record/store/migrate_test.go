@@ -26,7 +26,9 @@ func TestAStoreOfAnEarlierPawlKeepsItsRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, c.database)
 			run := fire(t, s, seed(t, s, "ci"), "-1", alice)
-			settle(t, s, run, loop.OutcomeDone)
+			run.Reason, run.Detail = loop.ReasonKillSwitch, "push: the kill switch is set: ops/off (cannot be read: x)"
+			run.Cause = loop.Cause{Switch: loop.KillSwitch{Path: "ops/off", Unread: "x"}, Unpushed: "main"} // Which older tables have in words only.
+			settle(t, s, run, loop.OutcomePaused)
 			read := func(s *store.Store) loop.Run {
 				return look(t, s, func(ctx context.Context, r *store.Reader) (loop.Run, error) { return r.Run(ctx, run.ID) })
 			}

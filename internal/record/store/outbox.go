@@ -118,7 +118,7 @@ func (t *RunTx) SaveEffect(ctx context.Context, from loop.EffectState, e loop.Ef
 			return fmt.Errorf("read the switch of loop %s: %w", t.run.LoopID, err)
 		}
 		if paused {
-			return fmt.Errorf("apply %s: %w", e.Key, &loop.PausedError{Scope: loop.SwitchLoop})
+			return fmt.Errorf("apply %s: %w", e.Key, &loop.PausedError{By: loop.KillSwitch{Scope: loop.SwitchLoop}})
 		}
 	}
 	if e.Result == nil {

@@ -12,17 +12,18 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
-const runColumns = `id, loop_id, n, seq, run_key, trigger_name, event, planned_ms, fired_by, request, state, phase, outcome, reason, detail, summary, subject, definition,
+const runColumns = `id, loop_id, n, seq, run_key, trigger_name, event, planned_ms, fired_by, request, state, phase, outcome, reason, detail, summary, subject, cause, definition,
 overrides, base_commit, base_tree, branch, commit_hash, snapshot, approval, sandbox, readiness, agent, auth, usage, cost, total_us,
 agent_us, gates_us, holder, node_id, owed, fence, lease_until_ms, cancel, created_ms, started_ms, ended_ms, deferred_to`
 
 func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 	var r loop.Run
-	var overrides, usage, cost, holder, by, deferred string
+	var subject, overrides, usage, cost, holder, by, deferred string
+	var cause sql.NullString
 	var total, agent, gates, lease, created, started, ended int64
 	var planned sql.NullInt64
 	err := row.Scan(&r.ID, &r.LoopID, &r.N, &r.Seq, &r.Key, &r.Trigger, &r.Event, &planned, &by, &r.Request, &r.State, &r.Phase, &r.Outcome, &r.Reason, &r.Detail, &r.Summary,
-		&r.Subject, &r.Definition, &overrides, &r.BaseCommit, &r.BaseTree, &r.Branch, &r.Commit, &r.Snapshot, &r.Approval, &r.Sandbox,
+		&subject, &cause, &r.Definition, &overrides, &r.BaseCommit, &r.BaseTree, &r.Branch, &r.Commit, &r.Snapshot, &r.Approval, &r.Sandbox,
 		&r.Readiness, &r.Agent, &r.Auth, &usage, &cost, &total, &agent, &gates, &holder, &r.Node, &r.Owed, &r.Fence, &lease, &r.Cancel, &created, &started, &ended, &deferred)
 	if err != nil {
 		return r, err
@@ -37,7 +38,11 @@ func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 	if deferred != "" {
 		err = errors.Join(err, decode("deferral", deferred, &r.DeferredTo))
 	}
-	return r, err
+	if !cause.Valid {
+		r.Cause = loop.CauseOf(r, subject)
+		return r, err
+	}
+	return r, errors.Join(err, decode("cause", cause.String, &r.Cause))
 }
 
 const insertRun = `
@@ -314,8 +319,8 @@ UPDATE runs
 SET    reason = $1, detail = $2, summary = $3, subject = $4, base_commit = $5, base_tree = $6, branch = $7, commit_hash = $8, snapshot = $9,
        approval = $10, sandbox = $11, readiness = $12, agent = $13, auth = $14, usage = $15, cost = $16, total_us = $17,
        agent_us = $18, gates_us = $19, phase = $20, state = $21, outcome = $22, ended_ms = $23,
-       holder = CASE $21 WHEN 'ended' THEN '' ELSE holder END, lease_until_ms = CASE $21 WHEN 'ended' THEN 0 ELSE {now} + $24 END
-WHERE  id = $25 AND fence = $26 AND state = $27
+       holder = CASE $21 WHEN 'ended' THEN '' ELSE holder END, lease_until_ms = CASE $21 WHEN 'ended' THEN 0 ELSE {now} + $24 END, cause = $25
+WHERE  id = $26 AND fence = $27 AND state = $28
 RETURNING lease_until_ms, {now}`
 
 // Save is Enter for a run whose phases have found out facts: it records them.
@@ -348,9 +353,9 @@ func (t *Tx) save(ctx context.Context, r loop.Run, phase loop.Phase, from, to lo
 	if to == loop.RunEnded {
 		ended = millis(t.now)
 	}
-	err := t.writeHeld(ctx, r, nil, saveRun, string(r.Reason), r.Detail, r.Summary, r.Subject, r.BaseCommit, r.BaseTree, r.Branch, r.Commit, r.Snapshot,
+	err := t.writeHeld(ctx, r, nil, saveRun, string(r.Reason), r.Detail, r.Summary, r.Subject(), r.BaseCommit, r.BaseTree, r.Branch, r.Commit, r.Snapshot,
 		r.Approval, r.Sandbox, r.Readiness, r.Agent, string(r.Auth), encode(r.Usage), encode(r.Cost), micros(r.Spent.Total),
-		micros(r.Spent.Agent), micros(r.Spent.Gates), string(phase), string(to), string(r.Outcome), ended, t.lease.Milliseconds(), r.ID, r.Fence, string(from))
+		micros(r.Spent.Agent), micros(r.Spent.Gates), string(phase), string(to), string(r.Outcome), ended, t.lease.Milliseconds(), encode(r.Cause), r.ID, r.Fence, string(from))
 	r.Phase, r.State = phase, to
 	rt, err := t.newRunTx("save", r, err)
 	if err == nil && to == loop.RunEnded && r.Event != "" && (r.Outcome == loop.OutcomePaused || r.Outcome == loop.OutcomeInterrupted) {

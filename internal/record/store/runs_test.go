@@ -19,7 +19,10 @@ import (
 func TestARunComesBackAsItWasSaved(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
-		run.Reason, run.Detail, run.Summary, run.Subject = loop.ReasonGatesPass, "détail\n\"x\"", "sum", "pr=1"
+		run.Reason, run.Detail, run.Summary = loop.ReasonGatesPass, "détail\n\"x\"", "sum"
+		run.Cause = loop.Cause{
+			Switch: loop.KillSwitch{Path: "ops/off", Unread: "x"}, PullRequest: "https://h/1", Unpushed: "main", Ungated: "origin/main", Fetch: "git lfs pull", GitChange: true, Item: "pr=1",
+		}
 		run.BaseCommit, run.BaseTree, run.Branch, run.Commit, run.Snapshot, run.Approval = "c", "t", "b", "k", "s", "ap"
 		run.Sandbox, run.Readiness = "none", 80
 		run.Agent, run.Auth = "claude", loop.AuthLend

@@ -62,7 +62,7 @@ CREATE TABLE runs (
   cancel         TEXT NOT NULL DEFAULT '',
   created_ms     INTEGER NOT NULL,
   started_ms     INTEGER NOT NULL DEFAULT 0,
-  ended_ms       INTEGER NOT NULL DEFAULT 0, agent TEXT NOT NULL DEFAULT '', auth TEXT NOT NULL DEFAULT '', cost TEXT NOT NULL DEFAULT '{}', workspace_id TEXT NOT NULL DEFAULT '', seq INTEGER NOT NULL DEFAULT 0, planned_ms INTEGER, event TEXT NOT NULL DEFAULT '', fired_by TEXT NOT NULL DEFAULT '{}', node_id TEXT NOT NULL DEFAULT '', owed INTEGER NOT NULL DEFAULT 0 CHECK (owed IN (0, 1)), stopped_ms INTEGER NOT NULL DEFAULT 0, lock_body TEXT NOT NULL DEFAULT '', contends_until_ms INTEGER NOT NULL DEFAULT 0, deferred_to TEXT NOT NULL DEFAULT '', node_labels TEXT NOT NULL DEFAULT '', lock_priority INTEGER NOT NULL DEFAULT 0, lock_bound INTEGER NOT NULL DEFAULT 0,
+  ended_ms       INTEGER NOT NULL DEFAULT 0, agent TEXT NOT NULL DEFAULT '', auth TEXT NOT NULL DEFAULT '', cost TEXT NOT NULL DEFAULT '{}', workspace_id TEXT NOT NULL DEFAULT '', seq INTEGER NOT NULL DEFAULT 0, planned_ms INTEGER, event TEXT NOT NULL DEFAULT '', fired_by TEXT NOT NULL DEFAULT '{}', node_id TEXT NOT NULL DEFAULT '', owed INTEGER NOT NULL DEFAULT 0 CHECK (owed IN (0, 1)), stopped_ms INTEGER NOT NULL DEFAULT 0, lock_body TEXT NOT NULL DEFAULT '', contends_until_ms INTEGER NOT NULL DEFAULT 0, deferred_to TEXT NOT NULL DEFAULT '', node_labels TEXT NOT NULL DEFAULT '', lock_priority INTEGER NOT NULL DEFAULT 0, lock_bound INTEGER NOT NULL DEFAULT 0, cause TEXT,
   UNIQUE (loop_id, n),
   CHECK ((state IN ('settling', 'ended')) = (outcome <> '')),
   CHECK ((state IN ('running', 'settling')) = (holder <> ''))
@@ -493,3 +493,4 @@ INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (29, 29, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (30, 30, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (31, 31, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (32, 32, 1);
+INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (33, 33, 1);

@@ -85,7 +85,7 @@ func (r *Reader) checkSwitches(ctx context.Context, loopID string) error {
 	}
 	set, err := r.Switches(ctx, l.WorkspaceID)
 	if err == nil && len(set) > 0 {
-		err = &loop.PausedError{Scope: set[0].Scope}
+		err = &loop.PausedError{By: loop.KillSwitch{Scope: set[0].Scope}}
 	}
 	return err
 }

@@ -118,7 +118,7 @@ func TestUnderASwitchNothingBeginsAndWhatIsDeadIsStillConcluded(t *testing.T) {
 				}
 				for name, begin := range begins {
 					err := s.Update(t.Context(), func(tx *store.Tx) error { return begin(t.Context(), tx) })
-					if paused, ok := errors.AsType[*loop.PausedError](err); !ok || paused.Scope != scope || !errors.Is(err, loop.ErrPaused) {
+					if paused, ok := errors.AsType[*loop.PausedError](err); !ok || paused.By.Scope != scope || !errors.Is(err, loop.ErrPaused) {
 						t.Errorf("%s = %v, want that the %s is paused", name, err, scope)
 					}
 				}

@@ -186,8 +186,11 @@ const (
 	ReasonSameComment Reason = "same_comment"  // as its author's last one
 )
 
-// FixMark precedes, in a detail, the command line that is the fix.
-const FixMark = "; fetch them in the checkout: "
+// FetchMark precedes, in the detail beside ReasonUnfilled, the command line of Cause.Fetch.
+const FetchMark = "; fetch them in the checkout: "
+
+// GitChanged begins the detail beside ReasonGitConfig if the cause is a GitChange.
+const GitChanged = "the repository's git configuration changed since it was registered"
 
 // sentences explains each reason to people.
 var sentences = map[Reason]string{

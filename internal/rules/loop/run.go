@@ -2,7 +2,6 @@ package loop
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -25,8 +24,8 @@ type Run struct {
 	Reason     Reason    `json:"reason,omitempty"`
 	Detail     string    `json:"detail,omitempty"` // the reason in words, with names and numbers
 	Summary    string    `json:"summary,omitempty"`
-	Subject    string    `json:"subject,omitempty"` // what the log line is about, key=value
-	Definition string    `json:"definition"`        // digest
+	Cause      Cause     `json:"cause,omitzero"`
+	Definition string    `json:"definition"` // digest
 	Overrides  Overrides `json:"overrides,omitzero"`
 	BaseCommit string    `json:"base_commit,omitempty"`
 	BaseTree   string    `json:"base_tree,omitempty"`
@@ -140,24 +139,6 @@ type Spent struct {
 
 // Overhead is the time of the run that neither an agent nor a gate used.
 func (s Spent) Overhead() time.Duration { return max(0, s.Total-s.Agent-s.Gates) }
-
-// UnpushedSubject begins the subject of a run whose commit could not be pushed; the branch
-// follows.
-const UnpushedSubject = "unpushed="
-
-// UngatedSubject begins the subject of a run that pushed work which no gate has judged; the
-// remote and its branch follow, as in origin/main.
-const UngatedSubject = "ungated="
-
-// PushedUngated is where the run has pushed work that no gate has judged, as in origin/main;
-// empty: nowhere.
-func (r Run) PushedUngated() string {
-	to, ungated := strings.CutPrefix(r.Subject, UngatedSubject)
-	if !ungated {
-		return ""
-	}
-	return to
-}
 
 // TriggerApproval is the Trigger of runs that carry out an answer.
 const TriggerApproval = "approval"

@@ -49,11 +49,19 @@ func (s Switch) String() string {
 	return text
 }
 
-// PausedError means that a kill switch of the store keeps a run from starting or an
-// effect from being applied. It is ErrPaused.
-type PausedError struct{ Scope SwitchScope }
+// Set is the switch as one that stops a loop.
+func (s Switch) Set() KillSwitch { return KillSwitch{Scope: s.Scope, Row: s} }
 
-func (e *PausedError) Error() string { return ErrPaused.Error() + " by " + e.Scope.Command() }
+// PausedError means that a kill switch, a file or one in the store, keeps a run from starting
+// or an effect from being applied. It is ErrPaused.
+type PausedError struct{ By KillSwitch }
+
+func (e *PausedError) Error() string {
+	if e.By.Scope == "" {
+		return ErrPaused.Error() + ": " + e.By.String()
+	}
+	return ErrPaused.Error() + " by " + e.By.Scope.Command()
+}
 
 // Is makes every PausedError an ErrPaused.
 func (e *PausedError) Is(target error) bool { return target == ErrPaused }

@@ -41,8 +41,8 @@ func TestAttack121NoFieldForgesALineOfTheRunLog(t *testing.T) {
 			v.accounted(run, "run#1", "outcome=done")
 			text := readFile(t, filepath.Join(v.root, ".loops/fix", loop.LogFile))
 			entries, _ := runlog.Parse(text)
-			if len(entries) != 1 || entries[0].Subject != run.Run.Subject || entries[0].Outcome != "done" {
-				t.Errorf("the log reads as %+v, want one entry with the subject %q:\n%s", entries, run.Run.Subject, text)
+			if len(entries) != 1 || entries[0].Subject != run.Run.Subject() || entries[0].Outcome != "done" {
+				t.Errorf("the log reads as %+v, want one entry with the subject %q:\n%s", entries, run.Run.Subject(), text)
 			}
 		})
 	}

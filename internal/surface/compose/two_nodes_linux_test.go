@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/definitions/config"
 	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/rules/loop"
@@ -293,7 +292,7 @@ func TestAKillOnOneNodeEndsTheRunsOfAnother(t *testing.T) {
 				t.Error("the agent lives on when the switch has returned")
 			}
 			v, stderr := n.a.told(cmd, cmd.Wait())
-			if stderr != "" || v.Run.Outcome != loop.OutcomePaused || !engine.StopsAll(v.Run.Detail) || v.Run.Snapshot == "" {
+			if stderr != "" || v.Run.Outcome != loop.OutcomePaused || !v.Run.Cause.Switch.StopsAll() || v.Run.Snapshot == "" {
 				t.Fatalf("the run ended as %+v %s", v, stderr)
 			}
 			if _, stderr := n.a.try("run"); !strings.Contains(stderr, "fix is paused: the kill switch is set: `pawl pause --") || !strings.HasSuffix(strings.TrimSpace(stderr), ": drill") {

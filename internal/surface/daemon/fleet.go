@@ -164,7 +164,7 @@ func (f *fleet) target(ctx context.Context, l loop.Loop, d loop.Definition) (t e
 	if t.Protocol = p.Protocols[l.Protocol]; t.Protocol == nil {
 		return t, "", fmt.Errorf("protocol %q is not part of this version", l.Protocol)
 	}
-	return t, engine.Switch(p.Root, l.Name, d.SwitchPaths()...), nil
+	return t, engine.Switch(p.Root, l.Name, d.SwitchPaths()...).String(), nil
 }
 
 // loopOf returns the loop with that id, and where it lies on this node.

@@ -99,9 +99,9 @@ func (s *Service) prepareAnswer(ctx context.Context, v View) (runs.Prepared, err
 	if err != nil {
 		return p, err
 	}
-	if sw := s.ws.PausedBy(l); sw != "" {
-		f := &loop.Fault{Exit: loop.ExitPaused, What: "approve " + v.ID + ": nothing has landed", Why: "the kill switch is set: " + sw}
-		return p, f.WithAdvice(engine.ClearedBy(v.Loop, sw).Then(", then ", loop.Advise("approve again")))
+	if sw := s.ws.PausedBy(l); !sw.IsZero() {
+		f := &loop.Fault{Exit: loop.ExitPaused, What: "approve " + v.ID + ": nothing has landed", Why: "the kill switch is set: " + sw.String()}
+		return p, f.WithAdvice(sw.ClearedBy(v.Loop).Then(", then ", loop.Advise("approve again")))
 	}
 	if l.Last != nil && s.ws.Liveness(*l.Last) == lookup.Running {
 		return p, s.engine.Held(l.Name, *l.Last)

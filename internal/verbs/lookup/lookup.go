@@ -103,7 +103,7 @@ func (w *Workspace) RunnableLoop(ctx context.Context, name string) (catalog.Entr
 		err = spine.CheckMerged(projection.Memory{Root: w.Root}, e.Name)
 	}
 	if err != nil {
-		if sw := engine.Switch(w.Root, e.Name, e.Definition.SwitchPaths()...); sw != "" {
+		if sw := engine.Switch(w.Root, e.Name, e.Definition.SwitchPaths()...); !sw.IsZero() {
 			err = engine.PausedFault(e.Name, sw)
 		}
 	}

@@ -125,16 +125,15 @@ func (w *Workspace) openApprovals(ctx context.Context, r *store.Reader, in strin
 	return open, err
 }
 
-// PausedBy names what keeps a loop from running because a person said so: the
-// path of a kill switch, or pawl pause where only the store has it. It is empty
-// if nothing does. What stops all loops is named first.
-func (w *Workspace) PausedBy(l Loop) string {
+// PausedBy is the kill switch that keeps a loop from running because a person said so, and
+// the zero switch if none does. What stops all loops comes first.
+func (w *Workspace) PausedBy(l Loop) loop.KillSwitch {
 	sw := engine.Switch(w.Root, l.Name, l.Usable().SwitchPaths()...)
 	switch {
-	case len(l.Switches) > 0 && !engine.StopsAll(sw):
-		return l.Switches[0].String()
-	case sw == "" && l.Row.Paused:
-		return "pawl pause"
+	case len(l.Switches) > 0 && !sw.StopsAll():
+		return l.Switches[0].Set()
+	case sw.IsZero() && l.Row.Paused:
+		return loop.KillSwitch{Scope: loop.SwitchLoop}
 	}
 	return sw
 }
@@ -148,7 +147,7 @@ const queuedLong = 5 * time.Minute
 // the clock was set back, and when it comes by itself: late is its next time by its cadence.
 func (w *Workspace) LateSince(l Loop) (late, until *time.Time) {
 	now, came := w.Now(), []time.Time{l.Row.Ticked}
-	if l.Row.Created.IsZero() || l.Problem != nil || l.Row.Registered.Broken != "" || w.PausedBy(l) != "" {
+	if l.Row.Created.IsZero() || l.Problem != nil || l.Row.Registered.Broken != "" || !w.PausedBy(l).IsZero() {
 		return nil, nil
 	}
 	if run := l.Last; run != nil {
@@ -173,17 +172,17 @@ func (w *Workspace) LateSince(l Loop) (late, until *time.Time) {
 	return &planned, nil
 }
 
-// Paused names a kill switch that stops all loops of the workspace: its file, or what
-// the store has. It is empty if none does.
-func (w *Workspace) Paused(ctx context.Context) (string, error) {
-	if sw := engine.Switch(w.Root, ""); sw != "" {
+// Paused is a kill switch that stops all loops of the workspace: its file, or what
+// the store has. It is zero if none does.
+func (w *Workspace) Paused(ctx context.Context) (loop.KillSwitch, error) {
+	if sw := engine.Switch(w.Root, ""); !sw.IsZero() {
 		return sw, nil
 	}
 	set, err := w.Switches(ctx)
 	if err != nil || len(set) == 0 {
-		return "", err
+		return loop.KillSwitch{}, err
 	}
-	return set[0].String(), nil
+	return set[0].Set(), nil
 }
 
 // Switches lists the kill switches in the store that stop all loops of the workspace.

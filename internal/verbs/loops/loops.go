@@ -137,12 +137,12 @@ func (s *Service) rowOf(l lookup.Loop) Row {
 	d := l.Usable()
 	row := Row{
 		Name: l.Name, Protocol: l.Protocol, State: "never_run", LastN: l.Row.LastN, Definition: l.Row.Definition, Approvals: l.Open,
-		Tier: d.Tier, Cadence: d.Cadence, On: d.On, Goal: d.Goal, Scope: d.Scope, Verify: d.Verify, Guard: d.Guard, Gates: d.Gates, Agent: d.Agent, Paused: s.ws.PausedBy(l), Switches: l.Switches,
+		Tier: d.Tier, Cadence: d.Cadence, On: d.On, Goal: d.Goal, Scope: d.Scope, Verify: d.Verify, Guard: d.Guard, Gates: d.Gates, Agent: d.Agent, Paused: s.ws.PausedBy(l).String(), Switches: l.Switches,
 	}
 	if run := l.Last; run != nil {
 		row.State, row.LastRun = s.ws.Liveness(*run), shape.Time(run.Started)
 		row.Outcome, row.Reason, row.Branch, row.Tokens = run.Outcome, run.Reason, run.Branch, run.Usage.ChargedTokens()
-		row.Ungated = run.PushedUngated()
+		row.Ungated = run.Cause.Ungated
 		if run.DeferredTo != (loop.Deferral{}) {
 			row.DeferredTo = &run.DeferredTo
 		}

@@ -92,7 +92,7 @@ func (s *Service) planOf(l lookup.Loop, n int) (Plan, error) {
 	d := l.Usable()
 	p := Plan{
 		Schema: "pawl.plan/v1", Loop: l.Name, Protocol: l.Protocol, Cadence: d.Cadence, On: d.On, Timezone: "UTC", CatchUp: loop.CatchUpOne,
-		Paused: s.ws.PausedBy(l), Next: []Firing{}, Ticks: []loop.Tick{},
+		Paused: s.ws.PausedBy(l).String(), Next: []Firing{}, Ticks: []loop.Tick{},
 	}
 	if l.Problem != nil {
 		p.Problem, _, _ = strings.Cut(l.Problem.Error(), "\n")

@@ -54,7 +54,7 @@ func (s *Service) Fleet(ctx context.Context, protocol string) (Fleet, error) {
 			if err != nil {
 				return err
 			}
-			f.add(list[i], s.ws.PausedBy(list[i]), runs)
+			f.add(list[i], s.ws.PausedBy(list[i]).String(), runs)
 			list[i].Name = ""
 		}
 		return nil
@@ -64,7 +64,7 @@ func (s *Service) Fleet(ctx context.Context, protocol string) (Fleet, error) {
 	}
 	for _, l := range list { // Nobody has registered these yet.
 		if l.Name != "" {
-			f.add(l, s.ws.PausedBy(l), nil)
+			f.add(l, s.ws.PausedBy(l).String(), nil)
 		}
 	}
 	return f, nil

@@ -176,17 +176,17 @@ func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switc
 	}
 	still := engine.Switch(s.ws.Root, sw.Loop)
 	for _, e := range list {
-		if still == "" && name != All {
+		if still.IsZero() && name != All {
 			still = engine.Switch(s.ws.Root, sw.Loop, e.Definition.SwitchPaths()...)
 		}
 	}
-	if still == "" {
+	if still.IsZero() {
 		if still, err = s.ws.Paused(ctx); err != nil {
 			return sw, err
 		}
 	}
-	if still != "" {
-		sw.Paused, sw.Switch = true, still
+	if !still.IsZero() {
+		sw.Paused, sw.Switch = true, still.String()
 	}
 	sw.Was = before == sw.Paused
 	return sw, nil
@@ -199,7 +199,7 @@ func (s *Service) checkAgentResumes(ctx context.Context, by loop.Actor, sw Switc
 		f := &loop.Fault{Exit: loop.ExitRefused, What: by.Who + " may not resume " + sw.Loop, Why: why, Err: loop.ErrRole}
 		return f.WithAdvice(loop.Advise("let a person do it: {1}", loop.PawlCommand("resume", sw.Loop)))
 	}
-	if all, err := s.ws.Paused(ctx); err != nil || all != "" || sw.Loop == All {
+	if all, err := s.ws.Paused(ctx); err != nil || !all.IsZero() || sw.Loop == All {
 		if err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (s *Service) checkAgentResumes(ctx context.Context, by loop.Actor, sw Switc
 			return refuse("it rests after failures")
 		case e.Row.Paused && last.Actor.Role != loop.RoleAgent:
 			return refuse("a person has paused it")
-		case !e.Row.Paused && engine.Switch(s.ws.Root, e.Name, e.Definition.SwitchPaths()...) != "":
+		case !e.Row.Paused && !engine.Switch(s.ws.Root, e.Name, e.Definition.SwitchPaths()...).IsZero():
 			return refuse("somebody has set its switch by a file")
 		}
 	}
@@ -300,19 +300,22 @@ func (s *Service) isHeld(h loop.Hold) bool {
 }
 
 // StopsAll reports whether a switch, as named in Row and Switched, stops all loops.
-func StopsAll(sw string) bool { return engine.StopsAll(sw) }
+func StopsAll(sw string) bool { return loop.SwitchNamed(sw).StopsAll() }
 
 // ResumeCommand returns the command that clears a switch that pauses a loop.
-func ResumeCommand(name, sw string) loop.Advice { return engine.ClearedBy(name, sw) }
+func ResumeCommand(name, sw string) loop.Advice { return loop.SwitchNamed(sw).ClearedBy(name) }
 
 // Paused names a kill switch that stops all loops of the workspace; empty: none does.
-func (s *Service) Paused(ctx context.Context) (string, error) { return s.ws.Paused(ctx) }
+func (s *Service) Paused(ctx context.Context) (string, error) {
+	sw, err := s.ws.Paused(ctx)
+	return sw.String(), err
+}
 
 // anyPaused reports whether a switch keeps the loop, or any of the list, from running.
 func (s *Service) anyPaused(ctx context.Context, name string, list []catalog.Entry) (bool, error) {
 	all, err := s.ws.Paused(ctx)
-	return all != "" || engine.Switch(s.ws.Root, name) != "" || slices.ContainsFunc(list, func(e catalog.Entry) bool {
-		return e.Row.Paused || engine.Switch(s.ws.Root, e.Name, e.Definition.SwitchPaths()...) != ""
+	return !all.IsZero() || !engine.Switch(s.ws.Root, name).IsZero() || slices.ContainsFunc(list, func(e catalog.Entry) bool {
+		return e.Row.Paused || !engine.Switch(s.ws.Root, e.Name, e.Definition.SwitchPaths()...).IsZero()
 	}), err
 }
 

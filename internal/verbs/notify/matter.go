@@ -179,12 +179,12 @@ func ofRun(run loop.Run, p place, newest bool) (t told) {
 
 // ofPush says whether the memory of a loop is only on this machine since a run.
 func ofPush(run loop.Run, p place) (t told) {
-	branch, unpushed := strings.CutPrefix(run.Subject, loop.UnpushedSubject)
+	branch := run.Cause.Unpushed
 	switch {
-	case !unpushed && showsProgress(run):
+	case branch == "" && showsProgress(run):
 		t.over = append(t.over, ended{keyOfUnpushed(run.LoopID), describeRun(run, p)})
 		return t
-	case !unpushed:
+	case branch == "":
 		return t
 	}
 	n := p.notice(loop.NoticeUnpushed, keyOfUnpushed(run.LoopID), run)
@@ -195,7 +195,7 @@ func ofPush(run loop.Run, p place) (t told) {
 
 // ofUngated says that a run has pushed work which no gate has judged.
 func ofUngated(run loop.Run, p place) (t told) {
-	to := run.PushedUngated()
+	to := run.Cause.Ungated
 	if to == "" {
 		return t
 	}

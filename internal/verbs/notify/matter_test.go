@@ -116,7 +116,7 @@ over [loop/lp/failing] ci#7 ended proposed: all gates pass
 // Each outcome is either told or left out on purpose; a new one has to be decided here.
 func TestAMemoryThatIsOnlyHereIsToldUntilItIsPushed(t *testing.T) {
 	p := place{loop: loop.Loop{ID: "lp", Name: "boot", Protocol: loop.ProtocolBoot}}
-	run := loop.Run{ID: "run_1", LoopID: "lp", N: 7, State: loop.RunEnded, Outcome: loop.OutcomeDone, Reason: loop.ReasonGatesPass, Subject: loop.UnpushedSubject + "main"}
+	run := loop.Run{ID: "run_1", LoopID: "lp", N: 7, State: loop.RunEnded, Outcome: loop.OutcomeDone, Reason: loop.ReasonGatesPass, Cause: loop.Cause{Unpushed: "main"}}
 	raised := ofRun(run, p, true).raise
 	if len(raised) != 1 || raised[0].Event != loop.NoticeUnpushed || raised[0].Key != "loop/lp/unpushed" || raised[0].Title != "boot#7 could not push main" {
 		t.Errorf("told: %+v", raised)
@@ -126,7 +126,7 @@ func TestAMemoryThatIsOnlyHereIsToldUntilItIsPushed(t *testing.T) {
 	}
 	over := func(change func(*loop.Run)) bool {
 		run := run
-		run.Subject = ""
+		run.Cause = loop.Cause{}
 		change(&run)
 		return slices.Contains(ofRun(run, p, true).keys(), "loop/lp/unpushed")
 	}
@@ -140,7 +140,7 @@ func TestAMemoryThatIsOnlyHereIsToldUntilItIsPushed(t *testing.T) {
 
 func TestWorkThatNoGateJudgedIsToldOfEachRunThatPushedIt(t *testing.T) {
 	p := place{loop: loop.Loop{ID: "lp", Name: "boot", Protocol: loop.ProtocolBoot}}
-	run := loop.Run{ID: "run_1", LoopID: "lp", N: 7, State: loop.RunEnded, Outcome: loop.OutcomeDone, Subject: loop.UngatedSubject + "origin/main"}
+	run := loop.Run{ID: "run_1", LoopID: "lp", N: 7, State: loop.RunEnded, Outcome: loop.OutcomeDone, Cause: loop.Cause{Ungated: "origin/main"}}
 	for _, newest := range []bool{true, false} {
 		raised := ofRun(run, p, newest).raise
 		if len(raised) != 1 || raised[0].Event != loop.NoticeUngated || raised[0].Key != "run/run_1/ungated" || raised[0].Title != "boot#7 pushed work to origin/main, and no gate has judged it" {

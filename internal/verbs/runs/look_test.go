@@ -275,7 +275,7 @@ func TestNextIsWhatAPersonCanDo(t *testing.T) {
 			"`pawl approvals tidy#3` shows what is asked; `pawl approve tidy#3`, or `pawl reject tidy#3`",
 		},
 		"a pull request": {
-			runs.View{Outcome: loop.OutcomeProposed, Answer: loop.ApprovalApproved, Subject: "pr=https://h/o/n/pull/1", Again: &pull},
+			runs.View{Outcome: loop.OutcomeProposed, Answer: loop.ApprovalApproved, Cause: loop.Cause{PullRequest: "https://h/o/n/pull/1"}, Again: &pull},
 			"judge the pull request: https://h/o/n/pull/1",
 		},
 		"landed": {runs.View{Outcome: loop.OutcomeLanded, Again: &land}, ""},
@@ -286,8 +286,18 @@ func TestNextIsWhatAPersonCanDo(t *testing.T) {
 		"paused":                 {runs.View{Outcome: loop.OutcomePaused, Snapshot: "refs/x"}, "pawl resume tidy"},
 		"work that is kept":      {runs.View{Outcome: loop.OutcomeFailed, Snapshot: "refs/x"}, "its work is kept: pawl diff tidy#3; bring it back: git checkout -b rescue refs/x"},
 		"its account is limited": {runs.View{Outcome: loop.OutcomeBlocked, Reason: loop.FailureRateLimit}, "it rests; `pawl show tidy` says until when, `pawl resume tidy` lets it try at once"},
-		"paused with all":        {runs.View{Outcome: loop.OutcomePaused, Detail: ".loops/PAUSED"}, "pawl resume --all"},
-		"handed to a human":      {runs.View{Outcome: loop.OutcomeEscalated, Reason: loop.ReasonAgentEscalated}, "decide what the reason asks; then `pawl run tidy --request \"what you decided\"`"},
+		"paused with all":        {runs.View{Outcome: loop.OutcomePaused, Cause: loop.Cause{Switch: loop.KillSwitch{Path: ".loops/PAUSED"}}}, "pawl resume --all"},
+		"paused by a label":      {runs.View{Outcome: loop.OutcomePaused, Cause: loop.Cause{Switch: loop.KillSwitch{Label: "https://h/7"}}}, "remove the label from https://h/7"},
+		"paused by words":        {runs.View{Outcome: loop.OutcomePaused, Detail: ".loops/PAUSED"}, "pawl resume tidy"},
+		"files that are missing": {runs.View{Outcome: loop.OutcomeFailed, Reason: loop.ReasonUnfilled, Cause: loop.Cause{Fetch: "git lfs pull"}}, "git lfs pull; then `pawl run tidy`"},
+		"git was configured": {
+			runs.View{Outcome: loop.OutcomeRefused, Reason: loop.ReasonGitConfig, Cause: loop.Cause{GitChange: true}},
+			"if you made this change: pawl init --accept-git-config; if not, undo it",
+		},
+		"git may not be configured so": {
+			runs.View{Outcome: loop.OutcomeRefused, Reason: loop.ReasonGitConfig}, "take it out of git's configuration; then `pawl run tidy`",
+		},
+		"handed to a human": {runs.View{Outcome: loop.OutcomeEscalated, Reason: loop.ReasonAgentEscalated}, "decide what the reason asks; then `pawl run tidy --request \"what you decided\"`"},
 		"its set-up failed": {
 			runs.View{Outcome: loop.OutcomeFailed, Reason: loop.ReasonSetupFailed},
 			"`pawl doctor tidy --live` tries it again; setup in the definition names another command, network more hosts",

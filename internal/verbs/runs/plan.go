@@ -87,6 +87,6 @@ func (s *Service) Plan(ctx context.Context, p Prepared) (Plan, error) {
 		AgentCommand: d.AgentCommand, Model: d.Model, Request: p.Firing.Request, Base: PlanBase{base.Branch, base.Commit}, Dirty: dirty,
 		Scope: d.Scope, Protect: d.Protect, Sense: d.Sense, Gates: PlanGates{d.Verify, d.Guard, d.Gates}, Env: d.Env,
 		Limits:  PlanLimits{d.MaxIterations, d.MaxItems, d.MaxStepTimeout.Seconds(), d.MaxWallClock.Seconds(), d.BudgetTokens},
-		Sandbox: cmp.Or(d.Sandbox, "none"), Paused: cmp.Or(paused, engine.Switch(s.ws.Root, d.Name, d.SwitchPaths()...)), Warnings: warnings,
+		Sandbox: cmp.Or(d.Sandbox, "none"), Paused: cmp.Or(paused, engine.Switch(s.ws.Root, d.Name, d.SwitchPaths()...)).String(), Warnings: warnings,
 	}, nil
 }

@@ -109,7 +109,7 @@ func (s *Service) Fire(ctx context.Context, p Prepared) (run loop.Run, err error
 
 // gatesPass tries the gates on the base, and keeps what they said for the run.
 func (s *Service) gatesPass(ctx context.Context, p *Prepared) (bool, error) {
-	if all, err := s.ws.Paused(ctx); all != "" || err != nil || engine.Switch(s.ws.Root, p.Target.Loop.Name) != "" {
+	if all, err := s.ws.Paused(ctx); !all.IsZero() || err != nil || !engine.Switch(s.ws.Root, p.Target.Loop.Name).IsZero() {
 		return false, err // The engine says so.
 	}
 	t := p.Target

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/record/store"
@@ -46,6 +45,7 @@ type View struct {
 	Commit     string             `json:"commit"`
 	Snapshot   string             `json:"snapshot"`
 	Subject    string             `json:"subject,omitempty"` // what the run was about, key=value: pr=URL
+	Cause      loop.Cause         `json:"cause,omitzero"`    // what the outcome is about, as data; without what the agent calls its item
 	Approval   string             `json:"approval"`
 	Answer     loop.ApprovalState `json:"approval_state,omitempty"` // how Approval stands
 	Definition string             `json:"definition"`
@@ -82,11 +82,10 @@ type Instruction struct {
 // PullRequest is the address of the pull request that an approved run opened,
 // or nothing.
 func (v View) PullRequest() string {
-	address, ok := strings.CutPrefix(v.Subject, "pr=")
-	if !ok || v.Again == nil || v.Outcome != loop.OutcomeProposed {
+	if v.Again == nil || v.Outcome != loop.OutcomeProposed {
 		return ""
 	}
-	return address
+	return v.Cause.PullRequest
 }
 
 // Iteration is one iteration of a View.
@@ -240,9 +239,10 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 		Tokens: Tokens(run.Usage), Base: run.BaseCommit, Branch: run.Branch, Commit: run.Commit, Snapshot: run.Snapshot,
 		Approval: run.Approval, Definition: run.Definition, Overrides: run.Overrides, Sandbox: sandboxOrNone(run.Sandbox), Readiness: run.Readiness,
 		Started: shape.Time(run.Started), Ended: shape.Time(run.Ended), Iterations: []Iteration{}, Run: run, Instructions: given,
-		Subject: run.Subject, Ungated: run.PushedUngated(), Answer: answer, Again: again, Landing: landing, Agent: run.Agent, Auth: run.Auth, ModelTools: modelTools(run.Auth), Cost: run.Cost, CostUSD: costInDollars(run),
+		Subject: run.Subject(), Cause: run.Cause, Ungated: run.Cause.Ungated, Answer: answer, Again: again, Landing: landing, Agent: run.Agent, Auth: run.Auth, ModelTools: modelTools(run.Auth), Cost: run.Cost, CostUSD: costInDollars(run),
 		MS: Spent{shape.Millis(run.Spent.Total), shape.Millis(run.Spent.Agent), shape.Millis(run.Spent.Gates), shape.Millis(run.Spent.Overhead())},
 	}
+	v.Cause.Item = "" // Nothing follows from it, and Subject says it.
 	if run.DeferredTo != (loop.Deferral{}) {
 		v.DeferredTo = &run.DeferredTo
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
-	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/verbs/lookup"
@@ -77,9 +76,11 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 		Schema: "pawl.why/v1", Family: v.Family, Run: fmt.Sprintf("%s#%d", v.Loop, v.N), ID: v.ID, State: v.State, Outcome: v.Outcome, Reason: v.Reason, Detail: v.Detail, Event: v.Event, Events: v.Events,
 		Exit: loop.ExitStatus(v.Outcome, v.Reason), Decisions: []Decision{}, Attempts: []Attempt{},
 	}
-	if w.Paused, err = s.ws.Paused(ctx); err != nil {
+	paused, err := s.ws.Paused(ctx)
+	if err != nil {
 		return w, err
 	}
+	w.Paused = paused.String()
 	next := Next(v)
 	w.Next, w.Actions = next.String(), append([]loop.Command{}, next.Actions...)
 	if v.Landing != nil {
@@ -197,7 +198,7 @@ func Next(v View) loop.Advice {
 	case v.Outcome == loop.OutcomeProposed:
 		return loop.Advise("look at it: {1}; take it: {2}", loop.HostCommand("git", "diff", short(v.Base), v.Branch), loop.HostCommand("git", "merge", v.Branch))
 	case v.Outcome == loop.OutcomePaused:
-		clear := engine.ClearedBy(v.Loop, v.Detail)
+		clear := v.Cause.Switch.ClearedBy(v.Loop)
 		if v.Again == nil {
 			return clear
 		}
@@ -235,12 +236,11 @@ func Next(v View) loop.Advice {
 	case v.Reason == loop.ReasonAgentEscalated && v.Snapshot == "", v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonStepEscalated:
 		return loop.Advise("decide what the reason asks; then {1}", decided("what you decided"))
 	case v.Reason == loop.ReasonUnfilled:
-		_, fix, _ := strings.Cut(v.Detail, loop.FixMark)
-		return loop.Advise(fix).Then("; ", loop.Advise("then {1}", again))
+		return loop.Advise(v.Cause.Fetch).Then("; ", loop.Advise("then {1}", again))
 	case v.Reason == loop.ReasonConflict:
 		return loop.Advise("merge the branch by hand, or make a new proposal: {1}", again)
 	case v.Reason == loop.ReasonGitConfig:
-		if engine.AcceptsGitConfig(v.Detail) {
+		if v.Cause.GitChange {
 			return loop.Advise("if you made this change: {1}; if not, undo it", loop.PawlCommand("init").WithFlag("accept-git-config"))
 		}
 		return loop.Advise("take it out of git's configuration; then {1}", again)

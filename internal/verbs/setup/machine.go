@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/confine/workspace"
-	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/cycle/runenv"
 	"github.com/pawl-run/pawl/internal/record/node"
 	"github.com/pawl-run/pawl/internal/record/store"
@@ -157,9 +156,9 @@ func (d Doctor) checkPaused(ctx context.Context, add adder) {
 	switch {
 	case err != nil:
 		add(readiness.StateWarn, "paused", "the kill switch of the store cannot be read: "+err.Error(), "see that the store can be used")
-	case sw != "":
-		clears := engine.ClearedBy("", sw)
-		add(readiness.StateWarn, "paused", "no loop runs: "+sw, clears.Text, clears.Actions...)
+	case !sw.IsZero():
+		clears := sw.ClearedBy("")
+		add(readiness.StateWarn, "paused", "no loop runs: "+sw.String(), clears.Text, clears.Actions...)
 	}
 }
 

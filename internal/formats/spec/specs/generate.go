@@ -271,7 +271,7 @@ func (s *Service) tryGates(ctx context.Context, of loopspec.Spec, sources map[st
 	}
 	if paused, err := s.ws.Paused(ctx); err != nil {
 		return tries, err
-	} else if paused != "" {
+	} else if !paused.IsZero() {
 		return tries, engine.PausedFault(spec.GenerateLoop, paused)
 	}
 	defer waiting.For(ctx, "the gates to be tried on the base", nil)()

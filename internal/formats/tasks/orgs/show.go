@@ -122,7 +122,7 @@ func wayDown(a Agent) []string {
 
 // describe is what the definition and the runs of an agent say.
 func (s *Service) describe(l lookup.Loop) Agent {
-	a := Agent{State: "never_run", LastN: l.Row.LastN, Approvals: l.Open, Halted: s.ws.PausedBy(l)}
+	a := Agent{State: "never_run", LastN: l.Row.LastN, Approvals: l.Open, Halted: s.ws.PausedBy(l).String()}
 	if d := l.Usable(); d.Tasks != nil {
 		a.Interval, a.Enabled = d.Cadence, d.Tasks.Enabled
 	}

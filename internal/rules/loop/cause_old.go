@@ -1,0 +1,73 @@
+package loop
+
+import "strings"
+
+// This file reads what pawl wrote before the cause of an outcome was stored: rows of runs
+// without one. Nothing else may take a text apart that is about a run; internal/arch holds
+// that.
+
+// CauseOf is the cause of a run whose row has none, from its reason, its detail and the
+// subject that was stored.
+func CauseOf(r Run, subject string) (c Cause) {
+	address, opened := strings.CutPrefix(subject, pullRequestKey)
+	branch, unpushed := strings.CutPrefix(subject, unpushedKey)
+	to, ungated := strings.CutPrefix(subject, ungatedKey)
+	switch {
+	case opened && r.Outcome == OutcomeProposed && r.Reason == ReasonApproved:
+		c.PullRequest = address
+	case unpushed:
+		c.Unpushed = branch
+	case ungated:
+		c.Ungated = to
+	default:
+		c.Item = subject
+	}
+	switch r.Reason {
+	case ReasonKillSwitch:
+		c.Switch = SwitchNamed(r.Detail)
+	case ReasonUnfilled:
+		_, c.Fetch, _ = strings.Cut(r.Detail, FetchMark)
+	case ReasonGitConfig:
+		c.GitChange = strings.HasPrefix(r.Detail, GitChanged)
+	}
+	return c
+}
+
+// SwitchNamed is the switch in the detail of a paused run, and the one that KillSwitch.String
+// names. It is zero if there is none.
+func SwitchNamed(text string) (k KillSwitch) {
+	_, text = cutPast(text, "the kill switch is set: ")
+	late, text := cutPast(text, "the kill switch was set: ")
+	_, text = cutPast(text, ErrPaused.Error()+": ")
+	for _, scope := range []SwitchScope{SwitchStore, SwitchWorkspace, SwitchLoop} {
+		if strings.Contains(text, scope.Command()) || scope == SwitchLoop && strings.HasPrefix(strings.TrimPrefix(text, "`"), "pawl pause") {
+			k.Scope = scope
+			return k
+		}
+	}
+	if on, labeled := strings.CutPrefix(text, labelWords+" is on "); labeled {
+		k.Label = on
+		return k
+	}
+	if why, unread := strings.CutPrefix(text, labelWords+unreadLabel); unread {
+		k.Unread = why
+		return k
+	}
+	file, why, unread := strings.Cut(text, unreadFile)
+	if !unread && late {
+		file, _, _ = strings.Cut(text, ": ")
+	}
+	if strings.Contains(file, "/") && !strings.ContainsAny(file, " `") {
+		k.Path, k.Unread = file, strings.TrimSuffix(why, ")")
+	}
+	return k
+}
+
+// cutPast returns what follows a mark, and text itself if it has none.
+func cutPast(text, mark string) (found bool, rest string) {
+	_, after, found := strings.Cut(text, mark)
+	if !found {
+		return false, text
+	}
+	return true, after
+}
