@@ -72,7 +72,7 @@ func (s *session) healLog(text string) {
 // logLine returns the change that appends a run's line to the log.
 func (s *session) logLine(run loop.Run, at time.Time) loop.Change {
 	m := run.Outcome.Meaning()
-	if run.Outcome == loop.OutcomeProposed && run.Cause.PullRequest != "" {
+	if run.Outcome == loop.OutcomeProposed && run.Reason == loop.ReasonApproved && run.Cause.PullRequest != "" {
 		m.Log = runlog.PullRequest
 	}
 	line := runlog.Line(runlog.Entry{At: at, Run: run.N, Action: m.Action, Subject: runSubject(run), Outcome: m.Log, Tokens: run.Usage.ChargedTokens()})

@@ -23,6 +23,7 @@ import (
 type account struct {
 	N        int64        `json:"n"`
 	Outcome  loop.Outcome `json:"outcome"`
+	Reason   loop.Reason  `json:"reason"`
 	Branch   string       `json:"branch"`
 	Commit   string       `json:"commit"`
 	Subject  string       `json:"subject"`
@@ -88,7 +89,7 @@ func (a account) lines(log string) []string {
 	}
 	healed := runlog.Entry{At: a.at, Run: a.N, Action: m.Action, Subject: subject, Outcome: m.Log, Tokens: a.Tokens}
 	forms = append(forms, strings.TrimSuffix(runlog.Line(healed), "\n"))
-	if a.Outcome == loop.OutcomeProposed && strings.HasPrefix(subject, "pr=") {
+	if a.Outcome == loop.OutcomeProposed && a.Reason == loop.ReasonApproved { // A yes that only proposes opens a pull request.
 		healed.Outcome = runlog.PullRequest
 		forms = append(forms, strings.TrimSuffix(runlog.Line(healed), "\n"))
 	}
