@@ -170,7 +170,7 @@ func (e *Engine) await(ctx context.Context, t Target, blocked error) error {
 		return err
 	}
 	if held, ok := errors.AsType[*loop.HeldError](blocked); ok {
-		what, holder = held.What, held.Holder
+		what, holder = held.Name(), held.Holder
 	}
 	if locked, ok := errors.AsType[*loop.LockedError](blocked); ok {
 		what, holder = fmt.Sprintf("run %s, because %s; both may touch %s", locked.By.Name(), locked.Why.Rule.Sentence(), locked.Why.Scope), locked.By.Holder

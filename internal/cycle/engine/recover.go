@@ -82,7 +82,7 @@ func (e *Engine) Held(name string, run loop.Run) error {
 	if err, ok := why.(error); ok && run.Holder == e.Self {
 		return RecoverFault(name, err)
 	}
-	return &loop.HeldError{What: fmt.Sprintf("run %s#%d", name, run.N), Holder: run.Holder}
+	return &loop.HeldError{Run: fmt.Sprintf("%s#%d", name, run.N), Holder: run.Holder}
 }
 
 // RecoverFault says how a person can help where the recovery of a loop cannot go

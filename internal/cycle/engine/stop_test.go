@@ -238,7 +238,7 @@ func TestTwoRunsOfOneLoopAtOnceTheSecondIsToldWhoHoldsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		held, ok := errors.AsType[*loop.HeldError](second)
-		if !ok || held.Holder.PID != os.Getpid() || held.What != "run w#1" {
+		if !ok || held.Holder.PID != os.Getpid() || held.Run != "w#1" {
 			t.Errorf("the second run = %v, want who holds w#1", second)
 		}
 	})

@@ -95,12 +95,21 @@ func (e *AnsweredError) Is(target error) bool { return target == ErrAnswered }
 
 // HeldError means that another live process has what the caller wanted.
 type HeldError struct {
-	What   string // "run ci-watch#12"
+	Run    string // LOOP#N, by which it can be stopped; empty: What is held
+	What   string // "node n1"
 	Holder Holder
 }
 
+// Name says what is held.
+func (e *HeldError) Name() string {
+	if e.Run != "" {
+		return "run " + e.Run
+	}
+	return e.What
+}
+
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("%s is held by %s", e.What, e.Holder)
+	return fmt.Sprintf("%s is held by %s", e.Name(), e.Holder)
 }
 
 // Fault is an error that a person can act on: what, why and the fix, with the

@@ -88,7 +88,7 @@ func TestAnErrorIsTheSameAfterItTravelled(t *testing.T) {
 		"a fault":              &loop.Fault{Exit: loop.ExitRefused, What: "w", Why: "y", Fix: "do {1}", Actions: []loop.Command{stop}},
 		"nothing found":        fmt.Errorf("look: %w", loop.ErrNotFound),
 		"answered":             &loop.AnsweredError{Approval: loop.Approval{State: loop.ApprovalApproved, By: "Ada", From: "cli"}},
-		"a run of another one": &loop.HeldError{What: "run a#1", Holder: loop.Holder{PID: 7, Host: "h"}},
+		"a run of another one": &loop.HeldError{Run: "a#1", Holder: loop.Holder{PID: 7, Host: "h"}},
 		"a lost lease":         fmt.Errorf("run: %w", loop.ErrLeaseLost),
 		"anything else":        errors.New("no"),
 	} {

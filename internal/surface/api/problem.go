@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
@@ -85,11 +84,9 @@ func Explain(err error) loop.Fault {
 	}
 	f := loop.Fault{Exit: exitStatus(err), What: err.Error(), Err: err}
 	if h, ok := errors.AsType[*loop.HeldError](err); ok {
-		f.What, f.Why, f.Fix = h.What+" is held by another process", h.Holder.String()+" has it", "wait until it has ended"
-		// Only a run that is named in full can be stopped by its name.
-		if run, ok := strings.CutPrefix(h.What, "run "); ok && !strings.HasPrefix(run, "#") && strings.Contains(run, "#") {
-			run, _, _ = strings.Cut(run, " ")
-			return *f.WithAdvice(loop.Advise("wait until it has ended, or stop it: {1}", loop.PawlCommand("stop", run)))
+		f.What, f.Why, f.Fix = h.Name()+" is held by another process", h.Holder.String()+" has it", "wait until it has ended"
+		if h.Run != "" {
+			return *f.WithAdvice(loop.Advise("wait until it has ended, or stop it: {1}", loop.PawlCommand("stop", h.Run)))
 		}
 		return f
 	}

@@ -69,7 +69,7 @@ func TestAFailureSaysWhatWhyAndTheFix(t *testing.T) {
 			&loop.Fault{What: "run \x1b[31mx"}, "pawl: run x\n",
 		},
 		"the holder is named": {
-			&loop.HeldError{What: "run x#1", Holder: loop.Holder{PID: 7, Host: "host"}},
+			&loop.HeldError{Run: "x#1", Holder: loop.Holder{PID: 7, Host: "host"}},
 			"pawl: run x#1 is held by another process\n  why: process 7 on host has it\n  fix: wait until it has ended, or stop it: pawl stop x#1\n",
 		},
 		"a run that is due goes first": {

@@ -173,7 +173,7 @@ func SilentFault(silent []loop.HeldRun) error {
 	first := silent[0]
 	f := &loop.Fault{
 		Exit: loop.ExitHeld, What: what, Why: strings.Join(whys, "; "),
-		Err: &loop.HeldError{What: "run " + names[0], Holder: first.Holder},
+		Err: &loop.HeldError{Run: names[0], Holder: first.Holder},
 	}
 	until := first.Heard.Add(first.Lease).UTC().Format(time.RFC3339)
 	return f.WithAdvice(loop.Advise(fmt.Sprintf(

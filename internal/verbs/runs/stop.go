@@ -84,7 +84,7 @@ func (s *Service) stillRunsFault(ctx context.Context, run loop.Run) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second) // Only for the name.
 	defer cancel()
 	name, who := s.ws.RunName(ctx, run), run.Holder
-	held := &loop.HeldError{What: "run " + name, Holder: who}
+	held := &loop.HeldError{Run: name, Holder: who}
 	recovers, shows := loop.PawlCommand("recover"), loop.PawlCommand("show", name)
 	f := &loop.Fault{Exit: loop.ExitHeld, What: fmt.Sprintf("run %s did not stop within %s", name, cmp.Or(s.StopWait, stopWait)), Err: held}
 	if who == (loop.Holder{}) {

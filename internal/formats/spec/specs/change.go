@@ -192,7 +192,7 @@ func (s *Service) remove(ctx context.Context, tx *store.Tx, by loop.Actor, row s
 	live, err := tx.Live(ctx, row.LoopID)
 	switch {
 	case err == nil:
-		return &loop.HeldError{What: fmt.Sprintf("run %s#%d", row.ID, live.N), Holder: live.Holder}
+		return &loop.HeldError{Run: fmt.Sprintf("%s#%d", row.ID, live.N), Holder: live.Holder}
 	case !errors.Is(err, loop.ErrNotFound):
 		return err
 	}
