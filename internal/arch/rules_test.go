@@ -76,15 +76,14 @@ func (j *judge) layers() {
 			j.say(f, "imports %s, which is for tests only", name)
 		case j.row.only != nil && !slices.Contains(j.row.only, name):
 			j.say(f, "imports %s, and may import %s only", name, strings.Join(j.row.only, ", "))
-		case !mayImport(j.source.name, name) && !slices.Contains(pending, [2]string{j.source.name, name}):
+		case !mayImport(j.source.name, name):
 			j.say(f, "imports %s: a package imports from its own folder and from folders that stand before it", name)
 		}
 	}
 	for _, f := range j.source.testImports {
 		// Tests may meet their neighbours, but nothing from above.
 		name, _, ours := j.ours(f)
-		from, _ := folderOf(j.source.name)
-		if ours && reach(j.all, name) > from.triedWith() && !slices.Contains(pending, [2]string{j.source.name, name}) {
+		if ours && reach(j.all, name) > triedWith(j.source.name) {
 			j.say(f, "imports %s in a test: it tests more than its folder", name)
 		}
 	}

@@ -107,6 +107,7 @@ var table = []row{
 	{name: "cycle/catalog", what: "the loops of a workspace, by name and listed"},
 	{name: "cycle/effect", what: "outbox and kinds"},
 	{name: "cycle/engine", what: "one run through the cycle"},
+	{name: "cycle/format", what: "what a format of loops is: its name, files and protocol"},
 	{name: "cycle/gate", what: "checks that the runtime runs to decide"},
 	{name: "cycle/gatecheck", what: "the gates of a definition, tried on its base without a run"},
 	{name: "cycle/listen", what: "events that fire loops are noticed: files, refs, webhooks, ends of runs, commands"},
@@ -170,6 +171,7 @@ var table = []row{
 	{name: "test/agente2e", what: "every real agent program through a whole run; nothing imports it"},
 	{name: "test/agenttest", what: "the suite that every driver passes"},
 	{name: "test/boardload", what: "many agents of boards that claim at once"},
+	{name: "test/checklist", what: "a format that pawl does not have, which a test adds"},
 	{name: "test/drawn", what: "keeps files, and sections of documents, as the code draws them"},
 	{name: "test/fakemodel", what: "a scripted model in the shapes of four APIs"},
 	{name: "test/gittest", what: "repositories for tests, and git as a user runs it"},
@@ -183,6 +185,7 @@ var table = []row{
 	{name: "test/sample", what: "how much of what a test can try it does try"},
 	{name: "test/sampled", what: "names the tests that try only a sample; nothing imports it", only: []string{}},
 	{name: "test/storetest", what: "databases with the tables of a store, copied for each test"},
+	{name: "test/sixth", what: "a sixth format is added, with a folder and a line"},
 	{name: "test/verbtest", what: "all verbs on a real repository and store, for their tests", clock: "it waits for processes", sql: "it edits a store behind its back"},
 }
 

@@ -48,7 +48,7 @@ func TestAgentsAreListedBesideOtherLoops(t *testing.T) {
 			t.Errorf("%s = %+v, %v, %v", name, e.Definition, e.Problem, err)
 		}
 	}
-	def, warnings, err := catalog.ReadDefinition(r.ws.Root, "qa")
+	def, warnings, err := formats.Load(r.ws.Root, "qa")
 	if err != nil || len(warnings) > 0 || def.Cadence != "1h" || def.Tasks.ReportsTo != "dev" {
 		t.Errorf("qa = %+v, %q, %v", def, warnings, err)
 	}
@@ -96,7 +96,7 @@ func TestNoOtherFileMakesAnAgent(t *testing.T) {
 	r := newRig(t, "")
 	r.defines("other", "protocol: tasks\n")
 	e, err := r.Lookup(t.Context(), "other")
-	if f, ok := errors.AsType[*loop.Fault](e.Problem); err != nil || !ok || f.Exit != loop.ExitNotReady || !strings.Contains(f.Error(), catalog.OnlyElsewhere(loop.ProtocolTasks)) {
+	if f, ok := errors.AsType[*loop.Fault](e.Problem); err != nil || !ok || f.Exit != loop.ExitNotReady || !strings.Contains(f.Error(), formats.Elsewhere(loop.ProtocolTasks)) {
 		t.Errorf("other: %v, problem %v", err, e.Problem)
 	}
 }

@@ -37,7 +37,7 @@ func TestALinkMakesTheLoopBoot(t *testing.T) {
 			t.Errorf("%s = %+v, %v", name, e, err)
 		}
 	}
-	if names, err := catalog.DefinedNames(r.ws.Root); err != nil || !slices.Equal(names, []string{"a", "boot", "z"}) {
+	if names, err := formats.Names(r.ws.Root); err != nil || !slices.Equal(names, []string{"a", "boot", "z"}) {
 		t.Errorf("names = %q, %v", names, err)
 	}
 }
@@ -219,7 +219,7 @@ func TestOnlyTheLoopBootHasItsProtocol(t *testing.T) {
 	r.write(".loops/boot/STATE.md", "# boot\n")
 	for _, name := range []string{"other", "spine:boot"} {
 		e, err := r.Lookup(t.Context(), name)
-		if f, ok := errors.AsType[*loop.Fault](e.Problem); err != nil || !ok || f.Exit != loop.ExitNotReady || !strings.Contains(f.Error(), catalog.OnlyElsewhere(loop.ProtocolBoot)) {
+		if f, ok := errors.AsType[*loop.Fault](e.Problem); err != nil || !ok || f.Exit != loop.ExitNotReady || !strings.Contains(f.Error(), formats.Elsewhere(loop.ProtocolBoot)) {
 			t.Errorf("%s: %v, problem %v", name, err, e.Problem)
 		}
 	}

@@ -20,9 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/definitions/definition"
-	"github.com/pawl-run/pawl/internal/formats/boot/bootdef"
-	"github.com/pawl-run/pawl/internal/formats/tasks/orgdef"
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
@@ -47,8 +45,8 @@ type Entry struct {
 	Warnings   []string        // findings with which the loop still runs
 	Problem    error           // why the loop cannot run; nil: the definition is valid
 
-	on     file   // what defines it on disk
-	source string // digest of the file as LoadDefinitions read it; empty: there was none
+	on     format.Source // what defines it on disk
+	source string        // digest of the file as LoadDefinitions read it; empty: there was none
 }
 
 // LoopID returns the id of the loop, also if it was never registered.
@@ -60,21 +58,24 @@ func (e Entry) Key() Key { return Key{e.Name, e.Protocol} }
 // Key orders the loops of a workspace: by name, then by protocol, byte by byte.
 type Key struct{ Name, Protocol string }
 
+func keyOf(s format.Source) Key { return Key{s.Name, s.Format} }
+
 func (k Key) compare(other Key) int {
 	return cmp.Or(strings.Compare(k.Name, other.Name), strings.Compare(k.Protocol, other.Protocol))
 }
 
 // Catalog finds the loops of one workspace. Its methods may be called concurrently.
 type Catalog struct {
-	ws    loop.Workspace
-	store *store.Store
-	files cache
+	ws      loop.Workspace
+	formats format.List
+	store   *store.Store
+	files   cache
 }
 
 // New returns the catalog of a workspace. The store is nil if there is none yet. Version
 // is that of this pawl.
-func New(ws loop.Workspace, s *store.Store, now func() time.Time, version string) *Catalog {
-	return &Catalog{ws: ws, store: s, files: cache{now: now, version: version}}
+func New(ws loop.Workspace, formats format.List, s *store.Store, now func() time.Time, version string) *Catalog {
+	return &Catalog{ws: ws, formats: formats, store: s, files: cache{formats: formats, now: now, version: version}}
 }
 
 // Lookup finds a loop by its name, or by protocol:name if two protocols have the name,
@@ -107,8 +108,8 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (Entry, error) {
 		if e, ok, err := c.findByID(ctx, name); ok || err != nil {
 			return e, err
 		}
-		if name == bootdef.Name || name == loop.ProtocolBoot+":"+bootdef.Name {
-			return Entry{}, bootdef.MissingFault(c.ws.Root)
+		if err := c.formats.MissingNamed(c.ws.Root, name); err != nil {
+			return Entry{}, err
 		}
 		return Entry{}, c.noLoopFault(ctx, name)
 	case 1:
@@ -177,7 +178,7 @@ func (c *Catalog) FindNamed(ctx context.Context, names ...string) ([]Entry, erro
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	var list []Entry
 	for _, name := range names {
-		files, err := findNamed(c.ws.Root, name)
+		files, err := c.formats.FindNamed(c.ws.Root, name)
 		if err != nil {
 			return nil, err
 		}
@@ -192,7 +193,7 @@ func (c *Catalog) FindNamed(ctx context.Context, names ...string) ([]Entry, erro
 			switch {
 			case i >= 0:
 				list[i].Row = row
-			case isListed(row):
+			case c.isListed(row):
 				list = append(list, storeEntry(row))
 			}
 		}
@@ -202,8 +203,8 @@ func (c *Catalog) FindNamed(ctx context.Context, names ...string) ([]Entry, erro
 	return list, err
 }
 
-func (c *Catalog) fileEntry(f file) Entry {
-	return Entry{Workspace: c.ws.ID, Name: f.name, Protocol: f.protocol, File: f.path(), on: f}
+func (c *Catalog) fileEntry(s format.Source) Entry {
+	return Entry{Workspace: c.ws.ID, Name: s.Name, Protocol: s.Format, File: s.File, on: s}
 }
 
 // storeEntry returns the entry of a loop that no file defines.
@@ -214,13 +215,8 @@ func storeEntry(row loop.Loop) Entry {
 // isListed reports whether a loop is listed that no file defines: it has run, or the store
 // has its definition, and nobody forgot it since. Of a file that is gone and never ran
 // nothing is left to see.
-func isListed(row loop.Loop) bool {
-	return !row.Forgotten && (row.LastN > 0 || !DefinedByFile(row.Protocol) && row.Registered.Good != "")
-}
-
-// DefinedByFile reports whether files of the workspace define the loops of a protocol.
-func DefinedByFile(protocol string) bool {
-	return protocol == loop.ProtocolSpine || protocol == loop.ProtocolBoot || protocol == loop.ProtocolTasks
+func (c *Catalog) isListed(row loop.Loop) bool {
+	return !row.Forgotten && (row.LastN > 0 || !c.formats.ByFile(row.Protocol) && row.Registered.Good != "")
 }
 
 // Page is a part of a listing. The zero Page is all of it.
@@ -233,11 +229,11 @@ type Page struct {
 // List returns the loops of the workspace: those that files define, and those of the
 // store that have run and were not forgotten.
 func (c *Catalog) List(ctx context.Context, p Page) ([]Entry, error) {
-	files, err := findFiles(c.ws.Root)
+	files, err := c.formats.Find(c.ws.Root)
 	if err != nil {
 		return nil, err
 	}
-	for len(files) > 0 && files[0].sortKey().compare(p.After) <= 0 {
+	for len(files) > 0 && keyOf(files[0]).compare(p.After) <= 0 {
 		files = files[1:]
 	}
 	limit := cmp.Or(p.Limit, math.MaxInt32)
@@ -250,13 +246,13 @@ func (c *Catalog) List(ctx context.Context, p Page) ([]Entry, error) {
 			}
 			for _, row := range rows {
 				last = Key{row.Name, row.Protocol}
-				for len(files) > 0 && files[0].sortKey().compare(last) <= 0 {
+				for len(files) > 0 && keyOf(files[0]).compare(last) <= 0 {
 					list, files = append(list, c.fileEntry(files[0])), files[1:]
 				}
 				switch n := len(list); {
 				case n > 0 && list[n-1].Key() == last:
 					list[n-1].Row = row
-				case isListed(row):
+				case c.isListed(row):
 					list = append(list, storeEntry(row))
 				}
 			}
@@ -313,12 +309,8 @@ func (c *Catalog) LoadDefinitions(ctx context.Context, list []Entry) error {
 		d, ok := stored[e.Row.Definition]
 		e.Definition = d
 		switch {
-		case e.Protocol == loop.ProtocolSpine:
-			e.Problem = missingFault(e.Name)
-		case e.Protocol == loop.ProtocolBoot:
-			e.Problem = bootdef.MissingFault(c.ws.Root)
-		case e.Protocol == loop.ProtocolTasks:
-			e.Problem = orgdef.MissingFault(e.Name)
+		case c.formats.ByFile(e.Protocol):
+			e.Problem = c.formats.Of(e.Protocol).Files.Missing(c.ws.Root, e.Name)
 		case !ok:
 			e.Problem = &loop.Fault{
 				Exit: loop.ExitNotFound, What: "loop " + e.Name + " has no definition that can be read", Err: loop.ErrNotFound,
@@ -328,15 +320,6 @@ func (c *Catalog) LoadDefinitions(ctx context.Context, list []Entry) error {
 		}
 	}
 	return nil
-}
-
-// missingFault is the error for a loop whose file was removed.
-func missingFault(name string) error {
-	return &loop.Fault{
-		Exit: loop.ExitNotFound, What: fmt.Sprintf("loop %s has no definition any more", name), Err: loop.ErrNotFound,
-		Why: definition.Path(name) + " is missing; the store still has its runs",
-		Fix: "put the file back, or forget the loop: {1}", Actions: []loop.Command{loop.PawlCommand("rm", name)},
-	}
 }
 
 // viewStore reads from the store. Without a store it does nothing.

@@ -17,7 +17,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
+	"github.com/pawl-run/pawl/internal/formats/boards/heartbeat"
+	"github.com/pawl-run/pawl/internal/formats/boot"
+	"github.com/pawl-run/pawl/internal/formats/boot/bootrepo"
+	"github.com/pawl-run/pawl/internal/formats/spec"
+	"github.com/pawl-run/pawl/internal/formats/spine"
+	"github.com/pawl-run/pawl/internal/formats/tasks"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
@@ -25,6 +32,9 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m, "fsync=off")) }
+
+// formats are those with files.
+var formats = format.List{spine.Format(), spec.Format(), boot.Format(bootrepo.Cache{}), tasks.Format(time.Now), heartbeat.Format()}
 
 // rig is a workspace with a store.
 type rig struct {
@@ -56,7 +66,7 @@ func newRig(t *testing.T, database string) *rig {
 		r.store = openStore(t, database)
 	}
 	r.write(".git/HEAD", "")
-	r.Catalog = catalog.New(r.ws, r.store, func() time.Time { return r.now }, "v1")
+	r.Catalog = catalog.New(r.ws, formats, r.store, func() time.Time { return r.now }, "v1")
 	return r
 }
 
@@ -267,7 +277,7 @@ func TestPagesMakeUpTheListing(t *testing.T) {
 		n++
 		ws := loop.Workspace{ID: fmt.Sprintf("ws%d", n), Root: filepath.Join(top, fmt.Sprint(n))}
 		r := &rig{t: t, ws: ws, store: s, now: time.Now()}
-		r.Catalog = catalog.New(ws, s, time.Now, "v1")
+		r.Catalog = catalog.New(ws, formats, s, time.Now, "v1")
 		names := rapid.SampledFrom([]string{"a", "A", "a-b", "ab", "b", "é", "spine:a"})
 		want := map[catalog.Key]bool{}
 		for _, name := range rapid.SliceOfDistinct(names, rapid.ID[string]).Draw(rt, "files") {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
@@ -22,9 +23,9 @@ func (e *CycleError) Error() string { return cycleWhat + strings.Join(e.Cycle, "
 
 // Cycle returns a *CycleError if the end of the loop with that name would fire it again.
 // The events of the others are those that their files in the workspace at root name.
-func Cycle(root, name string, on []string) *CycleError {
+func Cycle(formats format.List, root, name string, on []string) *CycleError {
 	return cycleOf(name, on, func(other string) []string {
-		d, _, _ := ReadDefinition(root, other) // Of one that is broken it has what could be read.
+		d, _, _ := formats.Load(root, other) // Of one that is broken it has what could be read.
 		return d.On
 	})
 }
@@ -69,7 +70,7 @@ func cycleOf(name string, on []string, read func(name string) []string) *CycleEr
 // not.
 func (c *Catalog) findCycle(name string, on []string) error {
 	cycle := cycleOf(name, on, func(other string) []string {
-		files, _ := findNamed(c.ws.Root, other) // One that cannot be found fires nothing.
+		files, _ := c.formats.FindNamed(c.ws.Root, other) // One that cannot be found fires nothing.
 		var on []string
 		for _, f := range files {
 			on = append(on, c.files.read(c.ws.Root, f, unknown).parsed.def.On...)

@@ -49,7 +49,7 @@ func (c *Catalog) Sync(ctx context.Context) (s Synced, err error) {
 func (c *Catalog) SyncLoop(ctx context.Context, name string) error {
 	return untilNotOvertaken(func() error {
 		e, err := c.Lookup(ctx, name)
-		if err != nil || e.source == e.Row.Registered.Source || e.File == "" && !DefinedByFile(e.Protocol) {
+		if err != nil || e.source == e.Row.Registered.Source || e.File == "" && !c.formats.ByFile(e.Protocol) {
 			return err // No file says anything of a loop whose definition is in the store.
 		}
 		return c.register(ctx, []Entry{e})
@@ -84,7 +84,7 @@ func (c *Catalog) nothingMoved(ctx context.Context, last lastSync) (bool, error)
 	if err != nil || moved {
 		return false, err
 	}
-	files, err := findFiles(c.ws.Root)
+	files, err := c.formats.Find(c.ws.Root)
 	return err == nil && c.files.areSynced(files), err
 }
 
@@ -105,7 +105,7 @@ func (c *Catalog) trySync(ctx context.Context) (s Synced, err error) {
 		}
 		list, err := r.Loops(ctx, c.ws.ID)
 		for _, l := range list {
-			if DefinedByFile(l.Protocol) {
+			if c.formats.ByFile(l.Protocol) {
 				rows[l.ID] = l
 			}
 		}
@@ -114,13 +114,13 @@ func (c *Catalog) trySync(ctx context.Context) (s Synced, err error) {
 	if err != nil {
 		return s, err
 	}
-	files, err := findFiles(c.ws.Root) // After the rows: register relies on it.
+	files, err := c.formats.Find(c.ws.Root) // After the rows: register relies on it.
 	if err != nil {
 		return s, err
 	}
 	var changed []Entry
 	for _, f := range files {
-		if !utf8.ValidString(f.name) {
+		if !utf8.ValidString(f.Name) {
 			continue // No row can have this name, and no definition that runs.
 		}
 		e := c.fileEntry(f)

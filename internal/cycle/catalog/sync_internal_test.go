@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
+	"github.com/pawl-run/pawl/internal/formats/spine"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/storetest"
@@ -49,7 +51,7 @@ func TestWhereNothingHasMovedRowsAreNotRead(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c := New(ws, s, time.Now, "v1")
+			c := New(ws, format.List{spine.Format()}, s, time.Now, "v1")
 			var id string
 			for _, step := range []struct {
 				what string

@@ -34,7 +34,7 @@ func (r *rig) registers() {
 }
 
 // opens returns another catalog of the workspace, as another process has.
-func (r *rig) opens() *catalog.Catalog { return catalog.New(r.ws, r.store, time.Now, "v1") }
+func (r *rig) opens() *catalog.Catalog { return catalog.New(r.ws, formats, r.store, time.Now, "v1") }
 
 // rows returns the rows of the workspace's loops by name.
 func (r *rig) rows() map[string]loop.Loop {
@@ -132,7 +132,7 @@ func (r *rig) text(name string) string {
 // definition returns what the file of a loop says, with its defaults.
 func (r *rig) definition(name string) loop.Definition {
 	r.t.Helper()
-	d, _, err := catalog.ReadDefinition(r.ws.Root, name)
+	d, _, err := formats.Load(r.ws.Root, name)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestWhatAnEditMeansForWhatIsPlanned(t *testing.T) {
 		},
 		"another pawl": {
 			edit: func(r *rig) {
-				if s, err := catalog.New(r.ws, r.store, time.Now, "v2").Sync(context.Background()); err != nil || s.Changed != 1 {
+				if s, err := catalog.New(r.ws, formats, r.store, time.Now, "v2").Sync(context.Background()); err != nil || s.Changed != 1 {
 					r.t.Errorf("another pawl synced %+v, %v", s, err)
 				}
 			}, good: true, due: true, sameGood: true, samePlan: true,
@@ -324,7 +324,7 @@ func TestRowsSayWhatFilesSay(t *testing.T) {
 			r.registers()
 			names := rapid.SampledFrom([]string{"a", "b", "c"})
 			cadences := rapid.SampledFrom([]string{"1h", "2h", "0 9 * * 1-5", "H H * * *", ""})
-			long := catalog.New(r.ws, r.store, time.Now, "v1") // A process that lives longer.
+			long := catalog.New(r.ws, formats, r.store, time.Now, "v1") // A process that lives longer.
 			want, seen := map[string]loop.Registration{}, map[string]loop.Definition{}
 			check := func() {
 				for name, l := range r.rows() {
@@ -347,13 +347,13 @@ func TestRowsSayWhatFilesSay(t *testing.T) {
 						want[name] = l.Registered
 					}
 				}
-				files, err := catalog.DefinedNames(r.ws.Root)
+				files, err := formats.Names(r.ws.Root)
 				if err != nil {
 					rt.Fatal(err)
 				}
 				for _, name := range files {
 					was := before[name].Registered
-					d, _, err := catalog.ReadDefinition(r.ws.Root, name)
+					d, _, err := formats.Load(r.ws.Root, name)
 					now := loop.Registration{Source: after[name].Registered.Source} // Of the digest only is asked that it differs.
 					if now.Source == "" || was.Source == "" && now.Source == was.Source {
 						rt.Fatalf("%s: source %q after %q", name, now.Source, was.Source)
@@ -496,7 +496,7 @@ func TestManyLookAtOnce(t *testing.T) {
 					s := openStore(t, database)
 					go func() {
 						ctx := context.Background()
-						_, err := catalog.New(r.ws, s, time.Now, "v1").Sync(ctx)
+						_, err := catalog.New(r.ws, formats, s, time.Now, "v1").Sync(ctx)
 						if p == 0 { // The first run of a loop comes at the same time.
 							l := loop.Loop{ID: catalog.LoopID(r.ws.ID, loop.ProtocolSpine, "l1"), WorkspaceID: r.ws.ID, Name: "l1", Protocol: loop.ProtocolSpine, LastN: 7}
 							err = errors.Join(err, s.Update(ctx, func(tx *store.Tx) error { return tx.AddLoop(ctx, r.ws, l) }))

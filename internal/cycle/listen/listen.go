@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/ground/fault"
 	"github.com/pawl-run/pawl/internal/record/event"
@@ -56,12 +57,13 @@ var ErrPaused = errors.New("a kill switch is set")
 
 // Deps are what a listener needs. All are required.
 type Deps struct {
-	Store *store.Store
-	Pulse *event.Pulse // of the store's feed, which has the ends of runs
-	Node  string       // id of this node
-	Now   func() time.Time
-	NewID func(prefix string) string
-	Log   *slog.Logger
+	Formats format.List
+	Store   *store.Store
+	Pulse   *event.Pulse // of the store's feed, which has the ends of runs
+	Node    string       // id of this node
+	Now     func() time.Time
+	NewID   func(prefix string) string
+	Log     *slog.Logger
 	// Hide takes known secrets out of a text that is stored.
 	Hide func(text string) string
 	// Places lists the workspaces that lie on this node.

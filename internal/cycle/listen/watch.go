@@ -11,8 +11,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/pawl-run/pawl/internal/formats/tasks/orgdef"
-	"github.com/pawl-run/pawl/internal/formats/tasks/taskfile"
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/record/projection"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
@@ -167,8 +166,8 @@ func (w *filewatch) recordFiles(ctx context.Context, p Place, here []listening, 
 					payload = noFiles
 				}
 				look := seen{before: state, known: seenBefore, now: now.digest(), payload: payload, quiet: !seenBefore}
-				if s.Protocol == loop.ProtocolTasks && s.on.What == orgdef.AgentFile(s.Name, taskfile.InboxFile) {
-					look.payload = criticalEntries(p.Root, s.on.What)
+				if inbox := w.Formats.Of(s.Protocol).Inbox; inbox != nil && s.on.What == inbox.File(s.Name) {
+					look.payload = urgentEntries(inbox, p.Root, s.on.What)
 					look.quiet = look.payload == ""
 				}
 				return look
@@ -186,22 +185,14 @@ func (w *filewatch) recordFiles(ctx context.Context, p Place, here []listening, 
 	}
 }
 
-// criticalEntries lists the pending critical entries of an INBOX.md, one a line: no other
-// change of it fires its agent.
-func criticalEntries(root, name string) string {
+// urgentEntries lists the urgent entries that wait in an inbox, one a line: no other change of
+// it fires its loop.
+func urgentEntries(inbox *format.Inbox, root, name string) string {
 	file, err := projection.ReadFile(filepath.Join(root, filepath.FromSlash(name)), projection.MaxFile)
 	if err != nil {
 		return ""
 	}
-	inbox, _ := taskfile.ParseInbox(file.Content)
-	var lines []string
-	for _, e := range inbox.Pending() {
-		if e.Priority == taskfile.PriorityCritical {
-			first, _, _ := strings.Cut(strings.TrimSpace(e.Text), "\n")
-			lines = append(lines, e.From+": "+first)
-		}
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(inbox.Urgent(file.Content), "\n")
 }
 
 // watch makes the system tell of changes in these folders and in no others. It reports

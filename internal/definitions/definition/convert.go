@@ -83,7 +83,10 @@ func (c *converter) convertIdentity(dirName string) {
 	if tier := loop.Tier(c.config.Tier.Text); tier.IsKnown() {
 		c.def.Tier = tier
 	}
-	c.def.Protocol = c.oneOf("protocol", protocols)
+	c.def.Protocol = c.doc.format
+	if c.doc.format == "" {
+		c.def.Protocol = c.oneOf("protocol", protocols)
+	}
 	if c.config.CadenceProblem == "" {
 		c.def.Cadence = filledText(c.config.Cadence)
 	}

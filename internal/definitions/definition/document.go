@@ -36,6 +36,7 @@ type Document struct {
 	entries []entry
 	first   map[string]int // index in entries of each key's first occurrence
 
+	format    string              // by which the loop is kept; empty: the key protocol says it
 	optional  []string            // keys of the format that this loop need not have
 	suggested []string            // more keys that may have been meant by an unknown one
 	taken     []string            // keys that were in the file
@@ -170,6 +171,12 @@ func (d *Document) Default(key, text string) {
 	if d.findEntry(key) == nil {
 		d.add(entry{key: Key{Name: key}, scalar: readiness.Value{Text: text}, items: []readiness.Value{{Text: text}}})
 	}
+}
+
+// OfFormat makes the loop one of a format, which the key protocol need not name.
+func (d *Document) OfFormat(name string) {
+	d.format = name
+	d.Default("protocol", name)
 }
 
 // Include puts items before those of a list, which need not be there.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/cycle/engine"
+	"github.com/pawl-run/pawl/internal/formats/spec/loopspec"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/plan"
 )
@@ -18,6 +19,21 @@ func Until(command, name string, scope []string) loop.Definition {
 		Scope: scope, Sense: loop.SenseGates, Verify: command, Escalation: "anything that cannot be repaired within the scope",
 		MaxIterations: untilIterations,
 	}
+}
+
+// isUntil reports whether a definition is one of Until.
+func isUntil(d loop.Definition) bool { return d.Verify != "" && d.Spec == "" }
+
+// Review returns the definition of a loop that runs a command once, and shows a gate what it
+// left.
+func Review(name, goal, command string, g loop.Gate) loop.Definition {
+	s := loopspec.Spec{
+		AgentID: "command", Goal: goal, LoopType: loop.Nondeterministic, Trigger: loopspec.Trigger{Type: loopspec.TriggerManual}, StateSource: "diff",
+		Gates: []loop.Gate{g}, Budget: loopspec.Budget{MaxIterations: 1}, ErrorPolicy: "pause + log",
+	}.WithDefaults()
+	d, _ := s.Definition(name)
+	d.Spec, d.AgentCommand = string(loopspec.Encode(s)), command
+	return d
 }
 
 // untilIterations is more than the usual 3, because nobody has written down

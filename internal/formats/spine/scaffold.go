@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/ground/lazyregexp"
 	"github.com/pawl-run/pawl/internal/record/runlog"
@@ -18,38 +18,11 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/schedule"
 )
 
-// LoopRequest describes a new loop. Only Name is required. Empty fields are filled
-// from the pattern of the catalogue. A pattern that is not in it, like custom, leaves
-// placeholders, with which no loop runs.
-type LoopRequest struct {
-	Name    string    // lower-case words and digits, joined by single hyphens
-	Pattern string    // empty: custom
-	Tier    loop.Tier // empty: L1
-	Cadence string    // an interval in m, h or d, or five cron fields; empty: 1h
-	Now     time.Time // written to STATE.md
-
-	Goal, Escalation    string
-	Scope               []string
-	Verify, Guard       string // commands; below L2 comments
-	Setup               string // command; empty: every run detects it again
-	SetupFound          string // the detected command, for a comment; ignored if Setup is set
-	LandVia             string // empty: human; below L2 a comment
-	Sense               string // command, or loop.SenseGates; empty: the pattern's
-	Agent, AgentCommand string // empty: a comment says how to name one
-	Env                 []string
-}
-
-// File is one file of a loop's folder.
-type File struct {
-	Name string
-	Body []byte
-}
-
 // Scaffold returns the four files of a new loop, in the order in which they should be
 // written: the definition is last, because it makes the folder a loop. The same
 // request gives the same bytes. A refused request is a *loop.Fault with exit status 2,
 // also if a value cannot be written so that readers return exactly the same value.
-func Scaffold(b LoopRequest) ([]File, error) {
+func Scaffold(b format.LoopRequest) ([]format.NewFile, error) {
 	s, err := newTemplateData(b)
 	if err != nil {
 		return nil, err
@@ -60,17 +33,17 @@ func Scaffold(b LoopRequest) ([]File, error) {
 	}
 	state := NewState(s.Name, "pawl")
 	state.SetHeader(s.Now, 0, 100)
-	return []File{
-		{loop.StateFile, []byte(state.String())},
-		{loop.LogFile, []byte(runlog.Header(s.Name))},
-		{PromptFile, []byte(s.promptText())},
-		{definition.ConfigFile, config},
+	return []format.NewFile{
+		{Name: loop.StateFile, Body: []byte(state.String())},
+		{Name: loop.LogFile, Body: []byte(runlog.Header(s.Name))},
+		{Name: PromptFile, Body: []byte(s.promptText())},
+		{Name: definition.ConfigFile, Body: config},
 	}, nil
 }
 
 // templateData fills the texts of the files.
 type templateData struct {
-	LoopRequest
+	format.LoopRequest
 	Folder     string
 	Mode       string // permission mode
 	Budget     int64  // output tokens of a run
@@ -94,9 +67,9 @@ const (
 // sandboxEscalation is added to what a loop at L3 hands over.
 const sandboxEscalation = ", anything that cannot be done inside its isolated sandbox"
 
-func newTemplateData(b LoopRequest) (*templateData, error) {
+func newTemplateData(b format.LoopRequest) (*templateData, error) {
 	b.Pattern, b.Tier, b.Cadence = cmp.Or(b.Pattern, pattern.Custom), cmp.Or(b.Tier, loop.TierReport), cmp.Or(b.Cadence, "1h")
-	if err := b.validate(); err != nil {
+	if err := validate(b); err != nil {
 		return nil, err
 	}
 	s := &templateData{
@@ -141,7 +114,7 @@ var (
 
 // validate refuses a request that cannot be a new loop, and text that looks different
 // from what it is.
-func (b LoopRequest) validate() error {
+func validate(b format.LoopRequest) error {
 	switch {
 	case !kebabCase.MatchString(b.Name):
 		return unusableValue("name", b.Name, "a name is lower-case words and digits joined by single hyphens", "write it like ci-watch")
@@ -157,7 +130,7 @@ func (b LoopRequest) validate() error {
 	if _, err := schedule.ParseFor(b.Cadence, b.Name); err != nil {
 		return unusableValue("cadence", b.Cadence, err.Error(), "write it like 10m, 6h, 1d or 0 9 * * 1-5")
 	}
-	for _, v := range b.freeTexts() {
+	for _, v := range freeTexts(b) {
 		if r, ok := findUnwritable(v.text); ok {
 			return unusableValue(v.key, v.text, fmt.Sprintf("it holds %s, which readers drop or hide", r), "write it without")
 		}
@@ -172,7 +145,7 @@ func unusableValue(key, value, why, fix string) error {
 type keyedText struct{ key, text string }
 
 // freeTexts lists the texts of the request that a person writes freely.
-func (b LoopRequest) freeTexts() []keyedText {
+func freeTexts(b format.LoopRequest) []keyedText {
 	list := []keyedText{
 		{"goal", b.Goal},
 		{"escalation", b.Escalation},

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/record/runlog"
 	"github.com/pawl-run/pawl/internal/rules/loop"
@@ -20,7 +21,7 @@ import (
 var tiers = []loop.Tier{loop.TierReport, loop.TierAssisted, loop.TierUnattended}
 
 // made is the files of a new loop by name.
-func made(t rapid.TB, b LoopRequest) map[string]string {
+func made(t rapid.TB, b format.LoopRequest) map[string]string {
 	t.Helper()
 	files, err := Scaffold(b)
 	if err != nil {
@@ -35,15 +36,15 @@ func made(t rapid.TB, b LoopRequest) map[string]string {
 
 func TestOnlyALoopWhoseGoalAreItsGatesSensesThem(t *testing.T) {
 	for name, c := range map[string]struct {
-		blank LoopRequest
+		blank format.LoopRequest
 		has   []string
 		not   []string
 	}{
-		"ci-watch proposes": {LoopRequest{Pattern: "ci-watch", Tier: loop.TierAssisted}, []string{"\nsense: gates\n", "\nverify: \"npm test\"\n"}, nil},
+		"ci-watch proposes": {format.LoopRequest{Pattern: "ci-watch", Tier: loop.TierAssisted}, []string{"\nsense: gates\n", "\nverify: \"npm test\"\n"}, nil},
 		// Its gates wait behind comment marks, so there is nothing to try.
-		"ci-watch reports":    {LoopRequest{Pattern: "ci-watch"}, []string{"\n# verify: \"npm test\"\n"}, []string{"sense:"}},
-		"asked for at L1":     {LoopRequest{Pattern: "ci-watch", Sense: "gates"}, []string{"\nsense: gates\n", "\nverify: \"npm test\"\n", "these two:\n# worktree"}, []string{"# verify"}},
-		"works on green ones": {LoopRequest{Pattern: "dep-bump", Tier: loop.TierAssisted}, []string{"\nverify: \"npm test\"\n"}, []string{"sense:"}},
+		"ci-watch reports":    {format.LoopRequest{Pattern: "ci-watch"}, []string{"\n# verify: \"npm test\"\n"}, []string{"sense:"}},
+		"asked for at L1":     {format.LoopRequest{Pattern: "ci-watch", Sense: "gates"}, []string{"\nsense: gates\n", "\nverify: \"npm test\"\n", "these two:\n# worktree"}, []string{"# verify"}},
+		"works on green ones": {format.LoopRequest{Pattern: "dep-bump", Tier: loop.TierAssisted}, []string{"\nverify: \"npm test\"\n"}, []string{"sense:"}},
 	} {
 		c.blank.Name = "x"
 		text := made(t, c.blank)[definition.ConfigFile]
@@ -74,7 +75,7 @@ func TestEveryPatternAndTierGivesFourFilesThatReadBack(t *testing.T) {
 	for _, name := range append(pattern.Names(), "house-keeping") {
 		for _, tier := range tiers {
 			t.Run(fmt.Sprintf("%s at %s", name, tier), func(t *testing.T) {
-				b := LoopRequest{Name: "x-1", Pattern: name, Tier: tier, Cadence: "0 9 * * 1-5", Now: noon}
+				b := format.LoopRequest{Name: "x-1", Pattern: name, Tier: tier, Cadence: "0 9 * * 1-5", Now: noon}
 				files := made(t, b)
 				doc := read(t, files[definition.ConfigFile])
 				mode := map[loop.Tier]string{loop.TierReport: "dontAsk", loop.TierAssisted: "dontAsk", loop.TierUnattended: "bypassPermissions"}[tier]
@@ -146,7 +147,7 @@ func TestANewLoopIsAsReadyAsItsPatternAllows(t *testing.T) {
 	for _, p := range pattern.All() {
 		for _, tier := range tiers {
 			t.Run(fmt.Sprintf("%s at %s", p.Name, tier), func(t *testing.T) {
-				doc := read(t, made(t, LoopRequest{Name: "x", Pattern: p.Name, Tier: tier})[definition.ConfigFile])
+				doc := read(t, made(t, format.LoopRequest{Name: "x", Pattern: p.Name, Tier: tier})[definition.ConfigFile])
 				_, findings := doc.Definition("x")
 				var got, want []string
 				for _, f := range findings {
@@ -179,12 +180,12 @@ func TestTheDefinitionIsWrittenToTheLetter(t *testing.T) {
 # This file is yours: pawl reads it and never rewrites it.
 `
 	for name, c := range map[string]struct {
-		blank LoopRequest
+		blank format.LoopRequest
 		want  string
 		rest  string // the marks behind the last key
 	}{
 		"a known pattern at L1": {
-			LoopRequest{Name: "fix-ci", Pattern: "ci-watch", Cadence: "10m"},
+			format.LoopRequest{Name: "fix-ci", Pattern: "ci-watch", Cadence: "10m"},
 			`name: fix-ci
 pattern: ci-watch
 tier: L1
@@ -205,7 +206,7 @@ kill_switch: ".loops/fix-ci/PAUSED exists, OR the loop-pause label is set"
 `,
 		},
 		"a pattern without a gate at L2": {
-			LoopRequest{Name: "news", Pattern: "digest", Tier: loop.TierAssisted, Cadence: "0 7 * * *"},
+			format.LoopRequest{Name: "news", Pattern: "digest", Tier: loop.TierAssisted, Cadence: "0 7 * * *"},
 			`name: news
 pattern: digest
 tier: L2
@@ -224,7 +225,7 @@ land_via: human
 `, "",
 		},
 		"words of the user's own": {
-			LoopRequest{
+			format.LoopRequest{
 				Name: "keep-green", Tier: loop.TierAssisted, Goal: `Keep "green" green; don't touch #7`, Escalation: "what isn't clear", Scope: []string{"src/**", "*.go"},
 				Verify: "go test ./...", Guard: `sh -c 'go vet "./..."'`, LandVia: "human", Sense: "git diff --quiet", Agent: "command",
 				AgentCommand: "./agent.sh", Env: []string{"GOCACHE"}, SetupFound: "npm ci\nnpm rebuild",
@@ -259,7 +260,7 @@ env:
 `,
 		},
 		"the pattern that costs more": {
-			LoopRequest{Name: "faster", Pattern: "metric-chase"},
+			format.LoopRequest{Name: "faster", Pattern: "metric-chase"},
 			`name: faster
 pattern: metric-chase
 tier: L1
@@ -307,7 +308,7 @@ func uncommented(text string) string {
 }
 
 func TestTakingAwayTheMarksMakesAnL2Definition(t *testing.T) {
-	config := made(t, LoopRequest{Name: "x", Pattern: "ci-watch"})[definition.ConfigFile]
+	config := made(t, format.LoopRequest{Name: "x", Pattern: "ci-watch"})[definition.ConfigFile]
 	head, gate, found := strings.Cut(config, "# To graduate to L2")
 	if !found {
 		t.Fatal(config)
@@ -321,7 +322,7 @@ func TestTakingAwayTheMarksMakesAnL2Definition(t *testing.T) {
 }
 
 func TestTheSameRequestGivesTheSameBytes(t *testing.T) {
-	b := LoopRequest{Name: "x", Pattern: "backfill", Now: noon}
+	b := format.LoopRequest{Name: "x", Pattern: "backfill", Now: noon}
 	if diff := cmp.Diff(made(t, b), made(t, b)); diff != "" {
 		t.Error(diff)
 	}
@@ -336,7 +337,7 @@ func TestTheSameRequestGivesTheSameBytes(t *testing.T) {
 }
 
 func TestTheDefinitionIsTheLastFile(t *testing.T) {
-	files, err := Scaffold(LoopRequest{Name: "x"})
+	files, err := Scaffold(format.LoopRequest{Name: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,34 +351,34 @@ func TestTheDefinitionIsTheLastFile(t *testing.T) {
 }
 
 func TestWhatCannotBeANewLoopIsRefused(t *testing.T) {
-	ok := LoopRequest{Name: "x"}
+	ok := format.LoopRequest{Name: "x"}
 	for name, c := range map[string]struct {
-		change   func(*LoopRequest)
+		change   func(*format.LoopRequest)
 		what, to string
 	}{
-		"no name":                                    {func(b *LoopRequest) { b.Name = "" }, "name ''", "hyphens"},
-		"a name with a capital":                      {func(b *LoopRequest) { b.Name = "Fix" }, "name 'Fix'", "lower-case"},
-		"a name that is a path":                      {func(b *LoopRequest) { b.Name = "../x" }, "name '../x'", "hyphens"},
-		"a name with two hyphens":                    {func(b *LoopRequest) { b.Name = "a--b" }, "name 'a--b'", "single hyphens"},
-		"a name with a line end":                     {func(b *LoopRequest) { b.Name = "x\n" }, "name", "hyphens"},
-		"a pattern with a space":                     {func(b *LoopRequest) { b.Pattern = "ci watch" }, "pattern 'ci watch'", "hyphens"},
-		"an unknown tier":                            {func(b *LoopRequest) { b.Tier = "l1" }, "tier 'l1'", "not one of L1, L2 and L3"},
-		"a cadence in seconds":                       {func(b *LoopRequest) { b.Cadence = "30s" }, "cadence '30s'", "neither"},
-		"a cadence in words":                         {func(b *LoopRequest) { b.Cadence = "@daily" }, "cadence '@daily'", "neither"},
-		"a cadence of no time":                       {func(b *LoopRequest) { b.Cadence = "0m" }, "cadence '0m'", "shortest"},
-		"a cadence without a unit":                   {func(b *LoopRequest) { b.Cadence = "12" }, "cadence '12'", "whole numbers"},
-		"a cadence that never fires":                 {func(b *LoopRequest) { b.Cadence = "0 0 31 2 *" }, "cadence '0 0 31 2 *'", "never fires"},
-		"a cadence of six fields":                    {func(b *LoopRequest) { b.Cadence = "0 0 * * * *" }, "cadence", "6 fields"},
-		"a goal with a carriage":                     {func(b *LoopRequest) { b.Goal = "a\rverify: true" }, "goal", "U+000D"},
-		"setup with a line of Unicode":               {func(b *LoopRequest) { b.Setup = "a\u2028verify: true" }, "setup", "U+2028"},
-		"a goal with a tab":                          {func(b *LoopRequest) { b.Goal = "a\t#b" }, "goal", "U+0009"},
-		"a scope with a bell":                        {func(b *LoopRequest) { b.Scope = []string{"src/\a"} }, "scope", "U+0007"},
-		"a gate that is turned round":                {func(b *LoopRequest) { b.Verify = "a\u202eb" }, "verify", "U+202E"},
-		"a sense that is not text":                   {func(b *LoopRequest) { b.Sense = "\xff" }, "sense", "UTF-8"},
-		"a goal that ends in a line":                 {func(b *LoopRequest) { b.Goal = "a\n" }, "goal", "exactly this text"},
-		"a gate with both quotes and a space behind": {func(b *LoopRequest) { b.Verify, b.Tier = `'" `, loop.TierAssisted }, "verify", "exactly this text"},
-		"a goal that nests":                          {func(b *LoopRequest) { b.Goal = strings.Repeat("[", 1100) }, "write the definition of x", "nested"},
-		"a goal like a book":                         {func(b *LoopRequest) { b.Goal = strings.Repeat("a ", 5000) }, "write the definition of x", "8192 bytes"},
+		"no name":                                    {func(b *format.LoopRequest) { b.Name = "" }, "name ''", "hyphens"},
+		"a name with a capital":                      {func(b *format.LoopRequest) { b.Name = "Fix" }, "name 'Fix'", "lower-case"},
+		"a name that is a path":                      {func(b *format.LoopRequest) { b.Name = "../x" }, "name '../x'", "hyphens"},
+		"a name with two hyphens":                    {func(b *format.LoopRequest) { b.Name = "a--b" }, "name 'a--b'", "single hyphens"},
+		"a name with a line end":                     {func(b *format.LoopRequest) { b.Name = "x\n" }, "name", "hyphens"},
+		"a pattern with a space":                     {func(b *format.LoopRequest) { b.Pattern = "ci watch" }, "pattern 'ci watch'", "hyphens"},
+		"an unknown tier":                            {func(b *format.LoopRequest) { b.Tier = "l1" }, "tier 'l1'", "not one of L1, L2 and L3"},
+		"a cadence in seconds":                       {func(b *format.LoopRequest) { b.Cadence = "30s" }, "cadence '30s'", "neither"},
+		"a cadence in words":                         {func(b *format.LoopRequest) { b.Cadence = "@daily" }, "cadence '@daily'", "neither"},
+		"a cadence of no time":                       {func(b *format.LoopRequest) { b.Cadence = "0m" }, "cadence '0m'", "shortest"},
+		"a cadence without a unit":                   {func(b *format.LoopRequest) { b.Cadence = "12" }, "cadence '12'", "whole numbers"},
+		"a cadence that never fires":                 {func(b *format.LoopRequest) { b.Cadence = "0 0 31 2 *" }, "cadence '0 0 31 2 *'", "never fires"},
+		"a cadence of six fields":                    {func(b *format.LoopRequest) { b.Cadence = "0 0 * * * *" }, "cadence", "6 fields"},
+		"a goal with a carriage":                     {func(b *format.LoopRequest) { b.Goal = "a\rverify: true" }, "goal", "U+000D"},
+		"setup with a line of Unicode":               {func(b *format.LoopRequest) { b.Setup = "a\u2028verify: true" }, "setup", "U+2028"},
+		"a goal with a tab":                          {func(b *format.LoopRequest) { b.Goal = "a\t#b" }, "goal", "U+0009"},
+		"a scope with a bell":                        {func(b *format.LoopRequest) { b.Scope = []string{"src/\a"} }, "scope", "U+0007"},
+		"a gate that is turned round":                {func(b *format.LoopRequest) { b.Verify = "a\u202eb" }, "verify", "U+202E"},
+		"a sense that is not text":                   {func(b *format.LoopRequest) { b.Sense = "\xff" }, "sense", "UTF-8"},
+		"a goal that ends in a line":                 {func(b *format.LoopRequest) { b.Goal = "a\n" }, "goal", "exactly this text"},
+		"a gate with both quotes and a space behind": {func(b *format.LoopRequest) { b.Verify, b.Tier = `'" `, loop.TierAssisted }, "verify", "exactly this text"},
+		"a goal that nests":                          {func(b *format.LoopRequest) { b.Goal = strings.Repeat("[", 1100) }, "write the definition of x", "nested"},
+		"a goal like a book":                         {func(b *format.LoopRequest) { b.Goal = strings.Repeat("a ", 5000) }, "write the definition of x", "8192 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := ok
@@ -415,7 +416,7 @@ func drawHard(lines bool) *rapid.Generator[string] {
 }
 
 // checkExact compares what both readers of definitions give with the request.
-func checkExact(t rapid.TB, b LoopRequest, config string) {
+func checkExact(t rapid.TB, b format.LoopRequest, config string) {
 	t.Helper()
 	// An escape that YAML does not know sends the whole file to the reader of lines.
 	lenient, err := definition.Parse(definition.ConfigFile, []byte(config+"stray: \"C:\\path\"\n"))
@@ -444,8 +445,8 @@ func written(values []readiness.Value) []string {
 	return list
 }
 
-func drawBlank(t *rapid.T, text *rapid.Generator[string]) LoopRequest {
-	b := LoopRequest{
+func drawBlank(t *rapid.T, text *rapid.Generator[string]) format.LoopRequest {
+	b := format.LoopRequest{
 		Name: "x", Tier: loop.TierAssisted, Goal: text.Draw(t, "goal"), Verify: text.Draw(t, "verify"), Escalation: text.Draw(t, "escalation"),
 		AgentCommand: text.Draw(t, "agent_command"),
 		Scope:        rapid.SliceOfN(text, 1, 4).Draw(t, "scope"), Env: rapid.SliceOfN(text, 1, 3).Draw(t, "env"),
@@ -487,7 +488,7 @@ func FuzzScaffold(f *testing.F) {
 		if goal == "" {
 			return
 		}
-		b := LoopRequest{
+		b := format.LoopRequest{
 			Name: "x", Tier: loop.TierAssisted, Goal: goal, Verify: goal, Escalation: goal, AgentCommand: goal, SetupFound: setup, Scope: []string{goal}, Env: []string{"A", goal},
 		}
 		files, err := Scaffold(b)

@@ -33,7 +33,7 @@ var migrations embed.FS
 var sqliteTables string
 
 // SchemaVersion is the newest version of the tables that this binary knows.
-const SchemaVersion = 33
+const SchemaVersion = 34
 
 // Options says which database to open and how.
 type Options struct {

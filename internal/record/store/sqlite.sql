@@ -14,7 +14,7 @@ CREATE TABLE loops (
   id           TEXT PRIMARY KEY,
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
   name         TEXT NOT NULL,
-  protocol     TEXT NOT NULL CHECK (protocol IN ('spine', 'spec', 'boot', 'tasks', 'board')),
+  protocol     TEXT NOT NULL,
   definition   TEXT NOT NULL DEFAULT '',
   paused       INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
   last_n       INTEGER NOT NULL DEFAULT 0,
@@ -494,3 +494,4 @@ INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (30, 30, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (31, 31, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (32, 32, 1);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (33, 33, 1);
+INSERT INTO goose_db_version (id, version_id, is_applied) VALUES (34, 34, 1);

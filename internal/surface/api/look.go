@@ -55,7 +55,7 @@ func (w *Workspace) checkDefinitions(ctx context.Context, by loop.Actor, name st
 	if (by.Role == loop.RoleAgent || by.Role == loop.RoleViewer) && (strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".")) {
 		return nil, 0, &loop.Fault{Exit: loop.ExitRefused, What: fmt.Sprintf("%s may not read the file %q", by.Who, name), Why: "only a person names files", Err: loop.ErrRole, Fix: "name a loop"}
 	}
-	found, err := loops.FindDefinitions(w.Root, name)
+	found, err := loops.FindDefinitions(w.Lookup.Formats, w.Root, name)
 	if err != nil {
 		return nil, 0, err
 	}

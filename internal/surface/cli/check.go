@@ -49,7 +49,7 @@ In a registered workspace a ready definition is accepted by that as it is now: a
 				return usageError(cmd, "--min "+quoteArg(o.min)+": write a number in digits, like 70")
 			}
 			o.least = int(n)
-			found, err := loops.FindDefinitions(a.workDir(), strings.Join(args, ""))
+			found, err := loops.FindDefinitions(a.formats(), a.workDir(), strings.Join(args, ""))
 			if err != nil {
 				return err
 			}

@@ -71,7 +71,7 @@ func completeDefinitions(a *app) completion {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		found, err := loops.FindDefinitions(a.workDir(), "")
+		found, err := loops.FindDefinitions(a.formats(), a.workDir(), "")
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveDefault
 		}

@@ -20,7 +20,7 @@ func newConfigCommand(a *app) *cobra.Command {
 		Long: `Open a copy of a definition in $VISUAL or $EDITOR. When the editor ends the copy is checked; with errors it can be
 edited again. The definition itself is replaced at once and only by what you agree to.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			all, err := loops.FindDefinitions(a.workDir(), args[0])
+			all, err := loops.FindDefinitions(a.formats(), a.workDir(), args[0])
 			if err != nil {
 				return err
 			}

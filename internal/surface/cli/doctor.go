@@ -58,7 +58,7 @@ named: a row for each action, and what this machine lacks. Exits with 10 if any 
 }
 
 func runDoctor(ctx context.Context, a *app, arg string, o doctorOptions) error {
-	found, err := loops.FindDefinitions(a.workDir(), arg)
+	found, err := loops.FindDefinitions(a.formats(), a.workDir(), arg)
 	examinable := arg == "" && o.live // A machine can be examined without any loop.
 	if err != nil && (!examinable || !errors.Is(err, loop.ErrNotFound)) {
 		return err

@@ -88,7 +88,7 @@ estimate. Prices are dated; ` + budgets.PricesFile + ` in pawl's home overrides 
 
 // findEstimatedLoop reads a definition, and what the loop's runs used.
 func findEstimatedLoop(ctx context.Context, a *app, arg string) (budgets.EstimatedLoop, error) {
-	found, err := loops.FindDefinitions(a.workDir(), arg)
+	found, err := loops.FindDefinitions(a.formats(), a.workDir(), arg)
 	if err != nil {
 		return budgets.EstimatedLoop{}, err
 	}

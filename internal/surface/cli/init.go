@@ -159,7 +159,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 		if err != nil {
 			return err
 		}
-		if plan, err = survey.Propose(ctx, settings.Settings.Home, o.ScaffoldRequest); err != nil {
+		if plan, err = survey.Propose(ctx, a.formats(), settings.Settings.Home, o.ScaffoldRequest); err != nil {
 			return err
 		}
 	}
@@ -178,7 +178,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 			return err
 		}
 		if !o.noLoop {
-			made, err := loops.Scaffold(ctx, o.ScaffoldRequest)
+			made, err := loops.Scaffold(ctx, a.formats(), o.ScaffoldRequest)
 			if err != nil {
 				return err
 			}

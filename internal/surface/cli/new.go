@@ -55,7 +55,7 @@ The path of the definition is printed on standard output. Start every loop at L1
 			default:
 				agentNote = "no agent is named; write agent: with one of " + strings.Join(ready, ", ")
 			}
-			made, err := loops.Scaffold(cmd.Context(), r)
+			made, err := loops.Scaffold(cmd.Context(), a.formats(), r)
 			if err != nil {
 				return err
 			}

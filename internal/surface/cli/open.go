@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-run/pawl/internal/cycle/engine"
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/definitions/config"
 	"github.com/pawl-run/pawl/internal/ground/waiting"
 	"github.com/pawl-run/pawl/internal/surface/api"
@@ -70,6 +71,9 @@ func (a *app) absPath(name string) string {
 
 // workDir is where to look for the workspace.
 func (a *app) workDir() string { return a.absPath(a.workspace) }
+
+// formats are the formats of loops, for commands that need no repository.
+func (a *app) formats() format.List { return compose.Formats(a.Now) }
 
 func (a *app) composeOptions() (compose.Options, error) {
 	home := a.home

@@ -66,7 +66,7 @@ escalations arrive, and a critical one fires its recipient at once; no person an
 					return simulateOrg(cmd.Context(), a, fleet, days, seed)
 				})
 			case folder != "":
-				fleet, err := loops.FleetIn(a.absPath(folder))
+				fleet, err := loops.FleetIn(a.formats(), a.absPath(folder))
 				if err != nil {
 					return err
 				}

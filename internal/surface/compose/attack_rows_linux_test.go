@@ -144,7 +144,7 @@ func (a *attacker) execute(id string) (loop.Run, error) {
 		a.t.Fatal(err)
 	}
 	t := a.v.Lookup.Target(d)
-	t.Loop, t.Protocol = a.fix, a.v.Lookup.Protocols[a.fix.Protocol]
+	t.Loop, t.Protocol = a.fix, a.v.Lookup.Formats.Protocol(a.fix.Protocol)
 	return a.parts.Engine().Execute(a.t.Context(), t, id)
 }
 

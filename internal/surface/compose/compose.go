@@ -26,12 +26,8 @@ import (
 	"github.com/pawl-run/pawl/internal/cycle/listen"
 	"github.com/pawl-run/pawl/internal/cycle/queue"
 	"github.com/pawl-run/pawl/internal/definitions/config"
-	"github.com/pawl-run/pawl/internal/formats/boards/heartbeat"
 	"github.com/pawl-run/pawl/internal/formats/boot"
 	"github.com/pawl-run/pawl/internal/formats/boot/bootrepo"
-	"github.com/pawl-run/pawl/internal/formats/spec"
-	"github.com/pawl-run/pawl/internal/formats/spine"
-	"github.com/pawl-run/pawl/internal/formats/tasks"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/git/forge"
 	"github.com/pawl-run/pawl/internal/ground/clock"
@@ -114,7 +110,7 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 		home:      o.Settings.Home, version: o.Version, environ: o.Environ, critic: loop.Reviewer{Agent: o.Settings.ReviewerAgent, Model: o.Settings.ReviewerModel},
 		lookup: lookup.Deps{
 			Now: now, HolderState: node.HolderState, Drivers: drivers(),
-			Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}, loop.ProtocolBoot: boots, loop.ProtocolTasks: tasks.Protocol{}, loop.ProtocolBoard: heartbeat.Protocol{}},
+			Formats: formats(contracts, now),
 		},
 	}
 	if err := d.openStore(ctx, o, now); err != nil {
@@ -264,7 +260,7 @@ const pulseGap = time.Second
 func (d *Parts) Daemon(ctx context.Context, o DaemonOptions) (*daemon.Daemon, error) {
 	pulse := event.NewPulse(d.lookup.Store, pulseGap)
 	deps := daemon.Deps{
-		Store: d.lookup.Store, Pulse: pulse, Engine: d.engine, Node: d.lookup.Node.ID, Now: d.lookup.Now, NewID: d.newID, Log: d.engine.Log, Workers: o.Workers, Tell: o.Tell, Accepted: d.lookup.Accepted,
+		Formats: d.lookup.Formats, Store: d.lookup.Store, Pulse: pulse, Engine: d.engine, Node: d.lookup.Node.ID, Now: d.lookup.Now, NewID: d.newID, Log: d.engine.Log, Workers: o.Workers, Tell: o.Tell, Accepted: d.lookup.Accepted,
 		Open: func(ctx context.Context, path string) (*daemon.Place, error) {
 			v, ws, err := d.open(ctx, path, true)
 			if err != nil {

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/cycle/catalog"
+	"github.com/pawl-run/pawl/internal/ground/clock"
 	"github.com/pawl-run/pawl/internal/record/accepted"
 	"github.com/pawl-run/pawl/internal/record/node"
 	"github.com/pawl-run/pawl/internal/record/store"
@@ -56,7 +56,7 @@ func acceptOwn(ctx context.Context, copied *store.Store, home string) error {
 	if err != nil {
 		return err
 	}
-	s := nodes.Service{Store: copied, Here: here.ID, Home: home, Accepted: accepted.In(home), OfFile: catalog.ReadAs}
+	s := nodes.Service{Store: copied, Here: here.ID, Home: home, Accepted: accepted.In(home), OfFile: Formats(clock.System{}.Now).LoadAs}
 	asked, err := s.Asks(ctx)
 	var ids []string
 	for _, a := range asked {

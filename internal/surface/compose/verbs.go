@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agents/turn"
-	"github.com/pawl-run/pawl/internal/cycle/catalog"
 	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/cycle/runenv"
 	"github.com/pawl-run/pawl/internal/formats/boards/boards"
@@ -140,7 +139,7 @@ func (d *Parts) StoreVerbs() *api.Store {
 // that contains dir: pause and kill set the kill switch by its file.
 func WithoutStore(ctx context.Context, dir string, environ []string, now func() time.Time) (*api.Workspace, error) {
 	elsewhere := func(loop.Holder) loop.HolderState { return loop.HolderElsewhere }
-	bare := &Parts{lookup: lookup.Deps{Now: now, HolderState: elsewhere}, environ: environ}
+	bare := &Parts{lookup: lookup.Deps{Formats: Formats(now), Now: now, HolderState: elsewhere}, environ: environ}
 	return bare.Verbs(ctx, dir)
 }
 
@@ -159,7 +158,7 @@ func (d *Parts) Logins() roster.Logins {
 // Nodes returns the verbs for the machines that share the store, which need no
 // repository.
 func (d *Parts) Nodes() *nodes.Service {
-	return &nodes.Service{Store: d.lookup.Store, Registry: d.registry, Engine: d.engine, Here: d.lookup.Node.ID, Home: d.home, Accepted: d.lookup.Accepted, OfFile: catalog.ReadAs}
+	return &nodes.Service{Store: d.lookup.Store, Registry: d.registry, Engine: d.engine, Here: d.lookup.Node.ID, Home: d.home, Accepted: d.lookup.Accepted, OfFile: d.lookup.Formats.LoadAs}
 }
 
 // Notices returns the verbs for notices, which need no repository.

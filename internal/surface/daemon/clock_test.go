@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
 	"github.com/pawl-run/pawl/internal/cycle/engine"
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/cycle/queue"
 	"github.com/pawl-run/pawl/internal/formats/boards/heartbeat"
 	"github.com/pawl-run/pawl/internal/record/event"
@@ -66,8 +67,8 @@ func newRig(t *testing.T, database string) *rig {
 				return nil, errors.New("its folder is gone")
 			}
 			ws := loop.Workspace{ID: "ws", Root: root}
-			of := lookup.Deps{Store: s, Now: s.Now, Protocols: map[string]engine.Protocol{loop.ProtocolBoard: heartbeat.Protocol{}}}
-			return &Place{Workspace: &lookup.Workspace{Workspace: ws, Deps: of, Loops: catalog.New(ws, s, s.Now, "1")}}, nil
+			of := lookup.Deps{Store: s, Now: s.Now, Formats: format.List{heartbeat.Format()}}
+			return &Place{Workspace: &lookup.Workspace{Workspace: ws, Deps: of, Loops: catalog.New(ws, of.Formats, s, s.Now, "1")}}, nil
 		},
 	})
 	r.update(func(ctx context.Context, tx *store.Tx) error {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/cycle/engine"
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/cycle/listen"
 	"github.com/pawl-run/pawl/internal/cycle/trigger"
 	"github.com/pawl-run/pawl/internal/ground/clock"
@@ -55,9 +56,10 @@ type Queue interface {
 
 // Deps are what a daemon is made of. All but Hint, Accepted and Beside are required.
 type Deps struct {
-	Store *store.Store
-	Pulse *event.Pulse // of the store's feed; the daemon runs it
-	Queue Queue
+	Formats format.List
+	Store   *store.Store
+	Pulse   *event.Pulse // of the store's feed; the daemon runs it
+	Queue   Queue
 	// Hint tells other nodes of runs that the transaction has queued.
 	Hint     func(ctx context.Context, tx *store.Tx, runs []loop.Run) error
 	Engine   *engine.Engine
@@ -117,7 +119,7 @@ func New(d Deps) *Daemon {
 		fleet: fleet{store: d.Store, node: d.Node, open: d.Open, accepted: d.Accepted, places: map[string]*Place{}},
 	}
 	m.listen = listen.New(listen.Deps{
-		Store: d.Store, Pulse: d.Pulse, Node: d.Node, Now: d.Now, NewID: d.NewID, Log: d.Log, Hide: d.Engine.Hide, Places: m.fleet.listenPlaces, Ask: m.ask,
+		Formats: d.Formats, Store: d.Store, Pulse: d.Pulse, Node: d.Node, Now: d.Now, NewID: d.NewID, Log: d.Log, Hide: d.Engine.Hide, Places: m.fleet.listenPlaces, Ask: m.ask,
 		Wake: func() { set(m.look) }, Reload: m.Reload,
 		Tell: func(l loop.Loop, subject string, why error) {
 			if why != nil {

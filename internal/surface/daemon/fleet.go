@@ -161,7 +161,7 @@ func (f *fleet) target(ctx context.Context, l loop.Loop, d loop.Definition) (t e
 	}
 	t = p.Target(d)
 	t.Loop = l
-	if t.Protocol = p.Protocols[l.Protocol]; t.Protocol == nil {
+	if t.Protocol = p.Formats.Protocol(l.Protocol); t.Protocol == nil {
 		return t, "", fmt.Errorf("protocol %q is not part of this version", l.Protocol)
 	}
 	return t, engine.Switch(p.Root, l.Name, d.SwitchPaths()...).String(), nil

@@ -25,9 +25,13 @@ import (
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
 	"github.com/pawl-run/pawl/internal/cycle/effect"
 	"github.com/pawl-run/pawl/internal/cycle/engine"
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
+	"github.com/pawl-run/pawl/internal/formats/boot"
+	"github.com/pawl-run/pawl/internal/formats/boot/bootrepo"
 	"github.com/pawl-run/pawl/internal/formats/spec"
 	"github.com/pawl-run/pawl/internal/formats/spine"
+	"github.com/pawl-run/pawl/internal/formats/tasks"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/ground/clock"
 	"github.com/pawl-run/pawl/internal/ground/proc"
@@ -124,8 +128,13 @@ func NewOn(t *testing.T, database string) *Rig {
 	})
 	return joinVerbs(t, e, home, newID, lookup.Deps{
 		Store: s, Node: here, Now: s.Now, HolderState: node.HolderState, Drivers: drivers,
-		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
+		Formats: Formats(),
 	}, NewRepo(t))
+}
+
+// Formats lists the formats of loops.
+func Formats() format.List {
+	return format.List{spine.Format(), spec.Format(), boot.Format(bootrepo.Cache{}), tasks.Format(time.Now)}
 }
 
 // joinVerbs makes the verbs as the composition root does.

@@ -100,7 +100,7 @@ func logPath(name string) string { return path.Join(definition.Dir(name), loop.L
 
 // compareLogOf compares the run log of a spine loop with its chain.
 func (s *Service) compareLogOf(c *Chain) error {
-	if c.Protocol != loop.ProtocolSpine {
+	if !s.ws.Formats.Of(c.Protocol).KeepsLog {
 		return nil
 	}
 	c.Log = logPath(c.Loop)

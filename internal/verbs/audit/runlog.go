@@ -83,7 +83,7 @@ func (s *Service) logged(ctx context.Context, name string) (c Chain, err error) 
 	}
 	c = chains[0]
 	switch {
-	case c.Protocol != loop.ProtocolSpine:
+	case !s.ws.Formats.Of(c.Protocol).KeepsLog:
 		return c, &loop.Fault{
 			Exit: loop.ExitUsage, What: "make the run log of " + name, Why: "a loop of protocol " + c.Protocol + " keeps none",
 			Fix: "name a loop of protocol spine",

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agents/turn"
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
 	"github.com/pawl-run/pawl/internal/cycle/engine"
-	"github.com/pawl-run/pawl/internal/formats/spine"
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/record/accepted"
 	"github.com/pawl-run/pawl/internal/record/node"
@@ -26,7 +26,7 @@ import (
 // without a Store nothing has been stored yet.
 type Deps struct {
 	Store       *store.Store
-	Protocols   map[string]engine.Protocol
+	Formats     format.List
 	Drivers     map[string]turn.Driver
 	Node        loop.Node // this one; the zero Node: it is not registered yet
 	Now         func() time.Time
@@ -60,7 +60,7 @@ func OpenRepo(ctx context.Context, d Deps, repo *git.Repo) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Workspace{Workspace: ws, Deps: d, Repo: repo, Loops: catalog.New(ws, d.Store, d.Now, d.Node.Version), Placed: placed}, nil
+	return &Workspace{Workspace: ws, Deps: d, Repo: repo, Loops: catalog.New(ws, d.Formats, d.Store, d.Now, d.Node.Version), Placed: placed}, nil
 }
 
 // Origin is the address of origin without a password. It is empty if there is none or it
@@ -99,8 +99,10 @@ func (w *Workspace) RunnableLoop(ctx context.Context, name string) (catalog.Entr
 	if err != nil {
 		return catalog.Entry{}, err
 	}
-	if err = e.Problem; err == nil && e.File != "" && e.Protocol == loop.ProtocolSpine {
-		err = spine.CheckMerged(projection.Memory{Root: w.Root}, e.Name)
+	if readable := w.Formats.Of(e.Protocol).Readable; e.Problem != nil {
+		err = e.Problem
+	} else if readable != nil && e.File != "" {
+		err = readable(projection.Memory{Root: w.Root}, e.Name)
 	}
 	if err != nil {
 		if sw := engine.Switch(w.Root, e.Name, e.Definition.SwitchPaths()...); !sw.IsZero() {
@@ -115,8 +117,8 @@ func (w *Workspace) RunnableLoop(ctx context.Context, name string) (catalog.Entr
 func (w *Workspace) Target(def loop.Definition) engine.Target {
 	protocol := def.WithDefaults().Protocol
 	return engine.Target{
-		Workspace: w.Workspace, Repo: w.Repo, Definition: def, Protocol: w.Protocols[protocol],
-		OfFile: func() (loop.Definition, bool) { return catalog.ReadAs(w.Root, def.Name, protocol) },
+		Workspace: w.Workspace, Repo: w.Repo, Definition: def, Protocol: w.Formats.Protocol(protocol),
+		OfFile: func() (loop.Definition, bool) { return w.Formats.LoadAs(w.Root, def.Name, protocol) },
 		Loop:   loop.Loop{ID: catalog.LoopID(w.ID, protocol, def.Name), WorkspaceID: w.ID, Name: def.Name, Protocol: protocol},
 	}
 }

@@ -3,7 +3,6 @@ package loops
 import (
 	"context"
 
-	"github.com/pawl-run/pawl/internal/cycle/catalog"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/verbs/lookup"
@@ -83,7 +82,7 @@ func (s *Service) AcceptRegistered(ctx context.Context, by loop.Actor) error {
 		}
 		var list []loop.Acceptance
 		for _, l := range rows {
-			if reg := l.Registered; catalog.DefinedByFile(l.Protocol) && reg.Broken == "" && reg.Good != "" {
+			if reg := l.Registered; s.ws.Formats.ByFile(l.Protocol) && reg.Broken == "" && reg.Good != "" {
 				list = append(list, loop.Acceptance{LoopID: l.ID, Digest: reg.Good, How: loop.AcceptedRegister, By: by})
 			}
 		}

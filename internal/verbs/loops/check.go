@@ -13,8 +13,6 @@ import (
 	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/cycle/listen"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
-	"github.com/pawl-run/pawl/internal/formats/boot/bootdef"
-	"github.com/pawl-run/pawl/internal/formats/tasks/orgdef"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/price"
@@ -53,7 +51,7 @@ func Check(f Found) (Checked, error) {
 	c.Verdict, c.More = doc.Check()
 	c.Definition, _ = doc.Definition(f.Name)
 	c.More = append(c.More, c.rewritableGates()...)
-	if problem := catalog.OnlyElsewhere(c.Definition.Protocol); f.Link == "" && f.Agent == "" && problem != "" {
+	if problem := f.formats.Elsewhere(c.Definition.Protocol); c.Definition.Protocol != f.source.Format && problem != "" {
 		at, _ := doc.Scalar("protocol")
 		c.More = append(c.More, readiness.Finding{
 			Kind: readiness.KindOwn, Severity: readiness.SeverityError, Key: "protocol", Line: at.Line, Column: at.Column, Message: problem + "; remove the key",
@@ -75,36 +73,21 @@ func Check(f Found) (Checked, error) {
 	return c, nil
 }
 
-// load reads the definition, and the text in which findings have their places.
+// load reads the definition, and the text in which findings have their places. The text at
+// Path may be a copy that a person edits.
 func (f Found) load() (*definition.Document, []byte, error) {
-	if f.Agent != "" {
-		agent, err := orgdef.ReadAgent(f.Agent, f.Name)
-		if err != nil {
-			return nil, nil, err
-		}
-		doc, err := agent.Document(orgdef.ReadOrganisation(f.Agent))
-		return doc, agent.Text, err
-	}
-	if f.Link == "" {
+	if f.root == "" {
 		return definition.Load(f.Path)
 	}
-	link, err := bootdef.Read(filepath.Dir(f.Link))
-	if err == nil {
-		err = link.Fault()
+	text, err := f.formats.Of(f.source.Format).Files.Read(f.root, f.source)
+	if err == nil && f.Path != filepath.Join(f.root, f.source.Edited()) {
+		text.Body, err = definition.Read(f.Path)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if f.Path == f.Link {
-		doc, err := link.Document(f.Shown, nil)
-		return doc, link.Source, err
-	}
-	source, err := definition.Read(f.Path)
-	if err != nil {
-		return nil, nil, err
-	}
-	doc, err := link.Document(f.Shown, source)
-	return doc, source, err
+	doc, err := text.Document(f.Shown, text.Body)
+	return doc, text.Body, err
 }
 
 // CheckEvents adds an error for each event of the key on that cannot fire the loop here: a
@@ -132,9 +115,9 @@ func (c *Checked) CheckEvents(secrets listen.Secrets) {
 			}
 		case loop.OnLoop:
 			root := c.Root(filepath.Dir(filepath.Dir(filepath.Dir(c.Path))))
-			if cycle := catalog.Cycle(root, c.Name, []string{s.String()}); cycle != nil {
+			if cycle := catalog.Cycle(c.formats, root, c.Name, []string{s.String()}); cycle != nil {
 				report(item, cycle.Error())
-			} else if files, err := catalog.DefinedAs(root, s.What); err == nil && len(files) == 0 {
+			} else if files, err := c.formats.FindNamed(root, s.What); err == nil && len(files) == 0 {
 				add(readiness.KindNote, readiness.SeverityWarning, item, "no file of this repository defines a loop "+s.What+"; until one does, this event never happens")
 			}
 		case loop.OnFile, loop.OnRef, loop.OnCommand:

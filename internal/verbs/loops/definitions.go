@@ -8,9 +8,8 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
-	"github.com/pawl-run/pawl/internal/formats/boot/bootdef"
-	"github.com/pawl-run/pawl/internal/formats/tasks/orgdef"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
 )
@@ -20,47 +19,50 @@ type Found struct {
 	Name  string // of the folder that it lies in
 	Path  string // absolute
 	Shown string // for people: relative to the working directory if that is shorter
-	Link  string // the AGENT_LINK.md that makes the loop, absolute; empty: Path alone defines it
-	Agent string // the workspace of an agent, absolute; empty: the loop is none in agents/
+
+	formats format.List
+	root    string        // of the workspace of source
+	source  format.Source // of which format it is; the zero Source: Path alone defines it
 }
 
 // FindDefinitions finds the definitions that arg means in dir: the path of a definition
 // or of the folder with one, the name of a loop, or, if it is empty, all loops. It
 // needs no repository: loops are in .loops of dir or of the nearest folder above it
 // that has one. The error is a *loop.Fault with exit status 3, or 2 if arg names several loops.
-func FindDefinitions(dir, arg string) ([]Found, error) {
-	root := loopsRoot(dir)
+func FindDefinitions(formats format.List, dir, arg string) ([]Found, error) {
+	root := loopsRoot(formats, dir)
 	if arg == "" {
-		return everyDefinition(dir, root)
+		return everyDefinition(formats, dir, root)
 	}
-	if path := pathOnDisk(dir, arg); path != "" {
-		return []Found{foundAt(dir, path)}, nil
+	if path := pathOnDisk(formats, dir, arg); path != "" {
+		return []Found{foundAt(formats, dir, path)}, nil
 	}
-	there, err := catalog.DefinedAs(root, arg)
+	there, err := formats.FindNamed(root, arg)
 	if protocol, name, both := strings.Cut(arg, ":"); both && len(there) == 0 && err == nil {
-		there, err = catalog.DefinedAs(root, name)
-		there = slices.DeleteFunc(there, func(d catalog.Definition) bool { return d.Protocol != protocol })
+		there, err = formats.FindNamed(root, name)
+		there = slices.DeleteFunc(there, func(s format.Source) bool { return s.Format != protocol })
 	}
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case len(there) == 1:
-		return []Found{foundAs(dir, root, there[0])}, nil
+		return []Found{foundAs(formats, dir, root, there[0])}, nil
 	case len(there) > 1:
 		var choice []string
-		for _, d := range there {
-			choice = append(choice, d.Protocol+":"+d.Name)
+		for _, s := range there {
+			choice = append(choice, s.Format+":"+s.Name)
 		}
 		return nil, catalog.AmbiguousFault(arg, choice)
-	case arg == bootdef.Name, arg == loop.ProtocolBoot+":"+bootdef.Name:
-		return nil, bootdef.MissingFault(root)
 	}
-	return nil, noDefinitionFault(dir, root, arg)
+	if err := formats.MissingNamed(root, arg); err != nil {
+		return nil, err
+	}
+	return nil, noDefinitionFault(formats, dir, root, arg)
 }
 
 // pathOnDisk returns the definition that arg names as a path; empty if missing.
-func pathOnDisk(dir, arg string) string {
+func pathOnDisk(formats format.List, dir, arg string) string {
 	path := arg
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
@@ -72,29 +74,34 @@ func pathOnDisk(dir, arg string) string {
 	case !info.IsDir():
 		return path
 	}
-	names := []string{definition.ConfigFile}
-	if filepath.Base(filepath.Dir(path)) == orgdef.AgentsDir {
-		names = append(names, orgdef.LoopFile, orgdef.Manifest)
+	if config := filepath.Join(path, definition.ConfigFile); isThere(config) {
+		return config
 	}
-	for _, name := range names {
-		if _, err := os.Lstat(filepath.Join(path, name)); err == nil {
-			return filepath.Join(path, name)
+	root := filepath.Dir(filepath.Dir(path))
+	there, _ := formats.FindNamed(root, filepath.Base(path)) // What cannot be listed is not there.
+	for _, s := range there {
+		if file := filepath.Join(root, s.Edited()); filepath.Dir(file) == path {
+			return file
 		}
 	}
 	return ""
 }
 
-// loopsRoot returns the nearest folder from dir upwards that has .loops, AGENT_LINK.md,
-// org.yaml or .git, or else dir.
-func loopsRoot(dir string) string {
+func isThere(file string) bool {
+	_, err := os.Lstat(file)
+	return err == nil
+}
+
+// loopsRoot returns the nearest folder from dir upwards that has .loops, .git or a file by
+// which a format knows a workspace, or else dir.
+func loopsRoot(formats format.List, dir string) string {
+	marks := append(formats.Marks(), ".git")
 	for at := dir; ; at = filepath.Dir(at) {
-		if info, err := os.Stat(filepath.Join(at, ".loops")); err == nil && info.IsDir() {
+		if info, err := os.Stat(filepath.Join(at, definition.LoopsDir)); err == nil && info.IsDir() {
 			return at
 		}
-		for _, name := range []string{bootdef.LinkFile, orgdef.OrgFile, ".git"} {
-			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
-				return at
-			}
+		if slices.ContainsFunc(marks, func(name string) bool { return isThere(filepath.Join(at, name)) }) {
+			return at
 		}
 		if filepath.Dir(at) == at {
 			return dir
@@ -102,14 +109,14 @@ func loopsRoot(dir string) string {
 	}
 }
 
-func everyDefinition(dir, root string) ([]Found, error) {
-	there, err := catalog.Defined(root)
+func everyDefinition(formats format.List, dir, root string) ([]Found, error) {
+	there, err := formats.Find(root)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]Found, 0, len(there))
-	for _, d := range there {
-		all = append(all, foundAs(dir, root, d))
+	for _, s := range there {
+		all = append(all, foundAs(formats, dir, root, s))
 	}
 	if len(all) == 0 {
 		return nil, &loop.Fault{
@@ -131,30 +138,25 @@ func newFound(dir, path string) Found {
 }
 
 // foundAs is a definition of the workspace at root.
-func foundAs(dir, root string, d catalog.Definition) Found {
-	f := newFound(dir, filepath.Join(root, d.File))
-	f.Name = d.Name
-	switch d.Protocol {
-	case loop.ProtocolBoot:
-		f.Link = filepath.Join(root, bootdef.LinkFile)
-	case loop.ProtocolTasks:
-		f.Agent = root
-	}
+func foundAs(formats format.List, dir, root string, s format.Source) Found {
+	f := newFound(dir, filepath.Join(root, s.Edited()))
+	f.Name, f.formats, f.root, f.source = s.Name, formats, root, s
 	return f
 }
 
 // foundAt is the definition at a path, which may be one of a workspace.
-func foundAt(dir, path string) Found {
+func foundAt(formats format.List, dir, path string) Found {
 	f := newFound(dir, path)
+	f.formats = formats
 	for _, root := range []string{filepath.Dir(path), f.Root(""), filepath.Dir(filepath.Dir(filepath.Dir(path)))} {
 		if root == "" {
 			continue
 		}
-		for _, name := range []string{bootdef.Name, f.Name} {
-			there, _ := catalog.DefinedAs(root, name) // Of a loop in .loops the path says enough.
-			for _, d := range there {
-				if filepath.Join(root, d.File) == path && d.Protocol != loop.ProtocolSpine {
-					return foundAs(dir, root, d)
+		for _, name := range append(formats.OnlyNames(), f.Name) {
+			there, _ := formats.FindNamed(root, name) // What cannot be listed is not there.
+			for _, s := range there {
+				if filepath.Join(root, s.Edited()) == path {
+					return foundAs(formats, dir, root, s)
 				}
 			}
 		}
@@ -165,19 +167,16 @@ func foundAt(dir, path string) Found {
 // Root returns the folder that contains .loops, to which the paths of a definition are
 // relative, or otherwise if the definition is in no .loops.
 func (f Found) Root(otherwise string) string {
-	switch {
-	case f.Link != "":
-		return filepath.Dir(f.Link)
-	case f.Agent != "":
-		return f.Agent
+	if f.root != "" {
+		return f.root
 	}
-	if loops := filepath.Dir(filepath.Dir(f.Path)); filepath.Base(loops) == ".loops" {
+	if loops := filepath.Dir(filepath.Dir(f.Path)); filepath.Base(loops) == definition.LoopsDir {
 		return filepath.Dir(loops)
 	}
 	return otherwise
 }
 
-func noDefinitionFault(dir, root, arg string) error {
+func noDefinitionFault(formats format.List, dir, root, arg string) error {
 	f := &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop and no file %q", arg), Err: loop.ErrNotFound,
 		Why: fmt.Sprintf("neither %s nor %s is there", arg, filepath.Join(".loops", arg, definition.ConfigFile)),
@@ -189,7 +188,7 @@ func noDefinitionFault(dir, root, arg string) error {
 	if info, err := os.Stat(filepath.Join(dir, arg)); err == nil && info.IsDir() {
 		f.Why = "the folder holds no " + definition.ConfigFile
 	}
-	if names, err := catalog.DefinedNames(root); err == nil && len(names) > 0 {
+	if names, err := formats.Names(root); err == nil && len(names) > 0 {
 		f = f.WithAdvice(loop.Advise(readiness.Suggest(arg, names)))
 	}
 	return f

@@ -23,16 +23,10 @@ type Draft struct {
 
 // NewDraft copies a definition for editing, so that a half-edited one is never run.
 func NewDraft(f Found) (Draft, error) {
-	if f.Agent != "" {
+	if f.root != "" && filepath.Base(f.Path) != definition.ConfigFile {
 		return Draft{}, &loop.Fault{
-			Exit: loop.ExitNotFound, What: "loop " + f.Name + " has no loop.config.yaml to edit", Why: f.Shown + " makes the loop", Err: loop.ErrNotFound,
+			Exit: loop.ExitNotFound, What: "loop " + f.Name + " has no " + definition.ConfigFile + " to edit", Why: f.Shown + " alone makes the loop", Err: loop.ErrNotFound,
 			Fix: "edit that file, and check it: {1}", Actions: []loop.Command{loop.PawlCommand("check", f.Name)},
-		}
-	}
-	if f.Path == f.Link {
-		return Draft{}, &loop.Fault{
-			Exit: loop.ExitNotFound, What: "there is no definition of " + f.Name + " to edit", Why: f.Shown + " alone makes the loop", Err: loop.ErrNotFound,
-			Fix: "edit that file, and check it: {1}", Actions: []loop.Command{loop.PawlCommand("boot check")},
 		}
 	}
 	_, source, err := definition.Load(f.Path)
@@ -75,7 +69,9 @@ func (d Draft) OpenIn(ctx context.Context, e Editor) error {
 
 // Check judges the copy as if it were the original.
 func (d Draft) Check() (Checked, error) {
-	return Check(Found{Name: d.Name, Path: d.Copy, Shown: d.Shown, Link: d.Link})
+	copied := d.Found
+	copied.Path = d.Copy
+	return Check(copied)
 }
 
 // IsChanged reports whether the copy differs from the original.

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/pawl-run/pawl/internal/cycle/catalog"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/test/verbtest"
 	"github.com/pawl-run/pawl/internal/verbs/budgets"
@@ -29,7 +28,7 @@ func opened(r *verbtest.Rig) func() int {
 		r.T.Fatal(err)
 	}
 	r.T.Cleanup(func() { _ = unix.Close(fd) })
-	names, err := catalog.DefinedNames(r.Root)
+	names, err := verbtest.Formats().Names(r.Root)
 	if err != nil {
 		r.T.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
-	"github.com/pawl-run/pawl/internal/formats/spine"
 	"github.com/pawl-run/pawl/internal/ground/durable"
 	"github.com/pawl-run/pawl/internal/ground/fault"
 	"github.com/pawl-run/pawl/internal/rules/loop"
@@ -22,7 +22,7 @@ import (
 
 // ScaffoldRequest says which loop to make, and where.
 type ScaffoldRequest struct {
-	spine.LoopRequest
+	format.LoopRequest
 	Work   string // working directory; empty: the process's
 	Dir    string // folder of loops, relative to Work; empty: .loops
 	Force  bool   // replace the four files in a folder that is not empty, and keep copies of them
@@ -55,8 +55,8 @@ func (s Scaffolded) Config() string { return s.Files[len(s.Files)-1].Text }
 //
 // Errors are of type *loop.Fault: exit status 2 for an invalid request, 5 for a folder
 // that is not empty or a link in the path, 1 for a failed write.
-func Scaffold(ctx context.Context, r ScaffoldRequest) (Scaffolded, error) {
-	files, err := spine.Scaffold(r.LoopRequest)
+func Scaffold(ctx context.Context, formats format.List, r ScaffoldRequest) (Scaffolded, error) {
+	files, err := formats.New(r.LoopRequest)
 	if err != nil {
 		return Scaffolded{}, err
 	}
@@ -95,7 +95,7 @@ func (r ScaffoldRequest) patternNote() string {
 // place is where a loop is made.
 type place struct {
 	dir, name string // of all loops, of this one
-	files     []spine.File
+	files     []format.NewFile
 	kept      string // added to the name of the copy of a replaced file
 }
 
@@ -118,7 +118,7 @@ func (p place) checkFree(force bool) error {
 		return p.unwrittenFault(err)
 	}
 	for _, e := range entries {
-		switch ours := slices.ContainsFunc(p.files, func(f spine.File) bool { return f.Name == e.Name() }); {
+		switch ours := slices.ContainsFunc(p.files, func(f format.NewFile) bool { return f.Name == e.Name() }); {
 		case p.leftOver(e.Name()):
 		case !force:
 			return p.takenFault(p.targetDir()+" is not empty: it holds "+e.Name(),
@@ -158,7 +158,7 @@ func (p place) fileNames() string {
 
 // leftOver reports whether a file was left by a process that was killed while writing.
 func (p place) leftOver(name string) bool {
-	return slices.ContainsFunc(p.files, func(f spine.File) bool { return stagedName(f.Name) == name })
+	return slices.ContainsFunc(p.files, func(f format.NewFile) bool { return stagedName(f.Name) == name })
 }
 
 func stagedName(name string) string { return "." + name + ".pawl-tmp" }
@@ -243,7 +243,7 @@ func (p place) openRoot() (*os.Root, error) {
 
 // stageFile writes a file under a temporary name. It first removes what a killed
 // process left there, because that may be a link by now.
-func stageFile(ctx context.Context, root *os.Root, f spine.File) error {
+func stageFile(ctx context.Context, root *os.Root, f format.NewFile) error {
 	if err := beforeStage.Hit(ctx); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/formats/spine"
 	"github.com/pawl-run/pawl/internal/ground/fault"
@@ -33,7 +34,7 @@ const childEnv = "PAWL_TEST_SCAFFOLD"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
-		if _, err := loops.Scaffold(context.Background(), tidy(dir)); err != nil {
+		if _, err := loops.Scaffold(context.Background(), verbtest.Formats(), tidy(dir)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -45,7 +46,7 @@ func TestMain(m *testing.M) {
 // tidy asks for a loop that is ready at once.
 func tidy(work string) loops.ScaffoldRequest {
 	return loops.ScaffoldRequest{
-		LoopRequest: spine.LoopRequest{Name: "tidy", Pattern: "ci-watch", Now: time.Date(2026, 9, 3, 12, 0, 0, 0, time.UTC)}, Work: work,
+		LoopRequest: format.LoopRequest{Name: "tidy", Pattern: "ci-watch", Now: time.Date(2026, 9, 3, 12, 0, 0, 0, time.UTC)}, Work: work,
 	}
 }
 
@@ -88,7 +89,7 @@ func scaffolded(made loops.Scaffolded) map[string]string {
 func TestANewLoopHasItsFourFilesAndIsReady(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
-	made, err := loops.Scaffold(t.Context(), tidy(work))
+	made, err := loops.Scaffold(t.Context(), verbtest.Formats(), tidy(work))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func TestANewLoopIsListedAndRunsWithAnAgent(t *testing.T) {
 	r := verbtest.New(t)
 	req := tidy(r.Root)
 	req.Tier, req.Verify, req.Guard, req.AgentCommand = loop.TierAssisted, "grep -q two src/a.txt", "test -f README.md", verbtest.WritesTwo
-	if _, err := loops.Scaffold(t.Context(), req); err != nil {
+	if _, err := loops.Scaffold(t.Context(), verbtest.Formats(), req); err != nil {
 		t.Fatal(err)
 	}
 	if row := r.ShowRow("tidy"); row.State != "never_run" || row.Verify != req.Verify || row.Problem != "" {
@@ -137,7 +138,7 @@ func TestAFolderOfOnesOwnIsNamedAsItWasGiven(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			req := tidy(t.TempDir())
 			req.Dir = dir
-			made, err := loops.Scaffold(t.Context(), req)
+			made, err := loops.Scaffold(t.Context(), verbtest.Formats(), req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,7 +161,7 @@ func TestADryRunShowsTheFilesAndWritesNone(t *testing.T) {
 	work := t.TempDir()
 	req := tidy(work)
 	req.DryRun = true
-	dry, err := loops.Scaffold(t.Context(), req)
+	dry, err := loops.Scaffold(t.Context(), verbtest.Formats(), req)
 	if err != nil || dry.Written {
 		t.Fatalf("Scaffold = %+v, %v", dry, err)
 	}
@@ -168,7 +169,7 @@ func TestADryRunShowsTheFilesAndWritesNone(t *testing.T) {
 		t.Errorf("a dry run wrote %v", got)
 	}
 	req.DryRun = false
-	wet, err := loops.Scaffold(t.Context(), req)
+	wet, err := loops.Scaffold(t.Context(), verbtest.Formats(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func TestADryRunShowsTheFilesAndWritesNone(t *testing.T) {
 		t.Errorf("-made +shown:\n%s", diff)
 	}
 	req.DryRun = true
-	_, err = loops.Scaffold(t.Context(), req)
+	_, err = loops.Scaffold(t.Context(), verbtest.Formats(), req)
 	verbtest.WantFault(t, err, loop.ExitMissing, "make the loop tidy", "is not empty", "--force")
 }
 
@@ -186,7 +187,7 @@ func TestAnUnknownPatternIsMentioned(t *testing.T) {
 	for name, want := range map[string]string{"ci-wach": "ci-watch", "ci-watch": "", "custom": "", "": ""} {
 		req := tidy(t.TempDir())
 		req.Pattern, req.DryRun = name, true
-		made, err := loops.Scaffold(t.Context(), req)
+		made, err := loops.Scaffold(t.Context(), verbtest.Formats(), req)
 		if err != nil || (want == "") != (made.Note == "") || !strings.Contains(made.Note, want) {
 			t.Errorf("pattern %q: note %q, %v, want %q", name, made.Note, err, want)
 		}
@@ -208,7 +209,7 @@ func TestARequestThatCannotBeALoopIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			req := tidy(work)
 			c.change(&req)
-			_, err := loops.Scaffold(t.Context(), req)
+			_, err := loops.Scaffold(t.Context(), verbtest.Formats(), req)
 			verbtest.WantFault(t, err, loop.ExitUsage, c.what, "", "")
 		})
 	}
@@ -259,7 +260,7 @@ func TestWhatIsInTheWayStaysAsItIs(t *testing.T) {
 			for _, dry := range []bool{true, false} {
 				req := tidy(work)
 				req.Force, req.DryRun = c.force, dry
-				_, err := loops.Scaffold(t.Context(), req)
+				_, err := loops.Scaffold(t.Context(), verbtest.Formats(), req)
 				verbtest.WantFault(t, err, loop.ExitMissing, "make the loop tidy", c.why, c.fix)
 			}
 			if diff := cmp.Diff(before, filesIn(t, work)); diff != "" {
@@ -272,7 +273,7 @@ func TestWhatIsInTheWayStaysAsItIs(t *testing.T) {
 func TestForceReplacesTheFourFilesKeepsThemAndChangesNothingElse(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
-	if _, err := loops.Scaffold(t.Context(), tidy(work)); err != nil {
+	if _, err := loops.Scaffold(t.Context(), verbtest.Formats(), tidy(work)); err != nil {
 		t.Fatal(err)
 	}
 	others := map[string]string{
@@ -292,7 +293,7 @@ func TestForceReplacesTheFourFilesKeepsThemAndChangesNothingElse(t *testing.T) {
 	req := tidy(work)
 	req.Force = true
 	for range 2 {
-		made, err := loops.Scaffold(t.Context(), req)
+		made, err := loops.Scaffold(t.Context(), verbtest.Formats(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -323,7 +324,7 @@ func TestAFailedWriteLeavesNothing(t *testing.T) {
 			verbtest.Write(t, req.Work, c.prepare, "x")
 			before := filesIn(t, req.Work)
 			c.change(&req)
-			_, err := loops.Scaffold(t.Context(), req)
+			_, err := loops.Scaffold(t.Context(), verbtest.Formats(), req)
 			verbtest.WantFault(t, err, loop.ExitError, "make the loop "+req.Name, c.why, "--dir")
 			if diff := cmp.Diff(before, filesIn(t, req.Work)); diff != "" {
 				t.Errorf("a failed write left (-before +after):\n%s", diff)
@@ -336,7 +337,7 @@ func TestAFailedWriteLeavesNothing(t *testing.T) {
 func points(t *testing.T) []string {
 	t.Helper()
 	plan := &fault.Plan{}
-	if _, err := loops.Scaffold(fault.With(t.Context(), plan), tidy(t.TempDir())); err != nil {
+	if _, err := loops.Scaffold(fault.With(t.Context(), plan), verbtest.Formats(), tidy(t.TempDir())); err != nil {
 		t.Fatal(err)
 	}
 	count := map[string]int{}
@@ -362,7 +363,7 @@ func TestADiskThatFailsAnywhereLeavesWhatWasThere(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, err = loops.Scaffold(fault.With(t.Context(), plan), tidy(work))
+				_, err = loops.Scaffold(fault.With(t.Context(), plan), verbtest.Formats(), tidy(work))
 				verbtest.WantFault(t, err, loop.ExitError, "make the loop tidy", "", "--dir")
 				if got := filesIn(t, work); len(got) != 0 {
 					t.Errorf("left %v", got)
@@ -379,7 +380,7 @@ func TestAFullDiskUnderForceChangesNoFile(t *testing.T) {
 			continue // Names are given after everything is on the disk.
 		}
 		work := t.TempDir()
-		if _, err := loops.Scaffold(t.Context(), tidy(work)); err != nil {
+		if _, err := loops.Scaffold(t.Context(), verbtest.Formats(), tidy(work)); err != nil {
 			t.Fatal(err)
 		}
 		verbtest.Write(t, work, filepath.Join(".loops", "tidy", loop.StateFile), "mine")
@@ -390,7 +391,7 @@ func TestAFullDiskUnderForceChangesNoFile(t *testing.T) {
 		}
 		req := tidy(work)
 		req.Force = true
-		_, err = loops.Scaffold(fault.With(t.Context(), plan), req)
+		_, err = loops.Scaffold(fault.With(t.Context(), plan), verbtest.Formats(), req)
 		verbtest.WantFault(t, err, loop.ExitError, "make the loop tidy", "", "--dir")
 		if diff := cmp.Diff(before, filesIn(t, work)); diff != "" {
 			t.Errorf("%s (-before +after):\n%s", point, diff)
@@ -412,7 +413,7 @@ func TestAProcessKilledAnywhereLeavesNoHalfLoop(t *testing.T) {
 		left := filesIn(t, work)
 		req := tidy(work)
 		req.Force = true
-		if whole, err = loops.Scaffold(t.Context(), req); err != nil {
+		if whole, err = loops.Scaffold(t.Context(), verbtest.Formats(), req); err != nil {
 			t.Fatalf("%s: %v", point, err)
 		}
 		want := scaffolded(whole)
@@ -433,7 +434,7 @@ func TestWhatAKilledProcessStagedIsNotInTheWay(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
 	verbtest.Write(t, work, filepath.Join(".loops", "tidy", loops.StagedName(loop.StateFile)), "half")
-	made, err := loops.Scaffold(t.Context(), tidy(work))
+	made, err := loops.Scaffold(t.Context(), verbtest.Formats(), tidy(work))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -446,7 +447,7 @@ func TestALoopWithoutWordsIsMadeAndIsNotReady(t *testing.T) {
 	t.Parallel()
 	req := tidy(t.TempDir())
 	req.Pattern = ""
-	made, err := loops.Scaffold(t.Context(), req)
+	made, err := loops.Scaffold(t.Context(), verbtest.Formats(), req)
 	if err != nil {
 		t.Fatal(err)
 	}

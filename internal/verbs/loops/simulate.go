@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/pawl-run/pawl/internal/cycle/catalog"
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/cycle/sim"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/ground/dirglob"
@@ -90,21 +90,21 @@ func (f *Fleet) add(l lookup.Loop, paused string, runs []loop.Run) {
 
 // FleetIn returns the loops that files below dir define: those of its .loops, or else of its
 // folders. It needs no repository and no store. If there is none, the error is a *loop.Fault.
-func FleetIn(dir string) (f Fleet, err error) {
+func FleetIn(formats format.List, dir string) (f Fleet, err error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return f, &loop.Fault{Exit: loop.ExitNotFound, What: dir + " is not a folder", Fix: "name one that has .loops, or a folder for each loop", Err: err}
 	}
-	names, err := catalog.DefinedNames(dir)
+	names, err := formats.Names(dir)
 	if err != nil {
 		return f, err
 	}
-	read := func(name string) (loop.Definition, []string, error) { return catalog.ReadDefinition(dir, name) }
+	read := func(name string) (loop.Definition, []string, error) { return formats.Load(dir, name) }
 	if len(names) == 0 {
 		for _, path := range dirglob.Find(dir, "*/"+definition.ConfigFile) {
 			names = append(names, filepath.Base(filepath.Dir(path)))
 		}
 		read = func(name string) (loop.Definition, []string, error) {
-			return catalog.ReadFile(filepath.Join(dir, name, definition.ConfigFile), name)
+			return format.LoadFile(filepath.Join(dir, name, definition.ConfigFile), name)
 		}
 	}
 	for _, name := range names {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/cycle/engine"
-	"github.com/pawl-run/pawl/internal/formats/spec/loopspec"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
@@ -57,7 +56,7 @@ func (s *Service) TryReviewer(ctx context.Context, by loop.Actor, name, gate str
 	if g.Reviewer.Agent == "" && g.Reviewer.Model != "" {
 		g.Reviewer.Agent = of.Agent
 	}
-	p := Prepared{Target: s.ws.Target(canaryDefinition(of, g, strings.Replace(s.Engine.NewID("try"), "_", "-"+e.Name+"-", 1))), Firing: engine.Firing{Trigger: triggerManual, By: by, Live: live}}
+	p := Prepared{Target: s.ws.Target(s.canaryDefinition(of, g, strings.Replace(s.Engine.NewID("try"), "_", "-"+e.Name+"-", 1))), Firing: engine.Firing{Trigger: triggerManual, By: by, Live: live}}
 	p.Target.Said = e.File != ""
 	run, err := s.Engine.Run(ctx, p.Target, p.Firing)
 	if err != nil {
@@ -86,12 +85,8 @@ func (s *Service) TryReviewer(ctx context.Context, by loop.Actor, name, gate str
 
 // canaryDefinition is the definition of the run in which a reviewer sees the canary. Each
 // has a name of its own: a loop that has been tried before has used its iteration up.
-func canaryDefinition(of loop.Definition, g loop.Gate, name string) loop.Definition {
-	s := loopspec.Spec{
-		AgentID: "command", Goal: of.Goal, LoopType: loop.Nondeterministic, Trigger: loopspec.Trigger{Type: loopspec.TriggerManual}, StateSource: "diff",
-		Gates: []loop.Gate{g}, Budget: loopspec.Budget{MaxIterations: 1}, ErrorPolicy: "pause + log",
-	}.WithDefaults()
-	d, _ := s.Definition(name)
-	d.Spec, d.Canary, d.Rubric, d.Claims, d.Asks, d.AgentCommand, d.Sandbox = string(loopspec.Encode(s)), true, of.Rubric, of.Claims, false, canary, of.Sandbox
+func (s *Service) canaryDefinition(of loop.Definition, g loop.Gate, name string) loop.Definition {
+	d := s.ws.Formats.Goals().Goals.Review(name, of.Goal, canary, g)
+	d.Canary, d.Rubric, d.Claims, d.Asks, d.Sandbox = true, of.Rubric, of.Claims, false, of.Sandbox
 	return d
 }

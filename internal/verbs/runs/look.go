@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/cycle/catalog"
 	"github.com/pawl-run/pawl/internal/record/event"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
@@ -60,7 +59,7 @@ func (s *Service) newestRuns(ctx context.Context, r *store.Reader, limit int) (l
 				if err != nil {
 					return nil, err
 				}
-				forgotten[run.LoopID] = l.Forgotten && !catalog.IsDefined(s.ws.Root, l.Name, l.Protocol)
+				forgotten[run.LoopID] = l.Forgotten && !s.ws.Formats.Defines(s.ws.Root, l.Name, l.Protocol)
 			}
 			if !forgotten[run.LoopID] {
 				list = append(list, run)

@@ -5,8 +5,7 @@ import (
 	"context"
 
 	"github.com/pawl-run/pawl/internal/cycle/engine"
-	"github.com/pawl-run/pawl/internal/formats/boot/bootdef"
-	"github.com/pawl-run/pawl/internal/formats/tasks/orgdef"
+	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
@@ -65,14 +64,9 @@ func (s *Service) Plan(ctx context.Context, p Prepared) (Plan, error) {
 	}
 	warnings := append([]string{}, p.Warnings...)
 	// The memory of loops is always on its way; it is no work that a run misses.
-	own := []string{".loops"}
-	if d.Protocol == loop.ProtocolBoot {
-		if link, err := bootdef.Read(s.ws.Root); err == nil {
-			own = append(own, link.Paths()...)
-		}
-	}
-	if d.Protocol == loop.ProtocolTasks {
-		own = append(own, orgdef.AgentsDir)
+	own := []string{definition.LoopsDir}
+	if memory := s.ws.Formats.Of(d.Protocol).Memory; memory != nil {
+		own = append(own, memory(s.ws.Root)...)
 	}
 	dirty, err := s.ws.Repo.Dirty(ctx, own...)
 	if err != nil {

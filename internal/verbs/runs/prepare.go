@@ -18,8 +18,6 @@ import (
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
 	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
-	"github.com/pawl-run/pawl/internal/formats/boards/board"
-	"github.com/pawl-run/pawl/internal/formats/spec"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/ground/proc"
 	"github.com/pawl-run/pawl/internal/ground/waiting"
@@ -126,9 +124,8 @@ func (s *Service) checkStep(ctx context.Context, l loop.Loop, key string) error 
 		if err != nil || slices.ContainsFunc(steps, func(st loop.Step) bool { return st.Key == key }) {
 			return err
 		}
-		if l.Protocol == loop.ProtocolBoard {
-			_, err = r.Row(ctx, s.ws.ID, board.SetTasks, key)
-			return err
+		if has := s.ws.Formats.Of(l.Protocol).HasStep; has != nil {
+			return has(ctx, r, s.ws.ID, key)
 		}
 		return loop.ErrNotFound
 	})
@@ -162,7 +159,7 @@ func (s *Service) checkNewName(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(there, func(e catalog.Entry) bool { return e.Protocol != loop.ProtocolSpec }) {
+	if slices.ContainsFunc(there, func(e catalog.Entry) bool { return e.Protocol != s.ws.Formats.Goals().Name }) {
 		return &loop.Fault{
 			Exit: loop.ExitMissing, What: "there is a loop " + name + " already", Why: "it has a definition of its own",
 			Fix: "run it: {1}; or choose another --name", Actions: []loop.Command{loop.PawlCommand("run", name)},
@@ -182,7 +179,7 @@ func (s *Service) untilDefinition(ctx context.Context, r StartRequest) (loop.Def
 	} else if err := s.checkNewName(ctx, name); err != nil {
 		return loop.Definition{}, err
 	}
-	def := spec.Until(r.Until, name, scope)
+	def := s.ws.Formats.Goals().Goals.Until(r.Until, name, scope)
 	def.Agent = r.Overrides.Agent // Otherwise it would be another one than that of the base URL.
 	return def, r.Flags.Apply(&def)
 }
@@ -197,7 +194,7 @@ func untilName(command string, scope []string) string {
 // checkRunnable refuses what this version cannot run honestly.
 func (s *Service) checkRunnable(ctx context.Context, d loop.Definition) error {
 	switch {
-	case s.ws.Protocols[d.Protocol] == nil:
+	case s.ws.Formats.Protocol(d.Protocol) == nil:
 		return &loop.Fault{
 			Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: fmt.Sprintf("protocol %q is not part of this version", d.Protocol),
 			Fix: "use protocol spine",
@@ -286,7 +283,7 @@ func (s *Service) checkPrograms(ctx context.Context, d loop.Definition, actor tu
 	if d.AgentCommand != "" {
 		keys[0] = "agent_command"
 	}
-	if d.Protocol == loop.ProtocolSpec {
+	if goals := s.ws.Formats.Of(d.Protocol).Goals; goals != nil {
 		keys[1] = "--until"
 	}
 	path := s.pathVariable()

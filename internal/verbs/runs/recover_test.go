@@ -60,7 +60,7 @@ func TestALoopOfAProtocolThatThisVersionLacksIsLeftAlone(t *testing.T) {
 	r.RecordMet("u")
 	def := spec.Until("true", "u", nil)
 	def.Protocol = loop.ProtocolBoard
-	delete(r.Workspace.Protocols, loop.ProtocolSpec)
+	r.Workspace.Formats = nil
 	if found, err := r.Runs.Recover(t.Context()); err != nil || len(found) != 0 {
 		t.Errorf("recover = %+v, %v", found, err)
 	}

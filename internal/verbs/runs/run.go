@@ -10,7 +10,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
 	"github.com/pawl-run/pawl/internal/cycle/engine"
-	"github.com/pawl-run/pawl/internal/formats/spec"
 	"github.com/pawl-run/pawl/internal/ground/waiting"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
@@ -21,7 +20,7 @@ import (
 // only goal is that a command passes is not run if it passes already: then the
 // view has no id.
 func (s *Service) Start(ctx context.Context, p Prepared) (View, error) {
-	if p.Target.Loop.Protocol == loop.ProtocolSpec && p.Target.Definition.Verify != "" && p.Target.Definition.Spec == "" && p.Firing.Trigger == triggerManual && p.Firing.Request == "" {
+	if goals := s.ws.Formats.Of(p.Target.Loop.Protocol).Goals; goals != nil && goals.IsUntil(p.Target.Definition) && p.Firing.Trigger == triggerManual && p.Firing.Request == "" {
 		passes, err := s.gatesPass(ctx, &p)
 		if err != nil {
 			return View{}, err
@@ -61,10 +60,12 @@ func (s *Service) Again(ctx context.Context, ref, hint string) (StartRequest, er
 		return StartRequest{}, err
 	}
 	name, _, _ := strings.Cut(s.ws.RunName(ctx, run), "#")
-	if run.LoopID == catalog.LoopID(s.ws.ID, loop.ProtocolSpec, spec.GenerateLoop) {
-		again := loop.PawlCommand("spec generate").WithFlag("task", run.Request).WithFlag("by", run.Agent)
-		f := &loop.Fault{Exit: loop.ExitRefused, What: fmt.Sprintf("rerun %s#%d", name, run.N), Why: "it wrote a spec for a task"}
-		return StartRequest{}, f.WithAdvice(loop.Advise("{1} asks for another", again))
+	for _, format := range s.ws.Formats {
+		if format.NoRepeat != nil && run.LoopID == catalog.LoopID(s.ws.ID, format.Name, name) {
+			if f := format.NoRepeat(name, run); f != nil {
+				return StartRequest{}, f
+			}
+		}
 	}
 	if len(its) == 0 || run.BaseCommit == "" {
 		f := &loop.Fault{Exit: loop.ExitRefused, What: fmt.Sprintf("rerun %s#%d", name, run.N), Why: "it worked on no step, so that there is nothing to do again"}
@@ -157,10 +158,10 @@ func (s *Service) Recover(ctx context.Context) ([]engine.Recovered, error) {
 	var errs []error
 	for _, l := range loops {
 		t := s.ws.Target(defs[l.ID])
-		if t.Loop = l; s.ws.Protocols[l.Protocol] == nil {
+		if t.Loop = l; s.ws.Formats.Protocol(l.Protocol) == nil {
 			continue
 		}
-		t.Protocol = s.ws.Protocols[l.Protocol]
+		t.Protocol = s.ws.Formats.Protocol(l.Protocol)
 		paid, err := s.Engine.FinishOwed(ctx, t)
 		found = append(found, paid...)
 		var rec *engine.Recovered

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
+	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
 	"github.com/pawl-run/pawl/internal/verbs/loops"
@@ -34,7 +35,7 @@ func NewInitiation(v Survey) Initiation {
 
 // Propose proposes a loop: it checks it like a real one and does not write it. Home is
 // pawl's home, which may have prices.
-func (v Survey) Propose(ctx context.Context, home string, r loops.ScaffoldRequest) (Initiation, error) {
+func (v Survey) Propose(ctx context.Context, formats format.List, home string, r loops.ScaffoldRequest) (Initiation, error) {
 	plan := NewInitiation(v)
 	if len(r.Scope) == 0 {
 		plan.Missing = append(plan.Missing, "scope: nothing looks like source; say it with --scope 'GLOB'")
@@ -53,7 +54,7 @@ func (v Survey) Propose(ctx context.Context, home string, r loops.ScaffoldReques
 		plan.Missing = append(plan.Missing, "agent: "+r.Agent+" is not installed; pawl agent drivers says how to get it")
 	}
 	r.DryRun = true
-	made, err := loops.Scaffold(ctx, r)
+	made, err := loops.Scaffold(ctx, formats, r)
 	if err != nil {
 		return plan, err
 	}

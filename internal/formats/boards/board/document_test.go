@@ -10,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/formats/boards/board"
+	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/rules/readiness"
 )
 
 // problemsOf are the problems of a document, notes marked.
@@ -149,32 +151,17 @@ func TestNoDocumentMakesTheReaderPanicAndWhatItAcceptsCanBeStored(t *testing.T) 
 	})
 }
 
-func TestStepsOfATasksFileBecomeTasks(t *testing.T) {
+func TestListedTasksBecomeTasksOfABoard(t *testing.T) {
 	known := board.Known{Agents: map[string]bool{"dev": true, "boss": true}}
-	text := `# Tasks
-
-## Active Tasks
-
-- **Step 1**: Write the parser
-  - Status: done
-  - Priority: critical
-  - Result: it parses
-- **Step 2**: Test it
-  - Status: in-progress
-  - Priority: high
-  - Depends on: step-1, step-9
-  - Tags: tests, go
-  - From: boss
-- **Step 3**: Wait
-  - Status: blocked
-  - Blocked reason: no token
-- **Step 4**: Leave it
-  - Status: cancelled
-- **Step 5**: After it
-  - Status: open
-  - Depends on: step-4
-`
-	tasks, problems := board.FromTasks("TASKS.md", "dev", "bd_1", text, known)
+	listed := []loop.ListedTask{
+		{Key: "step-1", Line: 5, Title: "Write the parser", State: loop.StepDone, Status: "done", Priority: "critical", Number: 1, Result: "it parses"},
+		{Key: "step-2", Line: 9, Title: "Test it", State: loop.StepClaimed, Status: "in-progress", Priority: "high", Number: 2, DependsOn: []string{"step-1", "step-9"}, Tags: []string{"tests", "go"}, From: "boss"},
+		{Key: "step-3", Line: 15, Title: "Wait", State: loop.StepBlocked, Status: "blocked", Number: 3, BlockedReason: "no token"},
+		{Key: "step-4", Line: 18, Title: "Leave it", Status: "cancelled", Number: 4},
+		{Key: "step-5", Line: 20, Title: "After it", State: loop.StepOpen, Status: "open", Number: 5, DependsOn: []string{"step-4"}},
+	}
+	wrong := []readiness.Finding{{Line: 18, Column: 3, Message: "cancelled is no status"}}
+	tasks, problems := board.FromListed("TASKS.md", "dev", "bd_1", listed, wrong, known)
 	var got []string
 	for _, task := range tasks {
 		parent := ""
@@ -204,7 +191,7 @@ func TestStepsOfATasksFileBecomeTasks(t *testing.T) {
 	if !left {
 		t.Errorf("nothing says that step 4 is left: %v", problems)
 	}
-	again, _ := board.FromTasks("TASKS.md", "dev", "bd_1", text, known)
+	again, _ := board.FromListed("TASKS.md", "dev", "bd_1", listed, wrong, known)
 	if diff := cmp.Diff(tasks, again); diff != "" {
 		t.Errorf("the same file gives other tasks:\n%s", diff)
 	}

@@ -5,21 +5,26 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/formats/tasks/taskfile"
+	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/rules/readiness"
 )
 
-// FromTasks returns the steps of a TASKS.md as tasks of a board. Agent is whose file it is;
-// its steps are assigned to it if the workspace has it. File is how problems name the file.
-func FromTasks(file, agent, boardID, text string, known Known) (tasks []Task, problems []Problem) {
-	parsed, wrong := taskfile.ParseTasks(text)
+// FromListed returns listed tasks, and what was wrong with their file, as tasks of a board.
+// Agent is whose file it is; its tasks are assigned to it if the workspace has it. File is how
+// problems name the file.
+func FromListed(file, agent, boardID string, listed []loop.ListedTask, wrong []readiness.Finding, known Known) (tasks []Task, problems []Problem) {
+	keys := map[string]bool{}
+	for _, l := range listed {
+		keys[l.Key] = true
+	}
 	for _, p := range wrong {
 		problems = append(problems, Problem{Path: fmt.Sprintf("%s:%d:%d", file, p.Line, p.Column), Message: p.Message, Note: true})
 	}
 	idOf := func(key string) string { return madeID(PrefixTask, boardID, cmp.Or(agent, file), key) }
-	for _, step := range parsed.Steps() {
+	for _, step := range listed {
 		at := fmt.Sprintf("%s:%d", file, step.Line)
-		status, taken := columnOf[step.Status]
-		if !taken || step.Malformed {
+		status, taken := columnOf[step.State]
+		if !taken {
 			problems = append(problems, Problem{Path: at, Message: fmt.Sprintf("%s is %s; it is left", step.Key, cmp.Or(step.Status, "not readable")), Note: true})
 			continue
 		}
@@ -35,7 +40,7 @@ func FromTasks(file, agent, boardID, text string, known Known) (tasks []Task, pr
 		}
 		var waits []string
 		for _, on := range step.DependsOn {
-			if _, there := parsed.Step(on); there && t.ParentTaskID == "" {
+			if keys[on] && t.ParentTaskID == "" {
 				t.ParentTaskID = idOf(on)
 			} else {
 				waits = append(waits, on)
@@ -71,10 +76,10 @@ func FromTasks(file, agent, boardID, text string, known Known) (tasks []Task, pr
 }
 
 // columnOf are the columns of steps. Whoever had begun one has no claim on it here.
-var columnOf = map[string]Status{
-	taskfile.StatusOpen: Todo, taskfile.StatusInProgress: Todo, taskfile.StatusBlocked: Backlog, taskfile.StatusDone: Done, taskfile.StatusFailed: Failed,
+var columnOf = map[loop.StepState]Status{
+	loop.StepOpen: Todo, loop.StepClaimed: Todo, loop.StepBlocked: Backlog, loop.StepDone: Done, loop.StepFailed: Failed,
 }
 
 var priorityOf = map[string]Priority{
-	taskfile.PriorityCritical: Urgent, taskfile.PriorityHigh: High, taskfile.PriorityMedium: Medium, taskfile.PriorityLow: Low,
+	"critical": Urgent, "high": High, "medium": Medium, "low": Low,
 }

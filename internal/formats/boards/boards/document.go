@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/formats/boards/board"
-	"github.com/pawl-run/pawl/internal/formats/tasks/orgdef"
-	"github.com/pawl-run/pawl/internal/formats/tasks/taskfile"
 	"github.com/pawl-run/pawl/internal/record/projection"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
@@ -241,15 +239,16 @@ func (s *Service) readImport(ctx context.Context, r *store.Reader, q ImportReque
 		if err != nil {
 			return d, nil, err
 		}
-		d.Tasks, problems = board.FromTasks(filepath.Base(name), agentOfFile(at), id, text, known)
+		listed, wrong := s.ws.Formats.Tasks().Parse(text)
+		d.Tasks, problems = board.FromListed(filepath.Base(name), s.agentOfFile(at), id, listed, wrong, known)
 	}
 	problems = append(problems, s.findSecrets(d)...)
 	return d, problems, refused(name, problems)
 }
 
 // agentOfFile is the agent whose TASKS.md a file is: the folder that it is in.
-func agentOfFile(at string) string {
-	if filepath.Base(at) != taskfile.TasksFile {
+func (s *Service) agentOfFile(at string) string {
+	if filepath.Base(at) != s.ws.Formats.Tasks().Name {
 		return ""
 	}
 	return filepath.Base(filepath.Dir(at))
@@ -287,12 +286,13 @@ func (s *Service) readTree(ctx context.Context, r *store.Reader, q ImportRequest
 	if err != nil {
 		return d, nil, err
 	}
-	entries, err := os.ReadDir(filepath.Join(dir, orgdef.AgentsDir))
+	file := s.ws.Formats.Tasks()
+	entries, err := os.ReadDir(filepath.Join(dir, file.Dir))
 	if err != nil {
-		return d, nil, &loop.Fault{Exit: loop.ExitNotFound, What: "import " + q.Path, Why: "it has no folder " + orgdef.AgentsDir, Fix: "name the folder that has " + orgdef.AgentsDir + "/ in it", Err: loop.ErrNotFound}
+		return d, nil, &loop.Fault{Exit: loop.ExitNotFound, What: "import " + q.Path, Why: "it has no folder " + file.Dir, Fix: "name the folder that has " + file.Dir + "/ in it", Err: loop.ErrNotFound}
 	}
 	for _, e := range entries {
-		name := path.Join(orgdef.AgentsDir, e.Name(), taskfile.TasksFile)
+		name := path.Join(file.Dir, e.Name(), file.Name)
 		at := filepath.Join(dir, filepath.FromSlash(name))
 		if info, err := os.Lstat(at); err != nil || !info.Mode().IsRegular() {
 			continue
@@ -301,7 +301,8 @@ func (s *Service) readTree(ctx context.Context, r *store.Reader, q ImportRequest
 		if err != nil {
 			return d, nil, err
 		}
-		tasks, found := board.FromTasks(name, e.Name(), id, text, known)
+		listed, wrong := file.Parse(text)
+		tasks, found := board.FromListed(name, e.Name(), id, listed, wrong, known)
 		if !known.Agents[e.Name()] {
 			found = append(found, board.Problem{Path: name, Message: fmt.Sprintf("@%s is not an agent of the boards; its tasks are nobody's", e.Name()), Note: true})
 		}

@@ -178,7 +178,7 @@ func (l Link) Document(file string, text []byte) (*definition.Document, error) {
 		return nil, &loop.Fault{Exit: loop.ExitNotReady, What: Name + " is not ready to run", Why: f.Render(file, text), Fix: "correct " + file}
 	}
 	doc.Default("name", Name)
-	doc.Default("protocol", loop.ProtocolBoot)
+	doc.OfFormat(loop.ProtocolBoot)
 	doc.Default("pattern", "custom")
 	doc.Default("tier", string(loop.TierAssisted))
 	doc.Default("goal", "Work on one task of "+l.Tasks+" at a time, by the rules of the boot repository.")

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/ground/proc"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/verbtest"
 	"github.com/pawl-run/pawl/internal/verbs/lookup"
 )
 
@@ -68,7 +69,7 @@ func (r *rig) reopen() {
 		r.t.Fatal(err)
 	}
 	elsewhere := func(loop.Holder) loop.HolderState { return loop.HolderElsewhere }
-	ws, err := lookup.OpenRepo(r.t.Context(), lookup.Deps{Now: func() time.Time { return now }, HolderState: elsewhere}, repo)
+	ws, err := lookup.OpenRepo(r.t.Context(), lookup.Deps{Formats: verbtest.Formats(), Now: func() time.Time { return now }, HolderState: elsewhere}, repo)
 	if err != nil {
 		r.t.Fatal(err)
 	}

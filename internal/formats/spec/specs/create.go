@@ -158,7 +158,7 @@ func (s *Service) validate(ctx context.Context, spec loopspec.Spec) ([]loopspec.
 			return nil, err
 		}
 	}
-	if cycle := catalog.Cycle(s.ws.Root, spec.ID, d.On); spec.ID != "" && cycle != nil {
+	if cycle := catalog.Cycle(s.ws.Formats, s.ws.Root, spec.ID, d.On); spec.ID != "" && cycle != nil {
 		findings = append(findings, loopspec.Finding{Path: "trigger.on", Message: readiness.Printable("the spec would fire itself: " + cycle.Error())})
 	}
 	if d.LandVia == "pr" {

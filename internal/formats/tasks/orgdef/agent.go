@@ -447,7 +447,7 @@ func (d document) completeTeam(t *loop.TaskLoop, o Organisation, p people.Person
 func (d document) completeKeys(t *loop.TaskLoop, p people.Person) {
 	id := d.agent.ID
 	d.Default("name", id)
-	d.Default("protocol", loop.ProtocolTasks)
+	d.OfFormat(loop.ProtocolTasks)
 	d.Default("pattern", "custom")
 	tier := loop.TierReport
 	if len(d.List("scope")) > 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/test/gittest"
 	"github.com/pawl-run/pawl/internal/test/orgtree"
+	"github.com/pawl-run/pawl/internal/test/verbtest"
 	"github.com/pawl-run/pawl/internal/verbs/lookup"
 )
 
@@ -39,7 +40,7 @@ func newRig(t *testing.T, files map[string]string) *rig {
 		t.Fatal(err)
 	}
 	elsewhere := func(loop.Holder) loop.HolderState { return loop.HolderElsewhere }
-	ws, err := lookup.OpenRepo(t.Context(), lookup.Deps{Now: time.Now, HolderState: elsewhere}, repo)
+	ws, err := lookup.OpenRepo(t.Context(), lookup.Deps{Formats: verbtest.Formats(), Now: time.Now, HolderState: elsewhere}, repo)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,21 @@
+package heartbeat
+
+import (
+	"context"
+
+	"github.com/pawl-run/pawl/internal/cycle/format"
+	"github.com/pawl-run/pawl/internal/formats/boards/board"
+	"github.com/pawl-run/pawl/internal/record/store"
+	"github.com/pawl-run/pawl/internal/rules/loop"
+)
+
+// Format is that of the agents of boards.
+func Format() format.Format {
+	return format.Format{
+		Name: loop.ProtocolBoard, Protocol: Protocol{},
+		HasStep: func(ctx context.Context, r *store.Reader, workspaceID, key string) error {
+			_, err := r.Row(ctx, workspaceID, board.SetTasks, key)
+			return err
+		},
+	}
+}
