@@ -1,5 +1,5 @@
 // Package checklist is a format of loops that pawl does not have: checklists/NAME.md makes a
-// loop that works on one box at a time and ticks what has landed. A test adds it to the program
+// loop that works on one box at a time and ticks those that are done. A test adds it to the program
 // as anybody would add one, with a folder and one line.
 package checklist
 
@@ -136,12 +136,6 @@ func (protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
 	for _, row := range v.Steps {
 		s.rows[row.Key] = row
 	}
-	for _, b := range boxes(s.text) {
-		if row := s.rows[b.key]; !b.ticked && row.State == loop.StepDone {
-			s.tick(b.key)
-			s.landed = append(s.landed, b.text)
-		}
-	}
 	return s, nil
 }
 
@@ -151,7 +145,6 @@ type session struct {
 	before string // the file as it was read
 	text   string // and as it is to be
 	rows   map[string]loop.Step
-	landed []string // boxes whose work has landed since the last run
 }
 
 // box is a line of the checklist.
@@ -160,7 +153,7 @@ type box struct {
 	ticked    bool
 }
 
-var boxLine = regexp.MustCompile(`(?m)^(\s*[-*+] \[)([ xX])(\] +)(\S.*?)\s*$`)
+var boxLine = regexp.MustCompile(`(?m)^(\s*[-*+] \[)([ xX])(\] +)(\S.*?)[ \t\r]*$`)
 
 func boxes(text string) (list []box) {
 	for _, m := range boxLine.FindAllStringSubmatch(text, -1) {
@@ -180,22 +173,8 @@ func (s *session) tick(key string) {
 	})
 }
 
-func (s *session) edit() []loop.Change {
-	if s.text == s.before {
-		return nil
-	}
-	edit := loop.Change{Kind: loop.ChangeEdit, Path: fileOf(s.v.Loop.Name), Before: s.before, Content: s.text}
-	s.before = s.text
-	return []loop.Change{edit}
-}
-
-// Recovered implements engine.Session: what has landed meanwhile is ticked.
-func (s *session) Recovered() []engine.Repair {
-	if len(s.landed) == 0 {
-		return nil
-	}
-	return []engine.Repair{{Changes: s.edit(), Note: "ticked what has landed: " + strings.Join(s.landed, "; ")}}
-}
+// Recovered implements engine.Session.
+func (s *session) Recovered() []engine.Repair { return nil }
 
 // Sources implements engine.Session.
 func (s *session) Sources() []engine.Source {
@@ -238,12 +217,15 @@ func (s *session) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) 
 	return nil, []loop.EffectRequest{*r.Proposal}
 }
 
-// Close implements engine.Session.
+// Close implements engine.Session: what is done is ticked.
 func (s *session) Close(engine.Summary) []loop.Change {
 	for _, b := range boxes(s.text) {
 		if !b.ticked && s.rows[b.key].State == loop.StepDone {
 			s.tick(b.key)
 		}
 	}
-	return s.edit()
+	if s.text == s.before {
+		return nil
+	}
+	return []loop.Change{{Kind: loop.ChangeEdit, Path: fileOf(s.v.Loop.Name), Before: s.before, Content: s.text}}
 }

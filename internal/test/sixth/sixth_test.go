@@ -3,6 +3,7 @@
 package sixth
 
 import (
+	"bufio"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -121,6 +122,31 @@ func (r *repository) write(name, text string) {
 	}
 }
 
+// up runs the daemon until it has fired the loop.
+func (r *repository) up(want string) {
+	r.t.Helper()
+	cmd := exec.CommandContext(r.t.Context(), r.program, "up")
+	cmd.Dir, cmd.Env = r.dir, r.environ
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		cmd.Stderr = cmd.Stdout
+		err = cmd.Start()
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var said strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		said.WriteString(lines.Text() + "\n")
+		if strings.Contains(lines.Text(), want) {
+			_ = cmd.Process.Signal(os.Interrupt) // It drains, and ends.
+		}
+	}
+	if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), want) {
+		r.t.Errorf("pawl up: %v; %q is missing in\n%s", err, want, said.String())
+	}
+}
+
 func TestASixthFormatIsAFolderAndALine(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -141,11 +167,15 @@ func TestASixthFormatIsAFolderAndALine(t *testing.T) {
 	r.pawl("ls", 0, "words", "never_run")
 	r.pawl("check", 0, "words", "100/100", "ready")
 	r.pawl("run words", 0, "proposed", "src/b.txt")
-	r.pawl("show words", 0, "words", "Say what each file is for", "src/c.txt")
+	r.pawl("show words", 0, "words", "Say what each file is for", "done          src/b.txt")
 	r.pawl("why words#1", 0, "src/b.txt")
-	r.pawl("approve words#1", 0, "landed")
-	r.pawl("run words", 0, "ticked what has landed: src/b.txt", "src/c.txt")
-	if text, err := os.ReadFile(filepath.Join(r.dir, "checklists/words.md")); err != nil || !strings.Contains(string(text), "- [x] src/b.txt\n- [ ] src/c.txt\n") {
+	r.pawl("approve words#1 --yes", 0, "landed")
+	r.pawl("run words", 0, "proposed", "src/c.txt")
+	r.pawl("run words", 0)
+	r.write("checklists/soon.md", strings.Replace(list, "1h", "1m", 1))
+	r.pawl("check soon", 0, "ready")
+	r.up("soon#1")
+	if text, err := os.ReadFile(filepath.Join(r.dir, "checklists/words.md")); err != nil || !strings.Contains(string(text), "- [x] src/b.txt\n- [x] src/c.txt\n") {
 		t.Errorf("the checklist is %q, %v", text, err)
 	}
 }
