@@ -5,7 +5,7 @@ package arch
 var agentMutants = []mutant{
 	{
 		"whoever is no person reaches what nobody has registered", "internal/surface/api/reach.go",
-		[][2]string{{"if !w.Lookup.Placed {", "if w == nil {"}},
+		[][2]string{{"; !p.Lookup.Placed {", "; p == nil {"}},
 		"surface/api.TestWhoIsNoPersonReachesRegisteredWorkspacesOnly",
 	},
 	{

@@ -113,13 +113,13 @@ var httpMutants = []mutant{
 		"surface/compose.TestACallWhoseProcessDiesIsCarriedOutOnce",
 	},
 	{
-		"the run of a call is not looked for by its key", "internal/surface/api/once.go",
+		"the run of a call is not looked for by its key", "internal/surface/api/runs.go",
 		[][2]string{{"if c.Key == \"\" {\n\t\treturn f, false, nil", "if c.Key != \"\" {\n\t\treturn f, false, nil"}},
 		"surface/compose.TestACallWhoseProcessDiesIsCarriedOutOnce",
 	},
 	{
 		"a call with an unknown end is carried out a second time", "internal/surface/api/once.go",
-		[][2]string{{"known.Begun && onceBy[i.Name] == unknown {", "known.Begun && onceBy[i.Name] == 0 {"}},
+		[][2]string{{"known.Begun && i.Once == Unknown {", "known.Begun && i.Once == 0 {"}},
 		"surface/compose.TestACallThatNobodyKnowsTheEndOfIsNotMadeAgain",
 	},
 	{

@@ -7,7 +7,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"slices"
+	"path/filepath"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -18,22 +20,49 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/api"
 )
 
-func TestEveryVerbIsInTheTableOnceAndSaysWhatItDoes(t *testing.T) {
+// makers make verbs, and begin the value of each variable that is one.
+var makers = regexp.MustCompile(`^(Read|Write|SwitchOff|ReadStore|WriteStore|StopStore|(read|write|change)[A-Z]\w*)$`)
+
+// maker is the function with which the value of a variable begins; empty: with none.
+func maker(value ast.Expr) string {
+	for {
+		call, ok := value.(*ast.CallExpr)
+		if !ok {
+			return ""
+		}
+		switch f := call.Fun.(type) {
+		case *ast.Ident:
+			return f.Name
+		case *ast.SelectorExpr:
+			if value = f.X; makers.MatchString(f.Sel.Name) {
+				return f.Sel.Name
+			}
+		default:
+			return ""
+		}
+	}
+}
+
+func TestEveryVerbIsInTheTableOnceWithAllItsFacts(t *testing.T) {
 	made := 0
-	for _, name := range []string{"verbs.go", "specs.go", "boots.go", "orgs.go", "boards.go", "look.go", "accept.go"} {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		makers := []string{"read", "write", "switchOff", "readStore", "writeStore", "stopStore"}
-		ast.Inspect(file, func(n ast.Node) bool {
-			if call, ok := n.(*ast.CallExpr); ok {
-				if f, ok := call.Fun.(*ast.Ident); ok && slices.Contains(makers, f.Name) {
-					made++
+		for _, d := range file.Decls {
+			if vars, ok := d.(*ast.GenDecl); ok && vars.Tok == token.VAR {
+				for _, s := range vars.Specs {
+					if values := s.(*ast.ValueSpec).Values; len(values) == 1 && makers.MatchString(maker(values[0])) {
+						made++
+					}
 				}
 			}
-			return true
-		})
+		}
 	}
 	seen := map[string]bool{}
 	for _, v := range api.Verbs() {
@@ -41,12 +70,37 @@ func TestEveryVerbIsInTheTableOnceAndSaysWhatItDoes(t *testing.T) {
 			t.Errorf("%s is listed twice", v.Name)
 		}
 		seen[v.Name] = true
-		if noun, verb, _ := strings.Cut(v.Name, "."); noun == "" || verb == "" || v.Does == "" {
-			t.Errorf("%q does %q", v.Name, v.Does)
+		for what, wrong := range contradictions(v) {
+			if wrong {
+				t.Errorf("%s: %s", v.Name, what)
+			}
+		}
+		on := map[bool]reflect.Type{true: reflect.TypeFor[*api.Workspace](), false: reflect.TypeFor[*api.Store]()}[v.InWorkspace]
+		if !on.AssignableTo(v.On) {
+			t.Errorf("%s needs a %s, and gets a %s", v.Name, v.On, on)
 		}
 	}
 	if made != len(seen) {
 		t.Errorf("%d verbs are made and %d are listed", made, len(seen))
+	}
+}
+
+// contradictions are facts that may be missing, and facts that may say nothing of such a verb.
+func contradictions(v api.Info) map[string]bool {
+	noun, verb, _ := strings.Cut(v.Name, ".")
+	isRun := v.Out == api.StartRun.Out || v.Out == api.FireRun.Out
+	return map[string]bool{
+		"its name is not NOUN.VERB, or it does not say what it does":           noun == "" || verb == "" || v.Does == "",
+		"it writes, and has no command":                                        v.Writes && v.Command == "",
+		"it writes and does not say how it is done once, or it reads and does": v.Writes != (v.Once != 0),
+		"it writes, and has a rule for reading":                                v.Writes && (v.ReadRefusal != nil || v.Hidden != ""),
+		"it reads, and has a rule for writing":                                 !v.Writes && (v.AgentRefusal != nil || v.PostRefusal != nil || v.PostLimit != ""),
+		"agents of runs may ask for it, and others not":                        v.PostRefusal != nil && v.AgentRefusal == nil || v.ReadRefusal != nil && v.Hidden != "",
+		"agents may not ask for it, and have a tool":                           v.AsTool() != nil && v.RefusesAgents() != "",
+		"it has a tool, and a reason why not":                                  v.AsTool() != nil && v.WhyNoTool != "",
+		"it is posted to below a loop, and does not say what it is about":      strings.Contains(v.PostLimit, "loops below") && v.SubjectOf == nil,
+		"it is found by its run, and returns none":                             v.Once == api.ByRun && !isRun,
+		"only a daemon carries it out, and it has no twin, or the other way":   (v.Needs == "") != (v.Twin == ""),
 	}
 }
 

@@ -3,9 +3,15 @@ package api
 import (
 	"context"
 
-	"github.com/pawl-run/pawl/internal/formats/boards/board"
 	"github.com/pawl-run/pawl/internal/formats/boards/boards"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 )
+
+// BoardHost is a workspace with boards.
+type BoardHost interface {
+	Opened
+	BoardService() *boards.Service
+}
 
 // BoardRef names a board by its slug or its id, with how much of it is asked for.
 type BoardRef struct {
@@ -25,89 +31,41 @@ type BoardSetting struct {
 	Change boards.BoardChange `json:"change"`
 }
 
-// The verbs for heartbeat boards.
-var (
-	CreateBoard = write("boards.create", "create a heartbeat board", func(ctx context.Context, ws *Workspace, c Call, r BoardCreation) (boards.BoardView, error) {
-		return ws.Boards.Once(c.claim).CreateBoard(ctx, c.By, r.Name, r.BoardChange)
-	})
-	SetBoard = write("boards.set", "change a board, and how its agents work", func(ctx context.Context, ws *Workspace, c Call, r BoardSetting) (boards.BoardView, error) {
-		return ws.Boards.Once(c.claim).SetBoard(ctx, c.By, r.Board, r.Change)
-	})
-	ListBoards = read("boards.list", "list the boards of the workspace", func(ctx context.Context, ws *Workspace, _ Call, _ None) ([]boards.BoardRow, error) {
-		return ws.Boards.ListBoards(ctx)
-	})
-	ShowBoard = read("boards.show", "show a board with its columns and its agents", func(ctx context.Context, ws *Workspace, _ Call, r BoardRef) (boards.Shown, error) {
-		return ws.Boards.ShowBoard(ctx, r.Board, r.Limit)
-	})
-	ListActivity = read("boards.activity", "list what happened on a board, the newest first", func(ctx context.Context, ws *Workspace, _ Call, q boards.Page) ([]board.Activity, error) {
-		return ws.Boards.Activity(ctx, q)
-	})
-	ListErrors = read("boards.errors", "list what went wrong in heartbeats, the newest first", func(ctx context.Context, ws *Workspace, _ Call, q boards.Page) ([]board.Error, error) {
-		return ws.Boards.Errors(ctx, q)
-	})
-	ExportBoards = read("boards.export", "hand out boards with all that belongs to them", func(ctx context.Context, ws *Workspace, _ Call, q boards.ExportQuery) (board.Document, error) {
-		return ws.Boards.Export(ctx, q)
-	})
-	PlanBoardImport = read("boards.plan-import", "say what of a document would be taken over, and write nothing", func(ctx context.Context, ws *Workspace, _ Call, r boards.ImportRequest) (boards.Imported, error) {
-		return ws.Boards.PlanImport(ctx, r)
-	})
-	ImportBoards = write("boards.import", "take over boards, agents, tasks and all that belongs to them", func(ctx context.Context, ws *Workspace, c Call, r boards.ImportRequest) (boards.Imported, error) {
-		return ws.Boards.Once(c.claim).Import(ctx, c.By, r)
-	})
+// BoardChoice names a board.
+type BoardChoice struct {
+	Board string `json:"board" jsonschema:"slug or id"`
+}
+
+func (c BoardChoice) page() boards.Page { return boards.Page{Board: c.Board, Limit: mostRows} }
+
+const (
+	mostRows  = 500 // of a list, of which a tool hands out pages
+	mostTasks = 5   // of each column that a tool shows
 )
 
-// TaskRef names a task of a board.
-type TaskRef struct {
-	Task string `json:"task"`
-}
-
-// TaskSetting is a change of a task.
-type TaskSetting struct {
-	Task string `json:"task"`
-	boards.TaskChange
-}
-
-// TaskMove says to which column a task is moved.
-type TaskMove struct {
-	Task   string `json:"task"`
-	Column string `json:"column"`
-}
-
-// TaskAssignment says who is to do a task.
-type TaskAssignment struct {
-	Task  string `json:"task"`
-	Agent string `json:"agent"` // handle; empty: nobody
-}
-
-// The verbs for the tasks of boards.
+// The verbs for heartbeat boards.
 var (
-	CreateTask = write("tasks.create", "create a task of a board", func(ctx context.Context, ws *Workspace, c Call, r boards.CreateTaskRequest) (boards.TaskView, error) {
-		return ws.Boards.Once(c.claim).CreateTask(ctx, c.By, r)
+	CreateBoard = changeBoards("boards.create", "create a heartbeat board", "board create", func(s *boards.Service, ctx context.Context, by loop.Actor, r BoardCreation) (boards.BoardView, error) {
+		return s.CreateBoard(ctx, by, r.Name, r.BoardChange)
 	})
-	SetTask = write("tasks.set", "change what a task says", func(ctx context.Context, ws *Workspace, c Call, r TaskSetting) (boards.TaskView, error) {
-		return ws.Boards.Once(c.claim).SetTask(ctx, c.By, r.Task, r.TaskChange)
+	SetBoard = changeBoards("boards.set", "change a board, and how its agents work", "board set", func(s *boards.Service, ctx context.Context, by loop.Actor, r BoardSetting) (boards.BoardView, error) {
+		return s.SetBoard(ctx, by, r.Board, r.Change)
 	})
-	ListTasks = read("tasks.list", "list tasks of boards, the newest first", func(ctx context.Context, ws *Workspace, _ Call, q boards.TaskQuery) ([]boards.TaskRow, error) {
-		return ws.Boards.ListTasks(ctx, q)
-	})
-	ShowTask = read("tasks.show", "show a task with its comments and its log", func(ctx context.Context, ws *Workspace, _ Call, r TaskRef) (boards.TaskView, error) {
-		return ws.Boards.ShowTask(ctx, r.Task)
-	})
-	CommentTask = write("tasks.comment", "write a comment below a task", func(ctx context.Context, ws *Workspace, c Call, r boards.CommentRequest) (boards.Commented, error) {
-		return ws.Boards.Once(c.claim).Comment(ctx, c.By, r)
-	})
-	MoveTask = write("tasks.move", "move a task to another column", func(ctx context.Context, ws *Workspace, c Call, r TaskMove) (boards.TaskView, error) {
-		return ws.Boards.Once(c.claim).MoveTask(ctx, c.By, r.Task, r.Column)
-	})
-	AssignTask = write("tasks.assign", "give a task to an agent, or to nobody", func(ctx context.Context, ws *Workspace, c Call, r TaskAssignment) (boards.TaskView, error) {
-		return ws.Boards.Once(c.claim).AssignTask(ctx, c.By, r.Task, r.Agent)
-	})
-	ClaimTask = write("tasks.claim", "take a task for an agent, unless another one has it", func(ctx context.Context, ws *Workspace, c Call, r TaskAssignment) (boards.TaskView, error) {
-		return ws.Boards.Once(c.claim).ClaimTask(ctx, c.By, r.Task, r.Agent)
-	})
-	ExplainTask = read("tasks.why", "say who would take a task next, and why nobody else does", func(ctx context.Context, ws *Workspace, _ Call, r TaskRef) (boards.TaskWhy, error) {
-		return ws.Boards.WhyTask(ctx, r.Task)
-	})
+	ListBoards = readBoards("boards.list", "list the boards of the workspace", func(s *boards.Service, ctx context.Context, _ None) ([]boards.BoardRow, error) {
+		return s.ListBoards(ctx)
+	}).Seen().Tool(Tool{Name: "board_list", Schema: "pawl.boards/v1", Group: ToolsAll, Command: "board list", Does: "List the boards of the workspace."})
+	ShowBoard = readBoards("boards.show", "show a board with its columns and its agents", func(s *boards.Service, ctx context.Context, r BoardRef) (boards.Shown, error) {
+		return s.ShowBoard(ctx, r.Board, r.Limit)
+	}).Seen().ToolFrom(Tool{Name: "board_show", Group: ToolsAll, Command: "board show", Does: "Show a board with its columns and its agents."}, From(func(r BoardChoice) BoardRef { return BoardRef{r.Board, mostTasks} }))
+	ListActivity = readBoards("boards.activity", "list what happened on a board, the newest first", (*boards.Service).Activity).
+			Seen().ToolFrom(Tool{Name: "board_activity", Schema: "pawl.activity/v1", Group: ToolsAll, Command: "board activity", Does: "List what happened on a board, the newest first."}, From(BoardChoice.page))
+	ListErrors = readBoards("boards.errors", "list what went wrong in heartbeats, the newest first", (*boards.Service).Errors).
+			Seen().ToolFrom(Tool{Name: "board_errors", Schema: "pawl.errors/v1", Group: ToolsAll, Command: "board errors", Does: "List what went wrong in heartbeats, the newest first."}, From(BoardChoice.page))
+	ExportBoards = readBoards("boards.export", "hand out boards with all that belongs to them", (*boards.Service).Export).
+			NoTool("a document of everything is for people who move it; board_show and task_list have its parts")
+	PlanBoardImport = readBoards("boards.plan-import", "say what of a document would be taken over, and write nothing", (*boards.Service).PlanImport).
+			Hide("it reads files of the machine by their paths, and says what is in them", "").NoTool("it is the first half of boards.import, which a person does")
+	ImportBoards = changeBoards("boards.import", "take over boards, agents, tasks and all that belongs to them", "board import", (*boards.Service).Import)
 )
 
 // MemberChange is an agent of boards to create or change.
@@ -118,36 +76,18 @@ type MemberChange struct {
 
 // The verbs for the agents of boards.
 var (
-	CreateMember = write("members.create", "make an agent of boards, and the loop that is its heartbeat", func(ctx context.Context, ws *Workspace, c Call, r MemberChange) (boards.AgentView, error) {
-		return ws.Boards.Once(c.claim).CreateAgent(ctx, c.By, r.Agent, r.AgentChange)
+	CreateMember = changeBoards("members.create", "make an agent of boards, and the loop that is its heartbeat", "agent create", func(s *boards.Service, ctx context.Context, by loop.Actor, r MemberChange) (boards.AgentView, error) {
+		return s.CreateAgent(ctx, by, r.Agent, r.AgentChange)
 	})
-	SetMember = write("members.set", "change an agent of boards", func(ctx context.Context, ws *Workspace, c Call, r MemberChange) (boards.AgentView, error) {
-		return ws.Boards.Once(c.claim).SetAgent(ctx, c.By, r.Agent, r.AgentChange)
+	SetMember = changeBoards("members.set", "change an agent of boards", "agent set", func(s *boards.Service, ctx context.Context, by loop.Actor, r MemberChange) (boards.AgentView, error) {
+		return s.SetAgent(ctx, by, r.Agent, r.AgentChange)
 	})
-	ListMembers = read("members.list", "list the agents of boards", func(ctx context.Context, ws *Workspace, _ Call, _ None) ([]boards.AgentView, error) {
-		return ws.Boards.ListAgents(ctx)
-	})
-	ShowMember = read("members.show", "show an agent of boards", func(ctx context.Context, ws *Workspace, _ Call, r AgentRef) (boards.AgentView, error) {
-		return ws.Boards.ShowAgent(ctx, r.Agent)
-	})
-)
-
-// MessageRef names a message.
-type MessageRef struct {
-	Message string `json:"message"`
-}
-
-// The verbs for messages between agents.
-var (
-	SendMessage = write("messages.send", "send a message to an agent", func(ctx context.Context, ws *Workspace, c Call, r boards.SendRequest) (boards.MessageView, error) {
-		return ws.Boards.Once(c.claim).Send(ctx, c.By, r)
-	})
-	ListMessages = read("messages.list", "list messages of agents of boards, the newest first", func(ctx context.Context, ws *Workspace, _ Call, q boards.MessageQuery) ([]boards.MessageView, error) {
-		return ws.Boards.ListMessages(ctx, q)
-	})
-	ShowMessage = read("messages.show", "show a message and its response", func(ctx context.Context, ws *Workspace, _ Call, r MessageRef) (boards.MessageView, error) {
-		return ws.Boards.ShowMessage(ctx, r.Message)
-	})
+	ListMembers = readBoards("members.list", "list the agents of boards", func(s *boards.Service, ctx context.Context, _ None) ([]boards.AgentView, error) {
+		return s.ListAgents(ctx)
+	}).Seen().Tool(Tool{Name: "member_list", Schema: "pawl.members/v1", Group: ToolsAll, Command: "agent list", Does: "List the agents of boards."})
+	ShowMember = readBoards("members.show", "show an agent of boards", func(s *boards.Service, ctx context.Context, r AgentRef) (boards.AgentView, error) {
+		return s.ShowAgent(ctx, r.Agent)
+	}).Seen().Tool(Tool{Name: "member_show", Group: ToolsAll, Command: "agent show", Does: "Show an agent of boards."})
 )
 
 // ResourceRef names a resource.
@@ -163,16 +103,27 @@ type ResourceSetting struct {
 
 // The verbs for what agents of a board are to know.
 var (
-	CreateResource = write("resources.create", "create a resource of a board", func(ctx context.Context, ws *Workspace, c Call, r boards.CreateResourceRequest) (boards.ResourceView, error) {
-		return ws.Boards.Once(c.claim).CreateResource(ctx, c.By, r)
+	CreateResource = changeBoards("resources.create", "create a resource of a board", "resource create", (*boards.Service).CreateResource)
+	SetResource    = changeBoards("resources.set", "change a resource", "resource set", func(s *boards.Service, ctx context.Context, by loop.Actor, r ResourceSetting) (boards.ResourceView, error) {
+		return s.SetResource(ctx, by, r.Resource, r.ResourceChange)
 	})
-	SetResource = write("resources.set", "change a resource", func(ctx context.Context, ws *Workspace, c Call, r ResourceSetting) (boards.ResourceView, error) {
-		return ws.Boards.Once(c.claim).SetResource(ctx, c.By, r.Resource, r.ResourceChange)
-	})
-	ListResources = read("resources.list", "list resources of boards", func(ctx context.Context, ws *Workspace, _ Call, q boards.ResourceQuery) ([]boards.ResourceRow, error) {
-		return ws.Boards.ListResources(ctx, q)
-	})
-	ShowResource = read("resources.show", "show a resource", func(ctx context.Context, ws *Workspace, _ Call, r ResourceRef) (boards.ResourceView, error) {
-		return ws.Boards.ShowResource(ctx, r.Resource)
-	})
+	ListResources = readBoards("resources.list", "list resources of boards", (*boards.Service).ListResources).
+			Seen().ToolFrom(Tool{Name: "resource_list", Schema: "pawl.resources/v1", Group: ToolsAll, Command: "resource list", Does: "List what agents of boards are to know."}, From(func(r TaskChoice) boards.ResourceQuery { return boards.ResourceQuery{Board: r.Board, Limit: mostRows} }))
+	ShowResource = readBoards("resources.show", "show a resource", func(s *boards.Service, ctx context.Context, r ResourceRef) (boards.ResourceView, error) {
+		return s.ShowResource(ctx, r.Resource)
+	}).Seen().Tool(Tool{Name: "resource_show", Group: ToolsAll, Command: "resource show", Does: "Show what agents of a board are to know."})
 )
+
+// readBoards makes a verb that changes nothing.
+func readBoards[In, Out any](name, does string, do func(*boards.Service, context.Context, In) (Out, error)) Verb[BoardHost, In, Out] {
+	return Read(name, does, func(ctx context.Context, w BoardHost, _ Call, in In) (Out, error) {
+		return do(w.BoardService(), ctx, in)
+	})
+}
+
+// changeBoards makes a verb that changes boards in one transaction.
+func changeBoards[In, Out any](name, does, command string, do func(*boards.Service, context.Context, loop.Actor, In) (Out, error)) Verb[BoardHost, In, Out] {
+	return Write(name, does, command, InOneTransaction, func(ctx context.Context, w BoardHost, c Call, in In) (Out, error) {
+		return do(w.BoardService().Once(c.Claim), ctx, c.By, in)
+	})
+}

@@ -39,7 +39,7 @@ func TestAttack101InsideOfARunNoVerbDoesWhatOnlyAPersonMay(t *testing.T) {
 				t.Errorf("%s is granted", v.Name)
 			}
 		}
-		if may && v.LimitInside() == "" && v.Name != RecoverRuns.Name {
+		if may && v.PostLimit == "" && v.Name != RecoverRuns.Name {
 			t.Errorf("nobody says what %s is limited to", v.Name)
 		}
 	}
@@ -51,18 +51,17 @@ func TestAGrantOfLoopsReachesNoVerbThatIsAboutMore(t *testing.T) {
 	t.Parallel()
 	g := &loop.Grant{Loops: []loop.GrantedLoop{{Workspace: "ws_1", Loop: "a"}}}
 	for _, v := range Verbs() {
-		about := subjects[v.Name]
-		if v.Reaches(g) != (about != nil) {
+		if v.Reaches(g) != (v.SubjectOf != nil) {
 			t.Errorf("%s is reached: %t", v.Name, v.Reaches(g))
 		}
-		if about == nil {
+		if v.SubjectOf == nil {
 			continue
 		}
-		s := about(v.Request()) // It takes the request of its verb.
-		if s.loop != "" || s.run != "" {
+		s := v.SubjectOf(v.Request())
+		if s.Loop != "" || s.Run != "" {
 			t.Errorf("an empty request of %s is about %+v", v.Name, s)
 		}
-		if s.all && v.Writes && v.Name != RecoverRuns.Name {
+		if s.All && v.Writes && v.Name != RecoverRuns.Name {
 			t.Errorf("%s changes all loops at once, and is reached", v.Name)
 		}
 	}

@@ -16,11 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/ground/waiting"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
-	"github.com/pawl-run/pawl/internal/verbs/runs"
 )
-
-// ErrNoDaemon means that only a daemon carries a verb out, and that none is at work.
-var ErrNoDaemon = errors.New("no daemon is at work")
 
 var (
 	afterClaim   = fault.New("api.call.claim.after")
@@ -30,44 +26,21 @@ var (
 // mostKey bounds the keys of callers, in bytes.
 const mostKey = 200
 
-// doneOnce says how a call with a key is carried out once, although its process may end at any
+// Once says how a call with a key is carried out once, although its process may end at any
 // moment.
-type doneOnce int
+type Once int
 
 const (
-	// inOneTransaction: what the verb does, the key and the answer are one transaction. A call without an
+	// InOneTransaction: what the verb does, the key and the answer are one transaction. A call without an
 	// answer has done nothing.
-	inOneTransaction doneOnce = iota + 1
-	// byRun: what the verb does is a run that has the key. It is looked for first.
-	byRun
-	// repeatable: the verb says how something is to be. Carried out again it changes nothing more.
-	repeatable
-	// unknown: no row says whether a call without an answer was carried out. It is not made again.
-	unknown
+	InOneTransaction Once = iota + 1
+	// ByRun: what the verb does is a run that has the key. It is looked for first.
+	ByRun
+	// Repeatable: the verb says how something is to be. Carried out again it changes nothing more.
+	Repeatable
+	// Unknown: no row says whether a call without an answer was carried out. It is not made again.
+	Unknown
 )
-
-// onceBy says of every verb that changes something how it is carried out once.
-var onceBy = map[string]doneOnce{
-	CreateSpec.Name: inOneTransaction, SpawnSpec.Name: inOneTransaction, GenerateSpec.Name: inOneTransaction,
-	CreateBoard.Name: inOneTransaction, SetBoard.Name: inOneTransaction, ImportBoards.Name: inOneTransaction, CreateTask.Name: inOneTransaction, SetTask.Name: inOneTransaction, CommentTask.Name: inOneTransaction,
-	MoveTask.Name: inOneTransaction, AssignTask.Name: inOneTransaction, ClaimTask.Name: inOneTransaction, CreateMember.Name: inOneTransaction, SetMember.Name: inOneTransaction, SendMessage.Name: inOneTransaction,
-	CreateResource.Name: inOneTransaction, SetResource.Name: inOneTransaction, AddMemory.Name: inOneTransaction, AddChannel.Name: inOneTransaction, CreateAgent.Name: inOneTransaction,
-
-	StartRun.Name: byRun, FireRun.Name: byRun, RerunRun.Name: byRun, StepSpec.Name: byRun, QueueStep.Name: byRun,
-
-	RecoverRuns.Name: repeatable, StopRun.Name: repeatable, StopSpec.Name: repeatable, RegisterLoops.Name: repeatable, RegisterWorkspace.Name: repeatable,
-	PauseLoops.Name: repeatable, ResumeLoops.Name: repeatable, KillLoops.Name: repeatable, PauseEverywhere.Name: repeatable, ResumeEverywhere.Name: repeatable,
-	TryGate.Name: repeatable, EditSpec.Name: repeatable, FlagSpec.Name: repeatable, InitBoot.Name: repeatable, MigrateBoot.Name: repeatable,
-	InitOrg.Name: repeatable, ImportOrg.Name: repeatable, ShowLanding.Name: repeatable, PruneSnapshots.Name: repeatable, SetBudget.Name: repeatable,
-	AcceptLoops.Name: repeatable, AcceptAsked.Name: repeatable, RewriteRunLog.Name: repeatable, ApproveMemory.Name: repeatable, ForgetMemory.Name: repeatable, SetNode.Name: repeatable, SetAgent.Name: repeatable,
-
-	Approve.Name: unknown, Reject.Name: unknown, Land.Name: unknown, RestoreSnapshot.Name: unknown, ForgetLoop.Name: unknown, DeleteSpec.Name: unknown,
-	ForgetNode.Name: unknown, RemoveChannel.Name: unknown,
-}
-
-// inProcess has the verbs that queue a run for a daemon, with those that carry the same run out
-// in a process: a key is about the run, whoever carries it out.
-var inProcess = map[string]string{FireRun.Name: StartRun.Name, QueueStep.Name: StepSpec.Name}
 
 // doOnce carries a verb out whose caller gave a key, unless it was carried out before. Of equal
 // calls at once one is carried out, and the others wait for its answer. A call whose process
@@ -82,22 +55,22 @@ func (i Info) doOnce(ctx context.Context, c Call, in any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		place = ws.Root
-		c.Workspace = func(context.Context) (*Workspace, error) { return ws, nil }
+		place = ws.place().Root
+		c.Workspace = func(context.Context) (Opened, error) { return ws, nil }
 	}
 	request, err := json.Marshal(in)
 	if err != nil {
 		return nil, err
 	}
 	given := c.Key
-	caller := []string{place, string(c.By.Role), cmp.Or(inProcess[i.Name], i.Name), given}
+	caller := []string{place, string(c.By.Role), cmp.Or(i.Twin, i.Name), given}
 	if c.By.Run != "" { // Each run has keys of its own.
 		caller = append(caller, c.By.Run)
 	}
 	c.Key = "call/" + digest(caller...)
-	call := store.KeyedCall{Key: c.Key, Verb: i.Name, Request: digest(string(request)), By: c.Store.Self}
+	call := store.KeyedCall{Key: c.Key, Verb: i.Name, Request: digest(string(request)), By: c.Store.claims().Self}
 	for {
-		known, err := c.Store.claimCall(ctx, call)
+		known, err := c.Store.claims().begin(ctx, call)
 		switch {
 		case err != nil:
 			return nil, err
@@ -108,12 +81,12 @@ func (i Info) doOnce(ctx context.Context, c Call, in any) (any, error) {
 		case known.Answer != "" && known.Verb != i.Name: // It was queued, and is now asked for in a process, or the other way round.
 			return i.do(ctx, c, in)
 		case known.Answer != "":
-			out := reflect.New(i.out)
+			out := reflect.New(i.Out)
 			err := json.Unmarshal([]byte(known.Answer), out.Interface())
 			return out.Elem().Interface(), err
 		}
-		c.claim = known.Claim()
-		if known.Begun && onceBy[i.Name] == unknown {
+		c.Claim = known.Claim()
+		if known.Begun && i.Once == Unknown {
 			_, err := c.endClaim(ctx, (*store.Tx).FreeCall)
 			return nil, cmp.Or(err, error(&loop.Fault{
 				Exit: loop.ExitHeld, What: fmt.Sprintf("a call with the idempotency key %q was begun and has no answer", given), Why: "its process ended",
@@ -125,7 +98,7 @@ func (i Info) doOnce(ctx context.Context, c Call, in any) (any, error) {
 			return tx.AnswerCall(ctx, claim, out)
 		}
 		switch {
-		case err != nil && onceBy[i.Name] == byRun: // Its run has the key, for this request only.
+		case err != nil && i.Once == ByRun: // Its run has the key, for this request only.
 			end = (*store.Tx).FreeCall
 		case err != nil:
 			end = (*store.Tx).DropCall
@@ -160,10 +133,10 @@ const (
 	lastLook  = time.Second
 )
 
-// claimCall claims a call, and waits as long as another one with its key is carried out. It
+// begin claims a call, and waits as long as another one with its key is carried out. It
 // returns the claim, or what is known of the key: an answer, or that it was used for another
 // request.
-func (s *Store) claimCall(ctx context.Context, call store.KeyedCall) (known store.KeyedCall, err error) {
+func (s *Claims) begin(ctx context.Context, call store.KeyedCall) (known store.KeyedCall, err error) {
 	var by atomic.Value
 	by.Store("")
 	defer waiting.For(ctx, "another call with the same idempotency key", func() string { return by.Load().(string) })()
@@ -209,7 +182,7 @@ func (c Call) keepClaim(ctx context.Context) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		again := time.NewTicker(c.Store.Rows.Lease() / 3)
+		again := time.NewTicker(c.Store.claims().Rows.Lease() / 3)
 		defer again.Stop()
 		for {
 			select {
@@ -217,7 +190,7 @@ func (c Call) keepClaim(ctx context.Context) (stop func()) {
 				return
 			case <-again.C:
 			}
-			err := c.Store.Rows.Update(ctx, func(tx *store.Tx) error { return tx.ExtendCall(ctx, c.claim) })
+			err := c.Store.claims().Rows.Update(ctx, func(tx *store.Tx) error { return tx.ExtendCall(ctx, c.Claim) })
 			if errors.Is(err, loop.ErrLeaseLost) {
 				return
 			}
@@ -233,7 +206,7 @@ func (c Call) keepClaim(ctx context.Context) (stop func()) {
 // claim was lost, or the call was answered, before.
 func (c Call) endClaim(ctx context.Context, end func(*store.Tx, context.Context, store.Claim) error) (lost bool, err error) {
 	ctx = context.WithoutCancel(ctx)
-	err = c.Store.Rows.Update(ctx, func(tx *store.Tx) error { return end(tx, ctx, c.claim) })
+	err = c.Store.claims().Rows.Update(ctx, func(tx *store.Tx) error { return end(tx, ctx, c.Claim) })
 	if errors.Is(err, loop.ErrLeaseLost) {
 		return true, nil
 	}
@@ -247,42 +220,4 @@ func digest(parts ...string) string {
 		fmt.Fprintf(h, "%d:%s", len(p), p)
 	}
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-// keyedFired is the run that the call has fired before, if its key did.
-func (w *Workspace) keyedFired(ctx context.Context, c Call) (f Fired, ok bool, err error) {
-	if c.Key == "" {
-		return f, false, nil
-	}
-	run, err := w.Runs.Keyed(ctx, c.Key)
-	if errors.Is(err, loop.ErrNotFound) {
-		return f, false, nil
-	}
-	if err != nil {
-		return f, false, err
-	}
-	v, err := w.Runs.ViewOf(ctx, run)
-	return Fired{firedSchema, run.ID, v.Loop, run.N}, true, err
-}
-
-// keyedRun is how the run ended that the call has begun before, if its key did. It waits for
-// the end of one that is live.
-func (w *Workspace) keyedRun(ctx context.Context, c Call) (v runs.View, ok bool, err error) {
-	f, ok, err := w.keyedFired(ctx, c)
-	if !ok || err != nil {
-		return v, ok, err
-	}
-	after, err := w.Runs.FeedHead(ctx)
-	for err == nil {
-		if v, err = w.Runs.Show(ctx, f.ID); err != nil || HasEnded(v) {
-			break
-		}
-		after, err = w.Runs.WaitForRun(ctx, f.ID, after)
-	}
-	return v, true, err
-}
-
-// HasEnded reports whether nobody works on a run any more.
-func HasEnded(v runs.View) bool {
-	return v.State != "queued" && v.State != "running" && v.State != "settling"
 }

@@ -73,15 +73,15 @@ func (s schemas) operation(v Info, problem map[string]any, query bool) map[strin
 	o := map[string]any{}
 	if query {
 		method = "get"
-		fields, _ := queryFields(v.in)
+		fields, _ := queryFields(v.In)
 		for _, f := range fields {
-			parameters = append(parameters, parameter(f.name, "query", "", fieldSchema(v.in.FieldByIndex(f.index).Type), f.required))
+			parameters = append(parameters, parameter(f.name, "query", "", fieldSchema(v.In.FieldByIndex(f.index).Type), f.required))
 		}
 	} else {
-		o["requestBody"] = map[string]any{"content": content("application/json", s.of(v.in))}
+		o["requestBody"] = map[string]any{"content": content("application/json", s.of(v.In))}
 	}
 	o["operationId"], o["summary"], o["tags"], o["parameters"] = method+"_"+strings.ReplaceAll(v.Name, ".", "_"), v.Does, []string{noun}, parameters
-	result := content("application/json", s.of(v.out))
+	result := content("application/json", s.of(v.Out))
 	if v.Writes {
 		result["text/event-stream"] = map[string]any{"schema": map[string]any{"type": "string"}}
 	}

@@ -43,7 +43,7 @@ func queryFields(t reflect.Type) (fields []queryField, flat bool) {
 // takesQuery reports whether the verb can be asked by GET: it only reads, and a query can
 // hold its request.
 func (i Info) takesQuery() bool {
-	_, flat := queryFields(i.in)
+	_, flat := queryFields(i.In)
 	return flat && !i.Writes
 }
 

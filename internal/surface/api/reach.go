@@ -11,8 +11,8 @@ import (
 // reachable opens the workspace of a call for its caller. A person's verb that changes
 // something registers the workspace on the way; nobody else registers one, and reaches only
 // one that is registered.
-func (i Info) reachable(c Call) func(context.Context) (*Workspace, error) {
-	return func(ctx context.Context) (*Workspace, error) {
+func (i Info) reachable(c Call) func(context.Context) (Opened, error) {
+	return func(ctx context.Context) (Opened, error) {
 		if c.By.IsPerson() {
 			return c.Open(ctx, i.Writes)
 		}
@@ -20,8 +20,8 @@ func (i Info) reachable(c Call) func(context.Context) (*Workspace, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !w.Lookup.Placed {
-			return nil, unregisteredFault(c.By, w.Root)
+		if p := w.place(); !p.Lookup.Placed {
+			return nil, unregisteredFault(c.By, p.Root)
 		}
 		if i.Writes { // The store learns only what this machine is like now.
 			return c.Open(ctx, true)

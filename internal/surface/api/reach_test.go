@@ -15,12 +15,12 @@ var errOpened = errors.New("it was opened")
 // unregistered opens a workspace that nobody has registered, and notes whether it was told to
 // register it. A person gets no further.
 func unregistered(by loop.Actor, registers *[]bool) Call {
-	return Call{By: by, Say: func(Progress) {}, Store: &Store{}, Open: func(_ context.Context, register bool) (*Workspace, error) {
+	return Call{By: by, Say: func(Progress) {}, Store: &Store{}, Open: func(_ context.Context, register bool) (Opened, error) {
 		*registers = append(*registers, register)
 		if by.IsPerson() {
 			return nil, errOpened
 		}
-		return &Workspace{Root: "/theirs", Lookup: &lookup.Workspace{Workspace: loop.Workspace{ID: "ws_theirs"}}}, nil
+		return &Workspace{Place: Place{Root: "/theirs", Lookup: &lookup.Workspace{Workspace: loop.Workspace{ID: "ws_theirs"}}}}, nil
 	}}
 }
 
@@ -60,8 +60,8 @@ func TestWhoIsNoPersonReachesRegisteredWorkspacesOnly(t *testing.T) {
 func TestAGrantIsOfOneWorkspace(t *testing.T) {
 	t.Parallel()
 	by := loop.Actor{Who: "x", Role: loop.RoleAgent, Grant: &loop.Grant{Loops: []loop.GrantedLoop{{Workspace: "ws_own", Loop: "la"}}}}
-	opened := func(context.Context, bool) (*Workspace, error) {
-		return &Workspace{Root: "/theirs", Lookup: &lookup.Workspace{Workspace: loop.Workspace{ID: "ws_theirs"}, Placed: true}}, nil
+	opened := func(context.Context, bool) (Opened, error) {
+		return &Workspace{Place: Place{Root: "/theirs", Lookup: &lookup.Workspace{Workspace: loop.Workspace{ID: "ws_theirs"}, Placed: true}}}, nil
 	}
 	for _, v := range Verbs() {
 		if !v.InWorkspace {

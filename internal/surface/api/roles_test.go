@@ -24,7 +24,7 @@ func try(t *testing.T, role loop.Role, v api.Info, in any) (allowed bool, err er
 	}()
 	_, err = v.Do(t.Context(), api.Call{
 		By: loop.Actor{Who: "x", Role: role, From: "test"}, Say: func(api.Progress) {}, Store: &api.Store{},
-		Open: func(context.Context, bool) (*api.Workspace, error) { return nil, errReached },
+		Open: func(context.Context, bool) (api.Opened, error) { return nil, errReached },
 	}, in)
 	if errors.Is(err, loop.ErrRole) {
 		f := api.Explain(err)

@@ -193,7 +193,7 @@ type served struct {
 // Call carries a verb out.
 func (c served) Call(ctx context.Context, v Info, in, out any) error {
 	c.request.Open = c.s.openFolder(c.dir)
-	err := c.s.Do(ctx, v.brief(), func(ctx context.Context) error { return Local{c.request}.Call(ctx, v, in, out) })
+	err := c.s.Do(ctx, v.Brief, func(ctx context.Context) error { return Local{c.request}.Call(ctx, v, in, out) })
 	if err == nil {
 		c.s.Carried(v)
 	}
@@ -202,7 +202,7 @@ func (c served) Call(ctx context.Context, v Info, in, out any) error {
 
 // serveVerb carries one verb out.
 func (s *Server) serveVerb(w http.ResponseWriter, r *http.Request, v Info, decode func(*http.Request, any) error) {
-	in := reflect.New(v.in)
+	in := reflect.New(v.In)
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	if err := decode(r, in.Interface()); err != nil {
 		s.fail(w, err, nil)
@@ -210,7 +210,7 @@ func (s *Server) serveVerb(w http.ResponseWriter, r *http.Request, v Info, decod
 	}
 	answer := s.answerTo(w, r, v)
 	var result any
-	err := s.Do(r.Context(), v.brief(), func(ctx context.Context) (err error) {
+	err := s.Do(r.Context(), v.Brief, func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		if id := r.Header.Get(HeaderRequest); id != "" {
@@ -260,8 +260,8 @@ func (s *Server) call(r *http.Request, say func(Progress)) (Call, error) {
 }
 
 // openFolder opens the workspace that a request names.
-func (s *Server) openFolder(dir string) func(ctx context.Context, register bool) (*Workspace, error) {
-	return func(ctx context.Context, register bool) (*Workspace, error) {
+func (s *Server) openFolder(dir string) func(ctx context.Context, register bool) (Opened, error) {
+	return func(ctx context.Context, register bool) (Opened, error) {
 		if err := checkFolder(dir); err != nil {
 			return nil, err
 		}

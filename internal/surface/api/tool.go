@@ -1,9 +1,16 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
+	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
 )
 
@@ -21,17 +28,19 @@ const (
 // ToolGroups lists the groups, the smallest first.
 func ToolGroups() []ToolGroup { return []ToolGroup{ToolsSeed, ToolsCore, ToolsAll} }
 
-// Tool is how verbs are offered to an agent.
+// Tool is how a verb is offered to an agent.
 type Tool struct {
 	Name  string
 	Does  string // for the model that reads it: no text of a repository
 	Group ToolGroup
-	// Verbs are those that a call asks for, the one that it is named after first.
+	// Verbs are those that a call asks for. That which the tool is of comes first, by itself.
 	Verbs []Info
 	// Command is the command of pawl that does the same: errors that advise it name the tool.
-	// One with arguments is never advised like that. Also has more commands that it does.
+	// One with arguments is never advised like that. Empty: that of the verb. Also has more commands that
+	// it does.
 	Command string
 	Also    []string
+	Schema  string // of a list, whose pages say it
 
 	Long        *LongCall // it may last until a run has ended; nil: it does not
 	Idempotent  bool      // a second call with the same arguments changes nothing more
@@ -53,8 +62,18 @@ type LongCall struct {
 	Fire func(ctx context.Context, c Caller, in any) (Fired, error)
 	// Run carries the run out in this process.
 	Run func(ctx context.Context, c Caller, in any) (runs.View, error)
+	// Waits reports whether the caller wants to know how the run ends.
+	Waits func(in any) bool
 	// Ended is the result of the tool once the run has ended.
 	Ended func(ctx context.Context, c Caller, in any, run runs.View) (any, error)
+}
+
+// Fired is a run that was queued.
+type Fired struct {
+	Schema string `json:"schema"`
+	ID     string `json:"id"`
+	Loop   string `json:"loop"`
+	N      int64  `json:"n"`
 }
 
 // Page says which part of a list is wanted.
@@ -70,6 +89,16 @@ type Listing struct {
 	// Cursors are where the list goes on after each entry; that of the last one is empty if
 	// nothing follows.
 	Cursors []string
+}
+
+// AsTool is how the verb is offered to agents; nil: it is not.
+func (i Info) AsTool() *Tool {
+	if i.tool == nil {
+		return nil
+	}
+	t := i.tool(i)
+	t.Verbs, t.Command = append([]Info{i}, t.Verbs...), cmp.Or(t.Command, i.Command)
+	return &t
 }
 
 // Writes reports whether a call may change something.
@@ -94,69 +123,143 @@ func (t Tool) List(ctx context.Context, c Caller, in any, page Page) (Listing, e
 	return t.list(ctx, c, in, page)
 }
 
-// long makes a tool whose call lasts until a run has ended. Its first verb queues the run.
-func long[In, Out any](t Tool, fire, run Info, l LongCall) Tool {
-	t.Verbs = append([]Info{fire, run}, t.Verbs...)
-	t.In, t.Out, t.Long = reflect.TypeFor[In](), reflect.TypeFor[Out](), &l
-	return t
+// Ask asks for the verb that a tool is of.
+type Ask[In, Out any] func(ctx context.Context, c Caller, in In) (Out, error)
+
+// ToolFor makes the tool of a verb.
+type ToolFor[In, Out any] func(ask Ask[In, Out]) Tool
+
+// Arguments are those of a tool that are made into the request of its verb.
+type Arguments[In any] struct {
+	of      reflect.Type
+	request func(arguments any) In
 }
 
-// as makes a tool of a verb, with the arguments and the result of the verb.
-func as[In, Out any](v Verb[In, Out], t Tool) Tool {
-	return with(v.Info, t, func(ctx context.Context, c Caller, in In) (Out, error) { return v.Call(ctx, c, in) })
+// From takes arguments of another type than that of the request.
+func From[ToolIn, In any](request func(ToolIn) In) Arguments[In] {
+	return Arguments[In]{reflect.TypeFor[ToolIn](), func(in any) In { return request(in.(ToolIn)) }}
 }
 
-// with makes a tool that is named after a verb, and has arguments or a result of its own.
-func with[In, Out any](v Info, t Tool, call func(context.Context, Caller, In) (Out, error)) Tool {
-	t.Verbs = append([]Info{v}, t.Verbs...)
-	t.In, t.Out = reflect.TypeFor[In](), reflect.TypeFor[Out]()
-	t.call = func(ctx context.Context, c Caller, in any) (any, error) { return call(ctx, c, in.(In)) }
-	return t
+// With makes a tool that has arguments or a result of its own. A result that is a list comes in pages.
+func With[ToolIn, ToolOut, In, Out any](t Tool, call func(context.Context, Caller, Ask[In, Out], ToolIn) (ToolOut, error)) ToolFor[In, Out] {
+	return func(ask Ask[In, Out]) Tool {
+		return t.calling(reflect.TypeFor[ToolIn](), reflect.TypeFor[ToolOut](), func(ctx context.Context, c Caller, in any) (any, error) {
+			return call(ctx, c, ask, in.(ToolIn))
+		})
+	}
 }
 
-// asList makes a tool of a verb that returns all of a list at once.
-func asList[In, Entry any](v Verb[In, []Entry], schema string, t Tool) Tool {
-	return withList(v.Info, schema, t, v.Call)
-}
-
-// withList is asList for a verb whose list is a part of its result.
-func withList[In, Entry any](v Info, schema string, t Tool, all func(context.Context, Caller, In) ([]Entry, error)) Tool {
-	t.Verbs = append([]Info{v}, t.Verbs...)
-	t.In, t.Out = reflect.TypeFor[In](), reflect.TypeFor[Entry]()
-	t.list = func(ctx context.Context, c Caller, in any, page Page) (Listing, error) {
-		from, err := parsePlace(page.Cursor)
+// calling is the tool with what it does.
+func (t Tool) calling(in, out reflect.Type, call func(context.Context, Caller, any) (any, error)) Tool {
+	t.In, t.Out, t.call = in, out, call
+	if out.Kind() != reflect.Slice {
+		return t
+	}
+	t.Out, t.call, t.list = out.Elem(), nil, func(ctx context.Context, c Caller, in any, page Page) (Listing, error) {
+		from, err := ParsePlace(page.Cursor)
 		if err != nil {
 			return Listing{}, err
 		}
-		list, err := all(ctx, c, in.(In))
+		list, err := call(ctx, c, in)
 		if err != nil {
 			return Listing{}, err
 		}
-		return pageOf(schema, list, from, page.Limit), nil
+		return pageOf(t.Schema, reflect.ValueOf(list), from, page.Limit), nil
 	}
 	return t
 }
 
-// withPages makes a tool of a verb that finds a page of its list by itself. Next asks for at
+// WithPages makes a tool of a verb that finds a page of its list by itself. Next asks for at
 // most limit entries after a place, which is empty at the beginning, and after says the place
 // of an entry.
-func withPages[In, Entry any](
-	v Info, schema string, t Tool, next func(ctx context.Context, c Caller, in In, after string, limit int) ([]Entry, error), after func(Entry) string,
-) Tool {
-	t.Verbs = append([]Info{v}, t.Verbs...)
-	t.In, t.Out = reflect.TypeFor[In](), reflect.TypeFor[Entry]()
-	t.list = func(ctx context.Context, c Caller, in any, page Page) (Listing, error) {
-		list, err := next(ctx, c, in.(In), page.Cursor, page.Limit+1) // One more tells whether there is one.
-		l := Listing{Schema: schema, Data: []any{}}
-		for i, entry := range list[:min(len(list), page.Limit)] {
-			l.Data = append(l.Data, entry)
-			place := after(entry)
-			if i+1 == len(list) {
-				place = ""
+func WithPages[ToolIn, Entry, In, Out any](
+	t Tool, next func(ctx context.Context, c Caller, ask Ask[In, Out], in ToolIn, after string, limit int) ([]Entry, error), after func(Entry) string,
+) ToolFor[In, Out] {
+	return func(ask Ask[In, Out]) Tool {
+		made := t
+		made.In, made.Out = reflect.TypeFor[ToolIn](), reflect.TypeFor[Entry]()
+		made.list = func(ctx context.Context, c Caller, in any, page Page) (Listing, error) {
+			list, err := next(ctx, c, ask, in.(ToolIn), page.Cursor, page.Limit+1) // One more tells whether there is one.
+			l := Listing{Schema: t.Schema, Data: []any{}}
+			for i, entry := range list[:min(len(list), page.Limit)] {
+				l.Data = append(l.Data, entry)
+				place := ""
+				if i+1 < len(list) {
+					place = after(entry)
+				}
+				l.Cursors = append(l.Cursors, place)
 			}
-			l.Cursors = append(l.Cursors, place)
+			return l, err
 		}
-		return l, err
+		return made
 	}
-	return t
+}
+
+// Long makes a tool whose call lasts until a run has ended, if the caller waits for that. Its verb queues the
+// run, and run is the twin.
+func Long[W, ToolIn, ToolOut, In any](
+	t Tool, run Verb[W, In, runs.View], start func(ToolIn) In, waits func(ToolIn) bool, ended func(context.Context, Caller, ToolIn, runs.View) (ToolOut, error),
+) ToolFor[In, Fired] {
+	return func(fire Ask[In, Fired]) Tool {
+		made := t
+		made.Verbs = slices.Concat([]Info{run.Info}, t.Verbs, []Info{RecoverRuns.Info})
+		made.In, made.Out = reflect.TypeFor[ToolIn](), reflect.TypeFor[ToolOut]()
+		made.Long = &LongCall{
+			Fire: func(ctx context.Context, c Caller, in any) (Fired, error) { return fire(ctx, c, start(in.(ToolIn))) },
+			Run: func(ctx context.Context, c Caller, in any) (runs.View, error) {
+				return run.Call(ctx, c, start(in.(ToolIn)))
+			},
+			Waits: func(in any) bool { return waits(in.(ToolIn)) },
+			Ended: func(ctx context.Context, c Caller, in any, v runs.View) (any, error) {
+				return ended(ctx, c, in.(ToolIn), v)
+			},
+		}
+		return made
+	}
+}
+
+// pageOf is the page of a list that begins at an index.
+func pageOf(schema string, list reflect.Value, from, limit int) Listing {
+	l := Listing{Schema: schema, Data: []any{}}
+	for i := min(from, list.Len()); i < list.Len() && len(l.Data) < limit; i++ {
+		l.Data = append(l.Data, list.Index(i).Interface())
+		place := ""
+		if i+1 < list.Len() {
+			place = strconv.Itoa(i + 1)
+		}
+		l.Cursors = append(l.Cursors, place)
+	}
+	return l
+}
+
+// ParsePlace reads a cursor that is a number. An empty one is the beginning.
+func ParsePlace(cursor string) (int, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(cursor)
+	if err != nil || n < 0 {
+		return 0, CursorFault(cursor)
+	}
+	return n, nil
+}
+
+// TextPlace is a cursor that has a text.
+func TextPlace(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+
+// ParseTextPlace returns the two words of a cursor that TextPlace has made.
+func ParseTextPlace(cursor string) (first, second string, err error) {
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	first, second, ok := strings.Cut(string(text), " ")
+	if err != nil || !ok {
+		return "", "", CursorFault(cursor)
+	}
+	return first, second, nil
+}
+
+// CursorFault refuses a cursor with which no page ends.
+func CursorFault(cursor string) error {
+	return &loop.Fault{
+		Exit: loop.ExitUsage, What: fmt.Sprintf("invalid cursor %q", cursor), Why: "no page ends with it", Fix: "pass next_cursor of a page of the same list, or none for the beginning",
+	}
 }

@@ -8,64 +8,46 @@ package api
 
 import (
 	"context"
+	"errors"
 	"reflect"
 
 	"github.com/pawl-run/pawl/internal/cycle/engine"
-	"github.com/pawl-run/pawl/internal/formats/boards/boards"
-	"github.com/pawl-run/pawl/internal/formats/boot/boots"
-	"github.com/pawl-run/pawl/internal/formats/spec/specs"
-	"github.com/pawl-run/pawl/internal/formats/tasks/orgs"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
-	"github.com/pawl-run/pawl/internal/verbs/approvals"
-	"github.com/pawl-run/pawl/internal/verbs/audit"
-	"github.com/pawl-run/pawl/internal/verbs/budgets"
 	"github.com/pawl-run/pawl/internal/verbs/lookup"
-	"github.com/pawl-run/pawl/internal/verbs/loops"
-	"github.com/pawl-run/pawl/internal/verbs/memories"
-	"github.com/pawl-run/pawl/internal/verbs/nodes"
-	"github.com/pawl-run/pawl/internal/verbs/notices"
-	"github.com/pawl-run/pawl/internal/verbs/roster"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
-	"github.com/pawl-run/pawl/internal/verbs/setup"
 )
 
-// Workspace is what can be done in one workspace.
-type Workspace struct {
-	Root     string // top of the checkout
-	Replaced string // id of another workspace that lay there until now; empty: none
+// ErrNoDaemon means that only a daemon carries a verb out, and that none is at work.
+var ErrNoDaemon = errors.New("no daemon is at work")
 
-	Runs      *runs.Service
-	Snapshots *runs.Snapshots
-	Loops     *loops.Service
-	Approvals *approvals.Service
-	Audit     *audit.Service
-	Budgets   *budgets.Service
-	Memories  *memories.Service
-	Setup     *setup.Service
-	Lookup    *lookup.Workspace // finds what grants are about
-	Specs     *specs.Service
-	Boots     *boots.Service
-	Orgs      *orgs.Service
-	Boards    *boards.Service
-	Doctor    setup.Doctor
+// Opened is a workspace in which verbs are carried out. It embeds Place; what else of it a verb needs, the
+// verb's own type says.
+type Opened interface{ place() *Place }
+
+// Place is what of a workspace is needed whatever is asked.
+type Place struct {
+	Root     string            // top of the checkout
+	Replaced string            // id of another workspace that lay there until now; empty: none
+	Lookup   *lookup.Workspace // finds what grants are about
+	// Recover concludes what dead processes left.
+	Recover func(context.Context) ([]engine.Recovered, error)
 }
 
-// Store is what can be done with a whole store, for which no repository is needed.
-type Store struct {
-	Roster     roster.Roster
-	Logins     roster.Logins
-	Nodes      *nodes.Service
-	Notices    *notices.Service
-	Everywhere loops.Everywhere
-	Gone       func(context.Context) ([]runs.GoneRepository, error)
-	Rows       *store.Store
+func (p *Place) place() *Place { return p }
 
-	// Self is this process, which claims calls that have a key, and HolderState looks at another
-	// one that has.
+// Kept is a store for which verbs are carried out. It embeds Claims, as Opened embeds Place.
+type Kept interface{ claims() *Claims }
+
+// Claims is where calls that have a key are claimed: Self is this process, which does so, and HolderState
+// looks at another one that has.
+type Claims struct {
+	Rows        *store.Store
 	Self        loop.Holder
 	HolderState func(loop.Holder) loop.HolderState
 }
+
+func (c *Claims) claims() *Claims { return c }
 
 // Progress is what is told while a verb is carried out. Exactly one field is set.
 type Progress struct {
@@ -80,18 +62,18 @@ type Progress struct {
 type Call struct {
 	// Open opens the workspace that the request is about. With register the store learns, if
 	// need be, that it lies here.
-	Open func(ctx context.Context, register bool) (*Workspace, error)
+	Open func(ctx context.Context, register bool) (Opened, error)
 	// Workspace is Open as the caller may use it. Do sets it.
-	Workspace func(context.Context) (*Workspace, error)
+	Workspace func(context.Context) (Opened, error)
 
-	Store *Store
+	Store Kept
 	By    loop.Actor
 	Say   func(Progress) // may be called by several goroutines
 	// Key makes a verb that changes something be carried out once: the same key and request
 	// have the same answer again, and another request is refused. Empty: each call counts.
 	Key string
-
-	claim store.Claim // of a call with a key; zero: it has none
+	// Claim is that of a call with a key. Do sets it; zero: it has none.
+	Claim store.Claim
 }
 
 // Caller carries out verbs: in this process, or by asking another one. In is a request
@@ -100,7 +82,7 @@ type Caller interface {
 	Call(ctx context.Context, v Info, in, out any) error
 }
 
-// Info describes a verb, without its types.
+// Info is a verb with all its facts, and without its types. A fact that is not set allows nothing.
 type Info struct {
 	Name   string // noun.verb
 	Does   string // a sentence for whoever uses it
@@ -108,24 +90,44 @@ type Info struct {
 
 	InWorkspace bool   // it needs a repository
 	Stops       bool   // it sets a kill switch, before everything else
+	Brief       bool   // a daemon that waits for its runs to end carries it out
 	Needs       string // why only a daemon carries it out; empty: any process does
 
-	in, out reflect.Type
-	do      func(ctx context.Context, c Call, in any) (any, error)
+	// In and Out are the types of its request and of its result, and On of what it needs: a workspace, or a store.
+	In, Out, On reflect.Type
+
+	Command string // with which a person does it; empty: there is none
+	Once    Once   // of a verb that writes
+	Twin    string // name of the verb that carries out in a process what this one queues for a daemon
+
+	// Hidden is why agents and viewers may not ask for a verb that only reads; empty: they may. AgentRefusal is
+	// why an agent may not ask it of a verb that writes; nil: it may ask nothing.
+	Hidden       string
+	AgentRefusal func(in any) (why string)
+	// ReadRefusal and PostRefusal are why the agent of a run may not ask for what it reads, and for what it
+	// changes if it may post; nil: it may ask nothing. PostLimit says the latter in words.
+	ReadRefusal func(in any) (why string)
+	PostRefusal func(ctx context.Context, i Info, w Opened, of *loop.Inside, in any) (why string, err error)
+	PostLimit   string
+	// SubjectOf is what a request is about; nil: no grant of loops reaches the verb.
+	SubjectOf func(in any) Subject
+	WhyNoTool string // why no tool offers it to agents; empty: one does, or only a person may ask for it
+
+	widen func(in any) (wide any, most int)                    // asks for all of the list that cut cuts
+	cut   func(out any, reached Reached, most int) (any, bool) // nil: the result is not cut to a grant
+	tool  func(i Info) Tool                                    // nil: it has none
+
+	do func(ctx context.Context, c Call, in any) (any, error)
 }
 
-// brief reports whether a daemon that waits for its runs to end carries the verb out: it
-// only reads, or ends what is waited for.
-func (i Info) brief() bool { return !i.Writes || i.Stops || i.Name == StopRun.Name }
-
 // Request is the empty request of the verb.
-func (i Info) Request() any { return reflect.Zero(i.in).Interface() }
+func (i Info) Request() any { return reflect.Zero(i.In).Interface() }
 
-// Verb is something that can be asked of pawl.
-type Verb[In, Out any] struct{ Info }
+// Verb is something that can be asked of pawl: with a W, which is what it needs of a workspace or of a store.
+type Verb[W, In, Out any] struct{ Info }
 
 // Call carries the verb out. Beside an error there may be a result.
-func (v Verb[In, Out]) Call(ctx context.Context, c Caller, in In) (out Out, err error) {
+func (v Verb[W, In, Out]) Call(ctx context.Context, c Caller, in In) (out Out, err error) {
 	err = c.Call(ctx, v.Info, in, &out)
 	return out, err
 }
@@ -146,74 +148,79 @@ func (i Info) Do(ctx context.Context, c Call, in any) (any, error) {
 	if c.Key != "" && i.Writes {
 		return i.doOnce(ctx, c, in)
 	}
-	wide, most := c.widen(in)
+	g := c.By.Grant
+	if i.cut == nil || g == nil || g.Inside != nil {
+		return i.do(ctx, c, in)
+	}
+	wide, most := i.widen(in)
 	out, err := i.do(ctx, c, wide)
 	if err != nil {
 		return out, err
 	}
-	return c.cutToGrant(ctx, i, in, out, most)
+	return i.cutToGrant(ctx, c, in, out, most)
 }
 
-// verbIn makes a verb of one workspace.
-func verbIn[In, Out any](
-	i Info, before, after func(context.Context, *Workspace, Call), do func(context.Context, *Workspace, Call, In) (Out, error),
-) Verb[In, Out] {
+// of makes a verb of a request and what carries it out.
+func of[W, In, Out any](i Info, do func(context.Context, Call, In) (Out, error)) Verb[W, In, Out] {
+	i.In, i.Out, i.On = reflect.TypeFor[In](), reflect.TypeFor[Out](), reflect.TypeFor[W]()
+	i.Brief = !i.Writes || i.Stops
+	i.do = func(ctx context.Context, c Call, in any) (any, error) { return do(ctx, c, in.(In)) }
+	return Verb[W, In, Out]{i}
+}
+
+// inWorkspace makes a verb of one workspace.
+func inWorkspace[W Opened, In, Out any](
+	i Info, before, after func(context.Context, *Place, Call), do func(context.Context, W, Call, In) (Out, error),
+) Verb[W, In, Out] {
 	i.InWorkspace = true
-	return verbOf(i, func(ctx context.Context, c Call, in In) (out Out, err error) {
+	return of[W](i, func(ctx context.Context, c Call, in In) (out Out, err error) {
 		ws, err := c.Workspace(ctx)
 		if err != nil {
 			return out, err
 		}
-		before(ctx, ws, c)
-		out, err = do(ctx, ws, c, in)
-		after(ctx, ws, c)
+		before(ctx, ws.place(), c)
+		out, err = do(ctx, ws.(W), c, in)
+		after(ctx, ws.place(), c)
 		return out, err
 	})
 }
 
-func verbOf[In, Out any](i Info, do func(context.Context, Call, In) (Out, error)) Verb[In, Out] {
-	i.in, i.out = reflect.TypeFor[In](), reflect.TypeFor[Out]()
-	i.do = func(ctx context.Context, c Call, in any) (any, error) { return do(ctx, c, in.(In)) }
-	return Verb[In, Out]{i}
+// inStore makes a verb that needs no repository.
+func inStore[S Kept, In, Out any](i Info, do func(context.Context, S, Call, In) (Out, error)) Verb[S, In, Out] {
+	return of[S](i, func(ctx context.Context, c Call, in In) (Out, error) { return do(ctx, c.Store.(S), c, in) })
 }
 
-func nothing(context.Context, *Workspace, Call) {}
+func nothing(context.Context, *Place, Call) {}
 
-// read makes a verb that changes nothing.
-func read[In, Out any](name, does string, do func(context.Context, *Workspace, Call, In) (Out, error)) Verb[In, Out] {
-	return verbIn(Info{Name: name, Does: does}, nothing, nothing, do)
+// Read makes a verb that changes nothing.
+func Read[W Opened, In, Out any](name, does string, do func(context.Context, W, Call, In) (Out, error)) Verb[W, In, Out] {
+	return inWorkspace(Info{Name: name, Does: does}, nothing, nothing, do)
 }
 
-// write makes a verb that changes something, and that begins by concluding what dead
-// processes left.
-func write[In, Out any](name, does string, do func(context.Context, *Workspace, Call, In) (Out, error)) Verb[In, Out] {
-	return verbIn(Info{Name: name, Does: does, Writes: true}, begin, nothing, do)
+// Write makes a verb that changes something, and that begins by concluding what dead
+// processes left. A person does the same with a command.
+func Write[W Opened, In, Out any](name, does, command string, once Once, do func(context.Context, W, Call, In) (Out, error)) Verb[W, In, Out] {
+	return inWorkspace(Info{Name: name, Does: does, Writes: true, Command: command, Once: once}, begin, nothing, do)
 }
 
-// switchOff is write for a verb before which nothing comes.
-func switchOff[In, Out any](name, does string, do func(context.Context, *Workspace, Call, In) (Out, error)) Verb[In, Out] {
-	return verbIn(Info{Name: name, Does: does, Writes: true, Stops: true}, nothing, begin, do)
+// SwitchOff is Write for a verb before which nothing comes.
+func SwitchOff[W Opened, In, Out any](name, does, command string, do func(context.Context, W, Call, In) (Out, error)) Verb[W, In, Out] {
+	return inWorkspace(Info{Name: name, Does: does, Writes: true, Stops: true, Command: command, Once: Repeatable}, nothing, begin, do)
 }
 
-// readStore is read for a verb that needs no repository.
-func readStore[In, Out any](name, does string, do func(context.Context, Call, In) (Out, error)) Verb[In, Out] {
-	return verbOf(Info{Name: name, Does: does}, do)
+// ReadStore is Read for a verb that needs no repository.
+func ReadStore[S Kept, In, Out any](name, does string, do func(context.Context, S, Call, In) (Out, error)) Verb[S, In, Out] {
+	return inStore(Info{Name: name, Does: does}, do)
 }
 
-// writeStore is write for a verb that needs no repository.
-func writeStore[In, Out any](name, does string, do func(context.Context, Call, In) (Out, error)) Verb[In, Out] {
-	return verbOf(Info{Name: name, Does: does, Writes: true}, do)
+// WriteStore is Write for a verb that needs no repository.
+func WriteStore[S Kept, In, Out any](name, does, command string, once Once, do func(context.Context, S, Call, In) (Out, error)) Verb[S, In, Out] {
+	return inStore(Info{Name: name, Does: does, Writes: true, Command: command, Once: once}, do)
 }
 
-// stopStore is writeStore for a kill switch.
-func stopStore[In, Out any](name, does string, do func(context.Context, Call, In) (Out, error)) Verb[In, Out] {
-	return verbOf(Info{Name: name, Does: does, Writes: true, Stops: true}, do)
-}
-
-// onDaemon makes a verb one that only a daemon carries out.
-func onDaemon[In, Out any](why string, v Verb[In, Out]) Verb[In, Out] {
-	v.Needs = why
-	return v
+// StopStore is SwitchOff for a verb that needs no repository.
+func StopStore[S Kept, In, Out any](name, does, command string, do func(context.Context, S, Call, In) (Out, error)) Verb[S, In, Out] {
+	return inStore(Info{Name: name, Does: does, Writes: true, Stops: true, Command: command, Once: Repeatable}, do)
 }
 
 // Local carries verbs out in this process.
@@ -228,15 +235,21 @@ func (l Local) Call(ctx context.Context, v Info, in, out any) error {
 	return err
 }
 
+// RecoverRuns does what every verb that writes begins with. Whoever waits for a run whose process has died
+// concludes it so.
+var RecoverRuns = Write("runs.recover", "conclude runs whose process is gone", "recover", Repeatable, func(context.Context, Opened, Call, None) (None, error) {
+	return None{}, nil
+}).ForAgents().AboutAll().PostAny("")
+
 // begin concludes what dead processes left in a workspace before something is changed in
 // it, and tells what it found. What cannot be concluded is told, too, and left to a later
 // command: it must not keep other loops from running.
-func begin(ctx context.Context, w *Workspace, c Call) {
-	if w.Replaced != "" {
-		c.Say(Progress{Replaced: w.Replaced})
-		w.Replaced = "" // It is told once.
+func begin(ctx context.Context, p *Place, c Call) {
+	if p.Replaced != "" {
+		c.Say(Progress{Replaced: p.Replaced})
+		p.Replaced = "" // It is told once.
 	}
-	found, err := w.Runs.Recover(ctx)
+	found, err := p.Recover(ctx)
 	for _, r := range found {
 		c.Say(Progress{Recovered: &r})
 	}

@@ -47,7 +47,7 @@ boards without a driver acts by the entry of the roster that has its handle; wit
 	change, member := addChangeFlags(cmd), addMemberFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if changesAny(cmd, memberFlags) {
-			return saveMember(cmd.Context(), a, api.CreateMember, args[0], withDriver(cmd, member(), change()), func(p *output.Printer, v boards.AgentView) error {
+			return saveMember(cmd.Context(), a, api.CreateMember.Call, args[0], withDriver(cmd, member(), change()), func(p *output.Printer, v boards.AgentView) error {
 				if v.Agent == "" && !p.JSON {
 					p.Note("nobody acts for it yet: pawl agent set @%s --driver D, or pawl run @%s --agent A", v.Handle, v.Handle)
 				}
@@ -89,11 +89,11 @@ func newAgentSetCommand(a *app) *cobra.Command {
 			return err
 		}
 		if changesAny(cmd, memberFlags) || isMember {
-			verb := api.SetMember
+			save := api.SetMember.Call
 			if !isMember {
-				verb = api.CreateMember // It is in the roster, and gets its boards now.
+				save = api.CreateMember.Call // It is in the roster, and gets its boards now.
 			}
-			return saveMember(cmd.Context(), a, verb, args[0], withDriver(cmd, member(), change()), func(p *output.Printer, v boards.AgentView) error {
+			return saveMember(cmd.Context(), a, save, args[0], withDriver(cmd, member(), change()), func(p *output.Printer, v boards.AgentView) error {
 				return printAgentAsIs(cmd.Context(), a, p, v.Handle)
 			})
 		}
@@ -218,9 +218,9 @@ func followMember(ctx context.Context, c api.Caller, handle string) error {
 }
 
 // saveMember makes or changes an agent of boards.
-func saveMember(ctx context.Context, a *app, verb api.Verb[api.MemberChange, boards.AgentView], handle string, c boards.AgentChange, show func(*output.Printer, boards.AgentView) error) error {
+func saveMember(ctx context.Context, a *app, save api.Ask[api.MemberChange, boards.AgentView], handle string, c boards.AgentChange, show func(*output.Printer, boards.AgentView) error) error {
 	return a.writing(ctx, "", func(ask api.Caller) error {
-		v, err := verb.Call(ctx, ask, api.MemberChange{Agent: handle, AgentChange: c})
+		v, err := save(ctx, ask, api.MemberChange{Agent: handle, AgentChange: c})
 		if err != nil {
 			return err
 		}

@@ -170,7 +170,7 @@ func (c *caller) carryOut(ctx context.Context, v api.Info, in, out any) error {
 	}
 	return api.Local{Request: api.Call{
 		Store: parts.StoreVerbs(), By: c.by, Key: c.key, Say: c.say,
-		Open: func(ctx context.Context, register bool) (*api.Workspace, error) {
+		Open: func(ctx context.Context, register bool) (api.Opened, error) {
 			defer opened()
 			if ws := c.workspaces[register]; ws != nil {
 				return ws, nil

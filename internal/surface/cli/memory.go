@@ -25,8 +25,8 @@ each of another loop or another agent than all the others. Only what counts is e
 	}
 	cmd.AddCommand(
 		newMemoryListCommand(a), newMemoryAddCommand(a), newMemoryWhyCommand(a),
-		newMemoryJudgeCommand(a, "approve", "Make an entry count", "", api.ApproveMemory),
-		newMemoryJudgeCommand(a, "forget", "Make an entry count no more", `Make an entry count no more. Runs that learn the same again change nothing; pawl memory approve brings it back.`, api.ForgetMemory),
+		newMemoryJudgeCommand(a, "approve", "Make an entry count", "", api.ApproveMemory.Call),
+		newMemoryJudgeCommand(a, "forget", "Make an entry count no more", `Make an entry count no more. Runs that learn the same again change nothing; pawl memory approve brings it back.`, api.ForgetMemory.Call),
 	)
 	return cmd
 }
@@ -113,7 +113,7 @@ An entry that is there already, also as a proposal, becomes the one that counts.
 }
 
 // newMemoryJudgeCommand makes a command by which a person says something about an entry.
-func newMemoryJudgeCommand(a *app, name, short, long string, verb api.Verb[api.MemoryRef, memories.Explained]) *cobra.Command {
+func newMemoryJudgeCommand(a *app, name, short, long string, ask api.Ask[api.MemoryRef, memories.Explained]) *cobra.Command {
 	var o answerOptions
 	cmd := &cobra.Command{
 		Use: name + " N", Short: short, Long: long, Args: exactArgs(1), ValidArgsFunction: completeMemories(a),
@@ -122,7 +122,7 @@ func newMemoryJudgeCommand(a *app, name, short, long string, verb api.Verb[api.M
 				return err
 			}
 			return a.withCallerAs(cmd.Context(), a.actor(o.by), a.printProgress, func(c api.Caller) error {
-				e, err := verb.Call(cmd.Context(), c, api.MemoryRef{Memory: args[0]})
+				e, err := ask(cmd.Context(), c, api.MemoryRef{Memory: args[0]})
 				if err != nil {
 					return err
 				}

@@ -56,7 +56,7 @@ func newPauseCommand(a *app) *cobra.Command {
 With --all and --everywhere it waits, like kill, until no process of their runs is left on any node. --all also makes
 .loops/PAUSED, which stops this checkout even if the store cannot be used.`,
 		func(ctx context.Context, w switching) error {
-			return setSwitch(ctx, a, w, api.PauseLoops, func(s *api.Workspace) (loops.Switched, error) { return s.Loops.Pause(ctx, a.actor(""), w.loop, w.why) })
+			return setSwitch(ctx, a, w, api.PauseLoops.Call, func(s *api.Workspace) (loops.Switched, error) { return s.Loops.Pause(ctx, a.actor(""), w.loop, w.why) })
 		})
 }
 
@@ -65,7 +65,7 @@ func newKillCommand(a *app) *cobra.Command {
 		`Set the kill switch of a loop, or of all, and wait until no process of its runs is left, on any node. A run whose holder
 does not answer is named, with its node and since when nothing is heard of it, and the exit status is 16.`,
 		func(ctx context.Context, w switching) error {
-			return setSwitch(ctx, a, w, api.KillLoops, func(s *api.Workspace) (loops.Switched, error) { return s.Loops.Kill(ctx, a.actor(""), w.loop, w.why) })
+			return setSwitch(ctx, a, w, api.KillLoops.Call, func(s *api.Workspace) (loops.Switched, error) { return s.Loops.Kill(ctx, a.actor(""), w.loop, w.why) })
 		})
 }
 
@@ -93,14 +93,14 @@ stays. --everywhere clears only what pawl pause --everywhere has set.`,
 // a daemon that answers: if the switch cannot be recorded, that is said and is not an
 // error. That of the whole store is only there.
 func setSwitch(
-	ctx context.Context, a *app, w switching, verb api.Verb[api.SwitchRequest, loops.Switched], set func(*api.Workspace) (loops.Switched, error),
+	ctx context.Context, a *app, w switching, ask api.Ask[api.SwitchRequest, loops.Switched], set func(*api.Workspace) (loops.Switched, error),
 ) error {
 	var sw loops.Switched
 	err := a.withCaller(ctx, nil, func(c api.Caller) (err error) {
 		if w.everywhere {
-			verb = api.PauseEverywhere
+			ask = api.PauseEverywhere.Call
 		}
-		sw, err = verb.Call(ctx, c, api.SwitchRequest{Loop: w.loop, Why: w.why})
+		sw, err = ask(ctx, c, api.SwitchRequest{Loop: w.loop, Why: w.why})
 		return err
 	})
 	if err != nil && sw.Schema == "" && !w.everywhere {

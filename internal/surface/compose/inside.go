@@ -51,7 +51,7 @@ func (c *insideCaller) Call(ctx context.Context, v api.Info, in, out any) error 
 	deps.Store = deps.Store.Inside(*c.tools.by.Grant.Inside)
 	verbs.Rows = deps.Store
 	return api.Local{Request: api.Call{
-		Open: func(ctx context.Context, _ bool) (*api.Workspace, error) {
+		Open: func(ctx context.Context, _ bool) (api.Opened, error) {
 			repo, err := d.openGit(ctx, c.tools.root)
 			if err != nil {
 				return nil, err

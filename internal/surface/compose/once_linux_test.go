@@ -54,7 +54,7 @@ type keyedCaller struct{ api.Local }
 
 func keyed(d *compose.Parts, dir, key string) keyedCaller {
 	return keyedCaller{api.Local{Request: api.Call{
-		Open:  func(ctx context.Context, register bool) (*api.Workspace, error) { return d.Open(ctx, dir, register) },
+		Open:  func(ctx context.Context, register bool) (api.Opened, error) { return d.Open(ctx, dir, register) },
 		Store: d.StoreVerbs(), By: ann, Say: func(api.Progress) {}, Key: key,
 	}}}
 }

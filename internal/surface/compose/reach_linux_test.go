@@ -171,7 +171,7 @@ func populate(t *testing.T, d *always, root, handle string, entries int) populat
 // callIn carries verbs out in a workspace as a command does without a daemon.
 func (d *always) callIn(root string) api.Caller {
 	return api.Local{Request: api.Call{
-		Open: func(ctx context.Context, register bool) (*api.Workspace, error) {
+		Open: func(ctx context.Context, register bool) (api.Opened, error) {
 			return d.parts.Open(ctx, root, register)
 		},
 		Store: d.parts.StoreVerbs(), By: ann, Say: func(api.Progress) {},

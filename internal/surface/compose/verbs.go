@@ -111,11 +111,12 @@ func (d *Parts) openRepo(ctx context.Context, deps lookup.Deps, repo *git.Repo) 
 	if err != nil {
 		return nil, nil, err
 	}
-	v := &api.Workspace{Root: ws.Root, Lookup: ws, Budgets: budgets.New(ws), Snapshots: runs.NewSnapshots(ws, d.engine, d.home)}
+	v := &api.Workspace{Place: api.Place{Root: ws.Root, Lookup: ws}, Budgets: budgets.New(ws), Snapshots: runs.NewSnapshots(ws, d.engine, d.home)}
 	v.Setup = setup.New(ws, d.engine, v.Budgets.Show)
 	v.Audit = audit.New(ws, d.engine.Held)
 	v.Memories = memories.New(ws, d.engine.Hide)
 	v.Runs = runs.New(ws, runs.Deps{Engine: d.engine, Environ: d.environ, Home: d.home, EndHolder: node.EndHolder, Hint: d.hint, Plain: proc.Plain{}})
+	v.Recover = v.Runs.Recover
 	v.Specs = specs.New(ws, specs.Deps{Environ: d.environ, Critic: d.critic, Engine: d.engine, Lives: d.engine})
 	v.Boots = boots.New(ws, boots.Deps{
 		Contracts: d.contracts, Exec: proc.Plain{},
@@ -132,7 +133,10 @@ func (d *Parts) openRepo(ctx context.Context, deps lookup.Deps, repo *git.Repo) 
 
 // StoreVerbs returns the verbs that need no repository.
 func (d *Parts) StoreVerbs() *api.Store {
-	return &api.Store{Roster: d.Roster(), Nodes: d.Nodes(), Notices: d.Notices(), Everywhere: d.Everywhere(), Gone: d.Gone, Rows: d.lookup.Store, Self: d.Self(), HolderState: d.lookup.HolderState}
+	return &api.Store{
+		Claims: api.Claims{Rows: d.lookup.Store, Self: d.Self(), HolderState: d.lookup.HolderState},
+		Roster: d.Roster(), Nodes: d.Nodes(), Notices: d.Notices(), Everywhere: d.Everywhere(), Gone: d.Gone,
+	}
 }
 
 // WithoutStore returns the verbs that files are enough for, for the repository

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -44,9 +43,11 @@ func toolTable() string {
 func withoutTable() string {
 	var b strings.Builder
 	b.WriteString("| verb | why it has no tool |\n|---|---|\n")
-	reasons := api.WithoutTool()
-	for _, name := range slices.Sorted(maps.Keys(reasons)) {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", name, reasons[name])
+	verbs := slices.SortedFunc(slices.Values(api.Verbs()), func(a, b api.Info) int { return strings.Compare(a.Name, b.Name) })
+	for _, v := range verbs {
+		if v.WhyNoTool != "" {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", v.Name, v.WhyNoTool)
+		}
 	}
 	return b.String()
 }
@@ -85,7 +86,7 @@ func insideTable() string {
 	words := map[bool]string{true: "yes", false: "no"}
 	for _, t := range api.Tools() {
 		if post[t.Name] {
-			fmt.Fprintf(&b, "| `%s` | %s | yes | %s |\n", t.Name, words[read[t.Name]], t.Verbs[0].LimitInside())
+			fmt.Fprintf(&b, "| `%s` | %s | yes | %s |\n", t.Name, words[read[t.Name]], t.Verbs[0].PostLimit)
 		}
 	}
 	return b.String()

@@ -29,7 +29,7 @@ func (s *Server) callLong(ctx context.Context, t api.Tool, c call, r Request, of
 	if err != nil {
 		return nil, err
 	}
-	if start, ok := c.in.(api.RunLoop); ok && !start.Wait && token == nil {
+	if !t.Long.Waits(c.in) && token == nil {
 		return fired, nil
 	}
 	run, err := s.follow(ctx, caller, fired.ID, failed, progress{of, token})
