@@ -4,12 +4,12 @@ package arch
 // have let it reach.
 var agentMutants = []mutant{
 	{
-		"whoever is no person reaches what nobody has registered", "internal/surface/api/reach.go",
+		"whoever is no person reaches what nobody has registered", "internal/verbs/verb/reach.go",
 		[][2]string{{"; !p.Lookup.Placed {", "; p == nil {"}},
 		"surface/api.TestWhoIsNoPersonReachesRegisteredWorkspacesOnly",
 	},
 	{
-		"an agent registers the workspace that it asks about", "internal/surface/api/reach.go",
+		"an agent registers the workspace that it asks about", "internal/verbs/verb/reach.go",
 		[][2]string{{"w, err := c.Open(ctx, false)", "w, err := c.Open(ctx, i.Writes)"}},
 		"surface/api.TestWhoIsNoPersonReachesRegisteredWorkspacesOnly",
 	},

@@ -118,7 +118,7 @@ var httpMutants = []mutant{
 		"surface/compose.TestACallWhoseProcessDiesIsCarriedOutOnce",
 	},
 	{
-		"a call with an unknown end is carried out a second time", "internal/surface/api/once.go",
+		"a call with an unknown end is carried out a second time", "internal/verbs/verb/once.go",
 		[][2]string{{"known.Begun && i.Once == Unknown {", "known.Begun && i.Once == 0 {"}},
 		"surface/compose.TestACallThatNobodyKnowsTheEndOfIsNotMadeAgain",
 	},

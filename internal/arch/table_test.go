@@ -131,6 +131,7 @@ var table = []row{
 	{name: "verbs/runs", what: "verbs: run, stop, list, explain; recovery, and work that is on no branch"},
 	{name: "verbs/setup", what: "verbs: what a machine and a repository offer, and what a loop needs"},
 	{name: "verbs/shape", what: "what results have in common when they print as JSON", pure: true},
+	{name: "verbs/verb", what: "what a verb is: its facts, who may ask for it, carried out once"},
 
 	{name: "formats/boards/board", what: "boards, tasks, agents and what they say: limits, scores, readiness, order, hierarchy", pure: true},
 	{name: "formats/boards/boards", what: "verbs: heartbeat boards, their tasks, agents, messages and resources; who takes what, and why"},

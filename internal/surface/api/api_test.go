@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // makers make verbs, and begin the value of each variable that is one.
@@ -45,9 +46,13 @@ func maker(value ast.Expr) string {
 
 func TestEveryVerbIsInTheTableOnceWithAllItsFacts(t *testing.T) {
 	made := 0
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, dir := range []string{"", "../../verbs/verb/"} {
+		found, err := filepath.Glob(dir + "*.go")
+		if err != nil || len(found) == 0 {
+			t.Fatal(err, dir)
+		}
+		files = append(files, found...)
 	}
 	for _, name := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
@@ -86,11 +91,11 @@ func TestEveryVerbIsInTheTableOnceWithAllItsFacts(t *testing.T) {
 }
 
 // contradictions are facts that may be missing, and facts that may say nothing of such a verb.
-func contradictions(v api.Info) map[string]bool {
-	noun, verb, _ := strings.Cut(v.Name, ".")
+func contradictions(v verb.Info) map[string]bool {
+	noun, does, _ := strings.Cut(v.Name, ".")
 	isRun := v.Out == api.StartRun.Out || v.Out == api.FireRun.Out
 	return map[string]bool{
-		"its name is not NOUN.VERB, or it does not say what it does":           noun == "" || verb == "" || v.Does == "",
+		"its name is not NOUN.VERB, or it does not say what it does":           noun == "" || does == "" || v.Does == "",
 		"it writes, and has no command":                                        v.Writes && v.Command == "",
 		"it writes and does not say how it is done once, or it reads and does": v.Writes != (v.Once != 0),
 		"it writes, and has a rule for reading":                                v.Writes && (v.ReadRefusal != nil || v.Hidden != ""),
@@ -99,7 +104,7 @@ func contradictions(v api.Info) map[string]bool {
 		"agents may not ask for it, and have a tool":                           v.AsTool() != nil && v.RefusesAgents() != "",
 		"it has a tool, and a reason why not":                                  v.AsTool() != nil && v.WhyNoTool != "",
 		"it is posted to below a loop, and does not say what it is about":      strings.Contains(v.PostLimit, "loops below") && v.SubjectOf == nil,
-		"it is found by its run, and returns none":                             v.Once == api.ByRun && !isRun,
+		"it is found by its run, and returns none":                             v.Once == verb.ByRun && !isRun,
 		"only a daemon carries it out, and it has no twin, or the other way":   (v.Needs == "") != (v.Twin == ""),
 	}
 }
@@ -147,15 +152,15 @@ func TestAnErrorIsTheSameAfterItTravelled(t *testing.T) {
 		"anything else":        errors.New("no"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			body, marshalErr := json.Marshal(api.ProblemOf(err))
+			body, marshalErr := json.Marshal(verb.ProblemOf(err))
 			if marshalErr != nil {
 				t.Fatal(marshalErr)
 			}
-			var p api.Problem
+			var p verb.Problem
 			if err := json.Unmarshal(body, &p); err != nil {
 				t.Fatal(err)
 			}
-			want, got := api.Explain(err), api.Explain(p.Err())
+			want, got := verb.Explain(err), verb.Explain(p.Err())
 			want.Err, got.Err = nil, nil
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("after the way (-want +got):\n%s", diff)

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/budgets"
 	"github.com/pawl-run/pawl/internal/verbs/memories"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // ApprovalQuery selects approvals.
@@ -24,11 +25,11 @@ type ApprovalRef struct {
 	Approval string `json:"approval"`
 }
 
-func (r ApprovalRef) subject() Subject {
+func (r ApprovalRef) subject() verb.Subject {
 	if strings.HasPrefix(r.Approval, "ap_") {
-		return Subject{Approval: r.Approval}
+		return verb.Subject{Approval: r.Approval}
 	}
-	return Subject{Run: r.Approval}
+	return verb.Subject{Run: r.Approval}
 }
 
 // AnswerRequest is an answer to an approval.
@@ -50,24 +51,24 @@ type LandingRequest struct {
 
 // The verbs for approvals.
 var (
-	ListApprovals = Read("approvals.list", "list what waits for a person", func(ctx context.Context, ws *Workspace, _ Call, q ApprovalQuery) ([]approvals.View, error) {
+	ListApprovals = verb.Read("approvals.list", "list what waits for a person", func(ctx context.Context, ws *Workspace, _ verb.Call, q ApprovalQuery) ([]approvals.View, error) {
 		return ws.Approvals.List(ctx, q.Loop, q.All)
-	}).About(func(q ApprovalQuery) Subject { return Subject{Loop: q.Loop, All: true} }).Cut(nil, CutEntries(func(v approvals.View) string { return v.Loop })).Seen().
-		Tool(Tool{Name: "approval_list", Schema: "pawl.approvals/v1", Group: ToolsCore, Command: "approvals", Does: "List what waits for a person: exactly what happens on approval, with its gates. Only a person answers."})
-	ShowApproval = Read("approvals.show", "show exactly what happens on approval", func(ctx context.Context, ws *Workspace, _ Call, r ApprovalRef) (approvals.View, error) {
+	}).About(func(q ApprovalQuery) verb.Subject { return verb.Subject{Loop: q.Loop, All: true} }).Cut(nil, verb.CutEntries(func(v approvals.View) string { return v.Loop })).Seen().
+		Tool(verb.Tool{Name: "approval_list", Schema: "pawl.approvals/v1", Group: verb.ToolsCore, Command: "approvals", Does: "List what waits for a person: exactly what happens on approval, with its gates. Only a person answers."})
+	ShowApproval = verb.Read("approvals.show", "show exactly what happens on approval", func(ctx context.Context, ws *Workspace, _ verb.Call, r ApprovalRef) (approvals.View, error) {
 		return ws.Approvals.Find(ctx, r.Approval)
-	}).About(ApprovalRef.subject).Cut(nil, func(v approvals.View, reached Reached, _ int) (approvals.View, bool) {
+	}).About(ApprovalRef.subject).Cut(nil, func(v approvals.View, reached verb.Reached, _ int) (approvals.View, bool) {
 		return v, reached(v.Loop)
 	}).Seen().
-		Tool(Tool{Name: "approval_show", Group: ToolsAll, Command: "approvals", Does: "Show exactly what happens on approval."})
-	Approve = Write("approvals.approve", "say yes to a question, once, and carry it out", "approve", Unknown, func(ctx context.Context, ws *Workspace, c Call, r AnswerRequest) (runs.View, error) {
+		Tool(verb.Tool{Name: "approval_show", Group: verb.ToolsAll, Command: "approvals", Does: "Show exactly what happens on approval."})
+	Approve = verb.Write("approvals.approve", "say yes to a question, once, and carry it out", "approve", verb.Unknown, func(ctx context.Context, ws *Workspace, c verb.Call, r AnswerRequest) (runs.View, error) {
 		by, err := answerOf(c, r.Note)
 		if err != nil {
 			return runs.View{}, err
 		}
 		return ws.Approvals.Approve(ctx, r.Approval, by)
 	})
-	Reject = Write("approvals.reject", "say no to a question, once", "reject", Unknown, func(ctx context.Context, ws *Workspace, c Call, r AnswerRequest) (approvals.View, error) {
+	Reject = verb.Write("approvals.reject", "say no to a question, once", "reject", verb.Unknown, func(ctx context.Context, ws *Workspace, c verb.Call, r AnswerRequest) (approvals.View, error) {
 		by, err := answerOf(c, r.Note)
 		if err != nil {
 			return approvals.View{}, err
@@ -75,10 +76,10 @@ var (
 		by.Changes = r.Changes
 		return ws.Approvals.Reject(ctx, r.Approval, by)
 	})
-	ShowLanding = Write("approvals.landing", "show what landing a proposal does; one that is on its base already is void", "land", Repeatable, func(ctx context.Context, ws *Workspace, _ Call, r LandingRequest) (approvals.View, error) {
+	ShowLanding = verb.Write("approvals.landing", "show what landing a proposal does; one that is on its base already is void", "land", verb.Repeatable, func(ctx context.Context, ws *Workspace, _ verb.Call, r LandingRequest) (approvals.View, error) {
 		return ws.Approvals.Landing(ctx, r.Run, r.LandRequest)
 	})
-	Land = Write("approvals.land", "land a proposal, as it was shown", "land", Unknown, func(ctx context.Context, ws *Workspace, c Call, r LandingRequest) (runs.View, error) {
+	Land = verb.Write("approvals.land", "land a proposal, as it was shown", "land", verb.Unknown, func(ctx context.Context, ws *Workspace, c verb.Call, r LandingRequest) (runs.View, error) {
 		by, err := answerOf(c, r.Note)
 		if err != nil {
 			return runs.View{}, err
@@ -88,7 +89,7 @@ var (
 )
 
 // answerOf is the caller's answer. Agents cannot give one.
-func answerOf(c Call, note string) (loop.Answer, error) {
+func answerOf(c verb.Call, note string) (loop.Answer, error) {
 	if c.By.Role != loop.RoleHuman {
 		return loop.Answer{}, &loop.Fault{Exit: loop.ExitRefused, What: "only a person can answer", Why: c.By.Who + " is not one", Fix: "let a human answer, outside of the run"}
 	}
@@ -114,47 +115,47 @@ type PruneRequest struct {
 
 // The verbs for work that is on no branch.
 var (
-	ListSnapshots = Read("snapshots.list", "list work that is on no branch", func(ctx context.Context, ws *Workspace, _ Call, _ None) ([]runs.Snapshot, error) {
+	ListSnapshots = verb.Read("snapshots.list", "list work that is on no branch", func(ctx context.Context, ws *Workspace, _ verb.Call, _ verb.None) ([]runs.Snapshot, error) {
 		return ws.Snapshots.List(ctx)
-	}).Tool(Tool{Name: "snapshot_list", Schema: "pawl.snapshots/v1", Group: ToolsAll, Command: "recover", Does: "List work that is on no branch."})
-	DiffSnapshot = Read("snapshots.diff", "show what a snapshot changed, as a patch", func(ctx context.Context, ws *Workspace, _ Call, r SnapshotRef) (runs.Patch, error) {
+	}).Tool(verb.Tool{Name: "snapshot_list", Schema: "pawl.snapshots/v1", Group: verb.ToolsAll, Command: "recover", Does: "List work that is on no branch."})
+	DiffSnapshot = verb.Read("snapshots.diff", "show what a snapshot changed, as a patch", func(ctx context.Context, ws *Workspace, _ verb.Call, r SnapshotRef) (runs.Patch, error) {
 		return ws.Snapshots.Diff(ctx, r.Snapshot)
-	}).Tool(Tool{Name: "snapshot_diff", Group: ToolsAll, Command: "recover show", Does: "Show what a snapshot changed, as a patch."})
-	RestoreSnapshot = Write("snapshots.restore", "put a snapshot on a new branch", "recover restore", Unknown, func(ctx context.Context, ws *Workspace, c Call, r RestoreRequest) (runs.Restored, error) {
+	}).Tool(verb.Tool{Name: "snapshot_diff", Group: verb.ToolsAll, Command: "recover show", Does: "Show what a snapshot changed, as a patch."})
+	RestoreSnapshot = verb.Write("snapshots.restore", "put a snapshot on a new branch", "recover restore", verb.Unknown, func(ctx context.Context, ws *Workspace, c verb.Call, r RestoreRequest) (runs.Restored, error) {
 		return ws.Snapshots.Restore(ctx, c.By, r.Snapshot, r.Branch)
 	})
-	PruneSnapshots = Write("snapshots.prune", "remove old snapshots", "recover prune", Repeatable, func(ctx context.Context, ws *Workspace, c Call, r PruneRequest) (runs.Pruned, error) {
+	PruneSnapshots = verb.Write("snapshots.prune", "remove old snapshots", "recover prune", verb.Repeatable, func(ctx context.Context, ws *Workspace, c verb.Call, r PruneRequest) (runs.Pruned, error) {
 		return ws.Snapshots.Prune(ctx, c.By, time.Duration(r.OlderSeconds)*time.Second, r.DryRun)
 	})
-	ListGone = ReadStore("snapshots.gone", "list the checkouts that are gone, with what is open of them", func(ctx context.Context, s *Store, c Call, _ None) ([]runs.GoneRepository, error) {
+	ListGone = verb.ReadStore("snapshots.gone", "list the checkouts that are gone, with what is open of them", func(ctx context.Context, s *Store, c verb.Call, _ verb.None) ([]runs.GoneRepository, error) {
 		return s.Gone(ctx)
-	}).Tool(Tool{Name: "snapshot_gone", Schema: "pawl.gone/v1", Group: ToolsAll, Command: "recover", Does: "List the checkouts that are gone, with what is open of them."})
+	}).Tool(verb.Tool{Name: "snapshot_gone", Schema: "pawl.gone/v1", Group: verb.ToolsAll, Command: "recover", Does: "List the checkouts that are gone, with what is open of them."})
 )
 
 // The verbs for budgets and run logs.
 var (
-	ShowBudgets = Read("budgets.show", "show what is used, reserved and left", func(ctx context.Context, ws *Workspace, _ Call, t budgets.Target) ([]budgets.Row, error) {
+	ShowBudgets = verb.Read("budgets.show", "show what is used, reserved and left", func(ctx context.Context, ws *Workspace, _ verb.Call, t budgets.Target) ([]budgets.Row, error) {
 		return ws.Budgets.Show(ctx, t)
 	}).About(aboutBudgets).SeenUnless(ofEverything).
-		Tool(Tool{Name: "budget_show", Schema: "pawl.budgets/v1", Group: ToolsCore, Command: "budget show", Does: "Show what is used, reserved and left of each budget."})
-	SetBudget = Write("budgets.set", "set or remove caps", "budget set", Repeatable, func(ctx context.Context, ws *Workspace, c Call, change budgets.Change) ([]budgets.Row, error) {
+		Tool(verb.Tool{Name: "budget_show", Schema: "pawl.budgets/v1", Group: verb.ToolsCore, Command: "budget show", Does: "Show what is used, reserved and left of each budget."})
+	SetBudget = verb.Write("budgets.set", "set or remove caps", "budget set", verb.Repeatable, func(ctx context.Context, ws *Workspace, c verb.Call, change budgets.Change) ([]budgets.Row, error) {
 		change.By = c.By
 		return ws.Budgets.Set(ctx, change)
 	})
-	ShowRunLog = Read("logs.show", "make the run log of a loop from its audit chain", func(ctx context.Context, ws *Workspace, _ Call, r LoopRef) (audit.RunLog, error) {
+	ShowRunLog = verb.Read("logs.show", "make the run log of a loop from its audit chain", func(ctx context.Context, ws *Workspace, _ verb.Call, r LoopRef) (audit.RunLog, error) {
 		return ws.Audit.RunLog(ctx, r.Loop)
-	}).About(LoopRef.subject).Seen().Tool(Tool{Name: "run_log", Group: ToolsAll, Command: "audit log", Does: "Show the run log of a loop, made from its audit chain."})
-	RewriteRunLog = Write("logs.rewrite", "write the run log of a loop anew", "audit log", Repeatable, func(ctx context.Context, ws *Workspace, c Call, r LoopRef) (audit.RunLog, error) {
+	}).About(LoopRef.subject).Seen().Tool(verb.Tool{Name: "run_log", Group: verb.ToolsAll, Command: "audit log", Does: "Show the run log of a loop, made from its audit chain."})
+	RewriteRunLog = verb.Write("logs.rewrite", "write the run log of a loop anew", "audit log", verb.Repeatable, func(ctx context.Context, ws *Workspace, c verb.Call, r LoopRef) (audit.RunLog, error) {
 		return ws.Audit.RewriteLog(ctx, c.By, r.Loop)
 	})
 )
 
 // aboutBudgets is the loop of which budgets are asked for, unless others are asked for too.
-func aboutBudgets(t budgets.Target) Subject {
+func aboutBudgets(t budgets.Target) verb.Subject {
 	if !t.Workspace && !t.All && t.Agent == "" {
-		return Subject{Loop: t.Loop}
+		return verb.Subject{Loop: t.Loop}
 	}
-	return Subject{}
+	return verb.Subject{}
 }
 
 // ofEverything refuses the agent of a run the budgets of all workspaces.
@@ -172,27 +173,27 @@ type MemoryRef struct {
 
 // The verbs for what was learned.
 var (
-	ListMemories = Read("memory.list", "list what was learned in the workspace", func(ctx context.Context, ws *Workspace, _ Call, q memories.Query) ([]memories.View, error) {
+	ListMemories = verb.Read("memory.list", "list what was learned in the workspace", func(ctx context.Context, ws *Workspace, _ verb.Call, q memories.Query) ([]memories.View, error) {
 		return ws.Memories.List(ctx, q)
-	}).Seen().ToolFrom(Tool{Name: "memory_list", Schema: "pawl.memories/v1", Group: ToolsAll, Command: "memory list", Does: "List what was learned in the workspace."}, From(func(r RunChoice) memories.Query { return memories.Query{Loop: r.Loop, Limit: mostRuns} }))
-	ExplainMemory = Read("memory.why", "say where an entry comes from, and what would make it count", func(ctx context.Context, ws *Workspace, _ Call, r MemoryRef) (memories.Explained, error) {
+	}).Seen().ToolFrom(verb.Tool{Name: "memory_list", Schema: "pawl.memories/v1", Group: verb.ToolsAll, Command: "memory list", Does: "List what was learned in the workspace."}, verb.From(func(r RunChoice) memories.Query { return memories.Query{Loop: r.Loop, Limit: mostRuns} }))
+	ExplainMemory = verb.Read("memory.why", "say where an entry comes from, and what would make it count", func(ctx context.Context, ws *Workspace, _ verb.Call, r MemoryRef) (memories.Explained, error) {
 		return ws.Memories.Why(ctx, r.Memory)
-	}).Seen().Tool(Tool{Name: "memory_why", Group: ToolsAll, Command: "memory why", Does: "Say where an entry of the memory comes from, and what would make it count."})
-	AddMemory = Write("memory.add", "add an entry, which counts at once", "memory add", InOneTransaction, func(ctx context.Context, ws *Workspace, c Call, a memories.Addition) (memories.Explained, error) {
+	}).Seen().Tool(verb.Tool{Name: "memory_why", Group: verb.ToolsAll, Command: "memory why", Does: "Say where an entry of the memory comes from, and what would make it count."})
+	AddMemory = verb.Write("memory.add", "add an entry, which counts at once", "memory add", verb.InOneTransaction, func(ctx context.Context, ws *Workspace, c verb.Call, a memories.Addition) (memories.Explained, error) {
 		by, err := answerOf(c, "")
 		if err != nil {
 			return memories.Explained{}, err
 		}
 		return ws.Memories.Once(c.Claim).Add(ctx, by.Actor(), a)
 	})
-	ApproveMemory = Write("memory.approve", "make an entry count", "memory approve", Repeatable, func(ctx context.Context, ws *Workspace, c Call, r MemoryRef) (memories.Explained, error) {
+	ApproveMemory = verb.Write("memory.approve", "make an entry count", "memory approve", verb.Repeatable, func(ctx context.Context, ws *Workspace, c verb.Call, r MemoryRef) (memories.Explained, error) {
 		by, err := answerOf(c, "")
 		if err != nil {
 			return memories.Explained{}, err
 		}
 		return ws.Memories.Approve(ctx, by.Actor(), r.Memory)
 	})
-	ForgetMemory = Write("memory.forget", "make an entry count no more", "memory forget", Repeatable, func(ctx context.Context, ws *Workspace, c Call, r MemoryRef) (memories.Explained, error) {
+	ForgetMemory = verb.Write("memory.forget", "make an entry count no more", "memory forget", verb.Repeatable, func(ctx context.Context, ws *Workspace, c verb.Call, r MemoryRef) (memories.Explained, error) {
 		by, err := answerOf(c, "")
 		if err != nil {
 			return memories.Explained{}, err

@@ -5,11 +5,12 @@ import (
 
 	"github.com/pawl-run/pawl/internal/formats/boards/boards"
 	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // BoardHost is a workspace with boards.
 type BoardHost interface {
-	Opened
+	verb.Workspace
 	BoardService() *boards.Service
 }
 
@@ -51,16 +52,16 @@ var (
 	SetBoard = changeBoards("boards.set", "change a board, and how its agents work", "board set", func(s *boards.Service, ctx context.Context, by loop.Actor, r BoardSetting) (boards.BoardView, error) {
 		return s.SetBoard(ctx, by, r.Board, r.Change)
 	})
-	ListBoards = readBoards("boards.list", "list the boards of the workspace", func(s *boards.Service, ctx context.Context, _ None) ([]boards.BoardRow, error) {
+	ListBoards = readBoards("boards.list", "list the boards of the workspace", func(s *boards.Service, ctx context.Context, _ verb.None) ([]boards.BoardRow, error) {
 		return s.ListBoards(ctx)
-	}).Seen().Tool(Tool{Name: "board_list", Schema: "pawl.boards/v1", Group: ToolsAll, Command: "board list", Does: "List the boards of the workspace."})
+	}).Seen().Tool(verb.Tool{Name: "board_list", Schema: "pawl.boards/v1", Group: verb.ToolsAll, Command: "board list", Does: "List the boards of the workspace."})
 	ShowBoard = readBoards("boards.show", "show a board with its columns and its agents", func(s *boards.Service, ctx context.Context, r BoardRef) (boards.Shown, error) {
 		return s.ShowBoard(ctx, r.Board, r.Limit)
-	}).Seen().ToolFrom(Tool{Name: "board_show", Group: ToolsAll, Command: "board show", Does: "Show a board with its columns and its agents."}, From(func(r BoardChoice) BoardRef { return BoardRef{r.Board, mostTasks} }))
+	}).Seen().ToolFrom(verb.Tool{Name: "board_show", Group: verb.ToolsAll, Command: "board show", Does: "Show a board with its columns and its agents."}, verb.From(func(r BoardChoice) BoardRef { return BoardRef{r.Board, mostTasks} }))
 	ListActivity = readBoards("boards.activity", "list what happened on a board, the newest first", (*boards.Service).Activity).
-			Seen().ToolFrom(Tool{Name: "board_activity", Schema: "pawl.activity/v1", Group: ToolsAll, Command: "board activity", Does: "List what happened on a board, the newest first."}, From(BoardChoice.page))
+			Seen().ToolFrom(verb.Tool{Name: "board_activity", Schema: "pawl.activity/v1", Group: verb.ToolsAll, Command: "board activity", Does: "List what happened on a board, the newest first."}, verb.From(BoardChoice.page))
 	ListErrors = readBoards("boards.errors", "list what went wrong in heartbeats, the newest first", (*boards.Service).Errors).
-			Seen().ToolFrom(Tool{Name: "board_errors", Schema: "pawl.errors/v1", Group: ToolsAll, Command: "board errors", Does: "List what went wrong in heartbeats, the newest first."}, From(BoardChoice.page))
+			Seen().ToolFrom(verb.Tool{Name: "board_errors", Schema: "pawl.errors/v1", Group: verb.ToolsAll, Command: "board errors", Does: "List what went wrong in heartbeats, the newest first."}, verb.From(BoardChoice.page))
 	ExportBoards = readBoards("boards.export", "hand out boards with all that belongs to them", (*boards.Service).Export).
 			NoTool("a document of everything is for people who move it; board_show and task_list have its parts")
 	PlanBoardImport = readBoards("boards.plan-import", "say what of a document would be taken over, and write nothing", (*boards.Service).PlanImport).
@@ -82,12 +83,12 @@ var (
 	SetMember = changeBoards("members.set", "change an agent of boards", "agent set", func(s *boards.Service, ctx context.Context, by loop.Actor, r MemberChange) (boards.AgentView, error) {
 		return s.SetAgent(ctx, by, r.Agent, r.AgentChange)
 	})
-	ListMembers = readBoards("members.list", "list the agents of boards", func(s *boards.Service, ctx context.Context, _ None) ([]boards.AgentView, error) {
+	ListMembers = readBoards("members.list", "list the agents of boards", func(s *boards.Service, ctx context.Context, _ verb.None) ([]boards.AgentView, error) {
 		return s.ListAgents(ctx)
-	}).Seen().Tool(Tool{Name: "member_list", Schema: "pawl.members/v1", Group: ToolsAll, Command: "agent list", Does: "List the agents of boards."})
+	}).Seen().Tool(verb.Tool{Name: "member_list", Schema: "pawl.members/v1", Group: verb.ToolsAll, Command: "agent list", Does: "List the agents of boards."})
 	ShowMember = readBoards("members.show", "show an agent of boards", func(s *boards.Service, ctx context.Context, r AgentRef) (boards.AgentView, error) {
 		return s.ShowAgent(ctx, r.Agent)
-	}).Seen().Tool(Tool{Name: "member_show", Group: ToolsAll, Command: "agent show", Does: "Show an agent of boards."})
+	}).Seen().Tool(verb.Tool{Name: "member_show", Group: verb.ToolsAll, Command: "agent show", Does: "Show an agent of boards."})
 )
 
 // ResourceRef names a resource.
@@ -108,22 +109,22 @@ var (
 		return s.SetResource(ctx, by, r.Resource, r.ResourceChange)
 	})
 	ListResources = readBoards("resources.list", "list resources of boards", (*boards.Service).ListResources).
-			Seen().ToolFrom(Tool{Name: "resource_list", Schema: "pawl.resources/v1", Group: ToolsAll, Command: "resource list", Does: "List what agents of boards are to know."}, From(func(r TaskChoice) boards.ResourceQuery { return boards.ResourceQuery{Board: r.Board, Limit: mostRows} }))
+			Seen().ToolFrom(verb.Tool{Name: "resource_list", Schema: "pawl.resources/v1", Group: verb.ToolsAll, Command: "resource list", Does: "List what agents of boards are to know."}, verb.From(func(r TaskChoice) boards.ResourceQuery { return boards.ResourceQuery{Board: r.Board, Limit: mostRows} }))
 	ShowResource = readBoards("resources.show", "show a resource", func(s *boards.Service, ctx context.Context, r ResourceRef) (boards.ResourceView, error) {
 		return s.ShowResource(ctx, r.Resource)
-	}).Seen().Tool(Tool{Name: "resource_show", Group: ToolsAll, Command: "resource show", Does: "Show what agents of a board are to know."})
+	}).Seen().Tool(verb.Tool{Name: "resource_show", Group: verb.ToolsAll, Command: "resource show", Does: "Show what agents of a board are to know."})
 )
 
 // readBoards makes a verb that changes nothing.
-func readBoards[In, Out any](name, does string, do func(*boards.Service, context.Context, In) (Out, error)) Verb[BoardHost, In, Out] {
-	return Read(name, does, func(ctx context.Context, w BoardHost, _ Call, in In) (Out, error) {
+func readBoards[In, Out any](name, does string, do func(*boards.Service, context.Context, In) (Out, error)) verb.Verb[BoardHost, In, Out] {
+	return verb.Read(name, does, func(ctx context.Context, w BoardHost, _ verb.Call, in In) (Out, error) {
 		return do(w.BoardService(), ctx, in)
 	})
 }
 
 // changeBoards makes a verb that changes boards in one transaction.
-func changeBoards[In, Out any](name, does, command string, do func(*boards.Service, context.Context, loop.Actor, In) (Out, error)) Verb[BoardHost, In, Out] {
-	return Write(name, does, command, InOneTransaction, func(ctx context.Context, w BoardHost, c Call, in In) (Out, error) {
+func changeBoards[In, Out any](name, does, command string, do func(*boards.Service, context.Context, loop.Actor, In) (Out, error)) verb.Verb[BoardHost, In, Out] {
+	return verb.Write(name, does, command, verb.InOneTransaction, func(ctx context.Context, w BoardHost, c verb.Call, in In) (Out, error) {
 		return do(w.BoardService().Once(c.Claim), ctx, c.By, in)
 	})
 }

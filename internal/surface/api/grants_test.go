@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // mayInside are the verbs with which an agent inside of a run may change something. Whoever adds one
@@ -39,7 +40,7 @@ func TestAttack101InsideOfARunNoVerbDoesWhatOnlyAPersonMay(t *testing.T) {
 				t.Errorf("%s is granted", v.Name)
 			}
 		}
-		if may && v.PostLimit == "" && v.Name != RecoverRuns.Name {
+		if may && v.PostLimit == "" && v.Name != verb.RecoverRuns.Name {
 			t.Errorf("nobody says what %s is limited to", v.Name)
 		}
 	}
@@ -61,7 +62,7 @@ func TestAGrantOfLoopsReachesNoVerbThatIsAboutMore(t *testing.T) {
 		if s.Loop != "" || s.Run != "" {
 			t.Errorf("an empty request of %s is about %+v", v.Name, s)
 		}
-		if s.All && v.Writes && v.Name != RecoverRuns.Name {
+		if s.All && v.Writes && v.Name != verb.RecoverRuns.Name {
 			t.Errorf("%s changes all loops at once, and is reached", v.Name)
 		}
 	}

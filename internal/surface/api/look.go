@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/budgets"
 	"github.com/pawl-run/pawl/internal/verbs/loops"
 	"github.com/pawl-run/pawl/internal/verbs/setup"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // LoopChoice selects loops that files define.
@@ -16,23 +17,23 @@ type LoopChoice struct {
 	Loop string `json:"loop,omitempty" jsonschema:"name of a loop of a file; left out: all"`
 }
 
-func (c LoopChoice) subject() Subject { return Subject{Loop: c.Loop} }
+func (c LoopChoice) subject() verb.Subject { return verb.Subject{Loop: c.Loop} }
 
 // The verbs that say of loops whether they are good before they run.
 var (
-	CheckLoops = Read("loops.check", "score the definition of a loop, or of all", func(ctx context.Context, ws *Workspace, c Call, r LoopChoice) (loops.Report, error) {
+	CheckLoops = verb.Read("loops.check", "score the definition of a loop, or of all", func(ctx context.Context, ws *Workspace, c verb.Call, r LoopChoice) (loops.Report, error) {
 		checked, unread, err := ws.checkDefinitions(ctx, c.By, r.Loop)
 		return loops.NewReport(checked, unread, loops.LeastScore, false), err
-	}).About(LoopChoice.subject).Seen().Tool(Tool{Name: "loop_check", Group: ToolsCore, Command: "check", Does: "Score the definition of a loop, or of all: 16 checks, each finding with its place."})
-	DiagnoseLoops = Read("loops.doctor", "say whether a loop, or all, will run, as far as the definition tells", func(ctx context.Context, ws *Workspace, c Call, r LoopChoice) (setup.Diagnosis, error) {
+	}).About(LoopChoice.subject).Seen().Tool(verb.Tool{Name: "loop_check", Group: verb.ToolsCore, Command: "check", Does: "Score the definition of a loop, or of all: 16 checks, each finding with its place."})
+	DiagnoseLoops = verb.Read("loops.doctor", "say whether a loop, or all, will run, as far as the definition tells", func(ctx context.Context, ws *Workspace, c verb.Call, r LoopChoice) (setup.Diagnosis, error) {
 		checked, unread, err := ws.checkDefinitions(ctx, c.By, r.Loop)
 		var rows []setup.DoctorRow
 		for _, one := range checked {
 			rows = append(rows, setup.OfflineRows(one)...)
 		}
 		return setup.Diagnose(rows, checked, unread, false), err
-	}).About(LoopChoice.subject).Tool(Tool{Name: "loop_doctor", Group: ToolsAll, Command: "doctor", Does: "Say whether a loop will run, as far as its definition tells, each row with its fix. It starts nothing."})
-	EstimateLoop = Read("loops.estimate", "say what a loop will cost, and what its runs used", func(ctx context.Context, ws *Workspace, c Call, r LoopRef) (e budgets.Estimate, err error) {
+	}).About(LoopChoice.subject).Tool(verb.Tool{Name: "loop_doctor", Group: verb.ToolsAll, Command: "doctor", Does: "Say whether a loop will run, as far as its definition tells, each row with its fix. It starts nothing."})
+	EstimateLoop = verb.Read("loops.estimate", "say what a loop will cost, and what its runs used", func(ctx context.Context, ws *Workspace, c verb.Call, r LoopRef) (e budgets.Estimate, err error) {
 		checked, _, err := ws.checkDefinitions(ctx, c.By, r.Loop)
 		if err != nil {
 			return e, err
@@ -47,7 +48,7 @@ var (
 			return e, err
 		}
 		return budgets.NewEstimate(table, ask)
-	}).About(LoopRef.subject).Seen().Tool(Tool{Name: "loop_estimate", Group: ToolsAll, Command: "estimate", Does: "Say what a loop of a file will cost, and what its runs have used."})
+	}).About(LoopRef.subject).Seen().Tool(verb.Tool{Name: "loop_estimate", Group: verb.ToolsAll, Command: "estimate", Does: "Say what a loop of a file will cost, and what its runs have used."})
 )
 
 // checkDefinitions reads the definition of a loop, or those of all. If the only one cannot be

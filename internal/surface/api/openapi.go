@@ -3,9 +3,11 @@ package api
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // OpenAPI describes everything that a Server serves, as OpenAPI 3.1.
@@ -13,12 +15,12 @@ func OpenAPI(version string) map[string]any {
 	schemas := schemas{}
 	problem := map[string]any{
 		"description": "It failed: what, why and the fix, with the exit status of the command.",
-		"content":     content("application/problem+json", schemas.of(reflect.TypeFor[Problem]())),
+		"content":     content("application/problem+json", schemas.of(reflect.TypeFor[verb.Problem]())),
 	}
 	paths := map[string]any{}
 	for _, v := range Verbs() {
 		operations := map[string]any{"post": schemas.operation(v, problem, false)}
-		if v.takesQuery() {
+		if takesQuery(v) {
 			operations["get"] = schemas.operation(v, problem, true)
 		}
 		paths[v.Path()] = operations
@@ -58,7 +60,7 @@ func OpenAPI(version string) map[string]any {
 	}
 }
 
-func (s schemas) operation(v Info, problem map[string]any, query bool) map[string]any {
+func (s schemas) operation(v verb.Info, problem map[string]any, query bool) map[string]any {
 	noun, _, _ := strings.Cut(v.Name, ".")
 	parameters := []any{
 		parameter("workspace", "query", "a folder in the repository, on the host of the daemon; only for verbs of one workspace", map[string]any{"type": "string"}, false),
@@ -115,6 +117,9 @@ func fieldSchema(t reflect.Type) map[string]any {
 // schemas are the JSON Schemas of types, by name.
 type schemas map[string]*jsonschema.Schema
 
+// published are types that are described as those of this package, in which they were declared at first.
+var published = []reflect.Type{reflect.TypeFor[verb.None](), reflect.TypeFor[verb.Problem](), reflect.TypeFor[verb.Fired]()}
+
 // of returns the schema of a type, or a reference to it.
 func (s schemas) of(t reflect.Type) *jsonschema.Schema {
 	switch {
@@ -124,6 +129,9 @@ func (s schemas) of(t reflect.Type) *jsonschema.Schema {
 		return schemaOf(t)
 	}
 	name := t.String() // package.Type
+	if slices.Contains(published, t) {
+		name = "api." + t.Name()
+	}
 	if s[name] == nil {
 		s[name] = schemaOf(t)
 	}

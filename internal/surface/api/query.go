@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // queryField is a field of a request that can be a parameter of a query.
@@ -40,11 +41,11 @@ func queryFields(t reflect.Type) (fields []queryField, flat bool) {
 	return fields, true
 }
 
-// takesQuery reports whether the verb can be asked by GET: it only reads, and a query can
+// takesQuery reports whether a verb can be asked by GET: it only reads, and a query can
 // hold its request.
-func (i Info) takesQuery() bool {
-	_, flat := queryFields(i.In)
-	return flat && !i.Writes
+func takesQuery(v verb.Info) bool {
+	_, flat := queryFields(v.In)
+	return flat && !v.Writes
 }
 
 // parameters are those of a query. None has anything that a database does not store.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/verbs/lookup"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // errOpened ends a verb once its workspace was opened.
@@ -14,13 +15,13 @@ var errOpened = errors.New("it was opened")
 
 // unregistered opens a workspace that nobody has registered, and notes whether it was told to
 // register it. A person gets no further.
-func unregistered(by loop.Actor, registers *[]bool) Call {
-	return Call{By: by, Say: func(Progress) {}, Store: &Store{}, Open: func(_ context.Context, register bool) (Opened, error) {
+func unregistered(by loop.Actor, registers *[]bool) verb.Call {
+	return verb.Call{By: by, Say: func(verb.Progress) {}, Store: &Store{}, Open: func(_ context.Context, register bool) (verb.Workspace, error) {
 		*registers = append(*registers, register)
 		if by.IsPerson() {
 			return nil, errOpened
 		}
-		return &Workspace{Place: Place{Root: "/theirs", Lookup: &lookup.Workspace{Workspace: loop.Workspace{ID: "ws_theirs"}}}}, nil
+		return &Workspace{Place: verb.Place{Root: "/theirs", Lookup: &lookup.Workspace{Workspace: loop.Workspace{ID: "ws_theirs"}}}}, nil
 	}}
 }
 
@@ -46,7 +47,7 @@ func TestWhoIsNoPersonReachesRegisteredWorkspacesOnly(t *testing.T) {
 					t.Errorf("%q registers a workspace with %s", role, v.Name)
 				}
 			}
-			f := Explain(err)
+			f := verb.Explain(err)
 			refused := errors.Is(err, loop.ErrRole) || errors.Is(err, loop.ErrUnregistered) && len(f.Actions) == 1
 			if !refused || f.Exit != loop.ExitRefused || f.Why == "" || f.Fix == "" {
 				t.Errorf("%q asks for %s: %+v", role, v.Name, f)
@@ -60,14 +61,14 @@ func TestWhoIsNoPersonReachesRegisteredWorkspacesOnly(t *testing.T) {
 func TestAGrantIsOfOneWorkspace(t *testing.T) {
 	t.Parallel()
 	by := loop.Actor{Who: "x", Role: loop.RoleAgent, Grant: &loop.Grant{Loops: []loop.GrantedLoop{{Workspace: "ws_own", Loop: "la"}}}}
-	opened := func(context.Context, bool) (Opened, error) {
-		return &Workspace{Place: Place{Root: "/theirs", Lookup: &lookup.Workspace{Workspace: loop.Workspace{ID: "ws_theirs"}, Placed: true}}}, nil
+	opened := func(context.Context, bool) (verb.Workspace, error) {
+		return &Workspace{Place: verb.Place{Root: "/theirs", Lookup: &lookup.Workspace{Workspace: loop.Workspace{ID: "ws_theirs"}, Placed: true}}}, nil
 	}
 	for _, v := range Verbs() {
 		if !v.InWorkspace {
 			continue
 		}
-		_, err := v.Do(t.Context(), Call{By: by, Say: func(Progress) {}, Store: &Store{}, Open: opened}, v.Request())
+		_, err := v.Do(t.Context(), verb.Call{By: by, Say: func(verb.Progress) {}, Store: &Store{}, Open: opened}, v.Request())
 		if !errors.Is(err, loop.ErrGrant) && !errors.Is(err, loop.ErrRole) {
 			t.Errorf("%s of another workspace: %v", v.Name, err)
 		}
@@ -78,13 +79,13 @@ func TestAGrantIsOfOneWorkspace(t *testing.T) {
 func TestARequestOverHTTPSaysWhichFolderItMeans(t *testing.T) {
 	t.Parallel()
 	s := &Server{
-		Store: &Store{}, Carried: func(Info) {}, Do: func(ctx context.Context, _ bool, work func(context.Context) error) error { return work(ctx) },
+		Store: &Store{}, Carried: func(verb.Info) {}, Do: func(ctx context.Context, _ bool, work func(context.Context) error) error { return work(ctx) },
 		Open: func(context.Context, string, bool) (*Workspace, error) { return nil, errOpened },
 	}
 	for dir, opens := range map[string]bool{"": false, ".": false, "r": false, "../r": false, "/r": true} {
 		for _, role := range []loop.Role{loop.RoleHuman, loop.RoleAgent} {
-			_, err := ListLoops.Call(t.Context(), s.Local(dir, loop.Actor{Who: "x", Role: role}, "", func(Progress) {}), LoopQuery{})
-			if errors.Is(err, errOpened) != opens || !opens && Explain(err).Exit != loop.ExitUsage {
+			_, err := ListLoops.Call(t.Context(), s.Local(dir, loop.Actor{Who: "x", Role: role}, "", func(verb.Progress) {}), LoopQuery{})
+			if errors.Is(err, errOpened) != opens || !opens && verb.Explain(err).Exit != loop.ExitUsage {
 				t.Errorf("%s in %q: %v", role, dir, err)
 			}
 		}

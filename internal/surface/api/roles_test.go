@@ -10,30 +10,31 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 var errReached = errors.New("it went past the roles")
 
 // try asks for a verb and reports whether the role let it pass.
-func try(t *testing.T, role loop.Role, v api.Info, in any) (allowed bool, err error) {
+func try(t *testing.T, role loop.Role, v verb.Info, in any) (allowed bool, err error) {
 	t.Helper()
 	defer func() {
 		if recover() != nil { // It reached a service that is not there.
 			allowed = true
 		}
 	}()
-	_, err = v.Do(t.Context(), api.Call{
-		By: loop.Actor{Who: "x", Role: role, From: "test"}, Say: func(api.Progress) {}, Store: &api.Store{},
-		Open: func(context.Context, bool) (api.Opened, error) { return nil, errReached },
+	_, err = v.Do(t.Context(), verb.Call{
+		By: loop.Actor{Who: "x", Role: role, From: "test"}, Say: func(verb.Progress) {}, Store: &api.Store{},
+		Open: func(context.Context, bool) (verb.Workspace, error) { return nil, errReached },
 	}, in)
 	if errors.Is(err, loop.ErrRole) {
-		f := api.Explain(err)
+		f := verb.Explain(err)
 		if f.Exit != loop.ExitRefused || f.Why == "" || f.Fix == "" {
 			t.Errorf("%s is refused with %+v", v.Name, f)
 		}
 		return false, err
 	}
-	if err != nil && !errors.Is(err, errReached) && api.Explain(err).Exit == loop.ExitRefused {
+	if err != nil && !errors.Is(err, errReached) && verb.Explain(err).Exit == loop.ExitRefused {
 		return false, err
 	}
 	return true, err
@@ -69,7 +70,7 @@ func TestEachVerbIsTriedByEachRole(t *testing.T) {
 func TestAttack101AnAgentAsksForMoreThanItMay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		verb api.Info
+		verb verb.Info
 		in   any
 	}{
 		"a spec with gates of its own":      {api.CreateSpec.Info, specs.CreateRequest{Document: "{}"}},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // RunRef names a run: its id, LOOP#N, or LOOP for its newest.
@@ -17,7 +18,7 @@ type RunRef struct {
 	Run string `json:"run" jsonschema:"run id, LOOP#N, or LOOP for its newest run"`
 }
 
-func (r RunRef) subject() Subject { return Subject{Run: r.Run} }
+func (r RunRef) subject() verb.Subject { return verb.Subject{Run: r.Run} }
 
 // RunQuery selects runs.
 type RunQuery struct {
@@ -120,72 +121,72 @@ const (
 
 // The verbs for runs.
 var (
-	ListRuns = Read("runs.list", "list the newest runs of a loop, or of all", func(ctx context.Context, ws *Workspace, _ Call, q RunQuery) ([]runs.View, error) {
+	ListRuns = verb.Read("runs.list", "list the newest runs of a loop, or of all", func(ctx context.Context, ws *Workspace, _ verb.Call, q RunQuery) ([]runs.View, error) {
 		if err := checkLimit(q.Limit); err != nil {
 			return nil, err
 		}
 		return ws.Runs.List(ctx, q.Loop, q.Limit)
-	}).About(func(q RunQuery) Subject { return Subject{Loop: q.Loop, All: true} }).Cut(nil, CutEntries(func(v runs.View) string { return v.Loop })).Seen().
-		ToolFrom(Tool{Name: "run_list", Schema: "pawl.runs/v1", Group: ToolsAll, Command: "runs", Does: "List the 200 newest runs of a loop, or of all."}, From(func(r RunChoice) RunQuery { return RunQuery{r.Loop, mostRuns} }))
-	ShowRun = Read("runs.show", "show a run with its iterations and turns", func(ctx context.Context, ws *Workspace, _ Call, r RunRef) (runs.View, error) {
+	}).About(func(q RunQuery) verb.Subject { return verb.Subject{Loop: q.Loop, All: true} }).Cut(nil, verb.CutEntries(func(v runs.View) string { return v.Loop })).Seen().
+		ToolFrom(verb.Tool{Name: "run_list", Schema: "pawl.runs/v1", Group: verb.ToolsAll, Command: "runs", Does: "List the 200 newest runs of a loop, or of all."}, verb.From(func(r RunChoice) RunQuery { return RunQuery{r.Loop, mostRuns} }))
+	ShowRun = verb.Read("runs.show", "show a run with its iterations and turns", func(ctx context.Context, ws *Workspace, _ verb.Call, r RunRef) (runs.View, error) {
 		return ws.Runs.Show(ctx, r.Run)
-	}).About(RunRef.subject).Seen().Tool(Tool{Name: "loop_trace", Group: ToolsCore, Command: "trace", Does: "Show a run with the trace of each iteration, its gates and what it cost."})
-	ExplainRun = Read("runs.why", "explain how a run ended and why each step was picked or not", func(ctx context.Context, ws *Workspace, _ Call, r RunRef) (runs.Why, error) {
+	}).About(RunRef.subject).Seen().Tool(verb.Tool{Name: "loop_trace", Group: verb.ToolsCore, Command: "trace", Does: "Show a run with the trace of each iteration, its gates and what it cost."})
+	ExplainRun = verb.Read("runs.why", "explain how a run ended and why each step was picked or not", func(ctx context.Context, ws *Workspace, _ verb.Call, r RunRef) (runs.Why, error) {
 		return ws.Runs.Why(ctx, r.Run)
-	}).About(RunRef.subject).Seen().Tool(Tool{Name: "loop_why", Group: ToolsCore, Command: "why", Does: "Explain how a run ended, or why nothing happened: each candidate with the rule that picked or dropped it, and what a person can do."})
-	DiffRun = Read("runs.diff", "show what a run changed, as a patch", func(ctx context.Context, ws *Workspace, _ Call, r RunRef) (runs.Patch, error) {
+	}).About(RunRef.subject).Seen().Tool(verb.Tool{Name: "loop_why", Group: verb.ToolsCore, Command: "why", Does: "Explain how a run ended, or why nothing happened: each candidate with the rule that picked or dropped it, and what a person can do."})
+	DiffRun = verb.Read("runs.diff", "show what a run changed, as a patch", func(ctx context.Context, ws *Workspace, _ verb.Call, r RunRef) (runs.Patch, error) {
 		return ws.Runs.Diff(ctx, r.Run)
-	}).About(RunRef.subject).Seen().ToolBy(With(Tool{Name: "loop_diff", Group: ToolsCore, Command: "diff", Does: "Show what a run changed, as a patch, in parts of whole lines."}, diffPart))
-	ListEvents = Read("runs.events", "list what happened in a run", func(ctx context.Context, ws *Workspace, _ Call, q EventQuery) (p EventPage, err error) {
+	}).About(RunRef.subject).Seen().ToolBy(verb.With(verb.Tool{Name: "loop_diff", Group: verb.ToolsCore, Command: "diff", Does: "Show what a run changed, as a patch, in parts of whole lines."}, diffPart))
+	ListEvents = verb.Read("runs.events", "list what happened in a run", func(ctx context.Context, ws *Workspace, _ verb.Call, q EventQuery) (p EventPage, err error) {
 		if err := checkLimit(q.Limit); err != nil {
 			return p, err
 		}
 		p.Events, p.More, err = ws.Runs.Events(ctx, q.ID, q.After, q.Limit)
 		return p, err
-	}).About(func(q EventQuery) Subject { return Subject{Run: q.ID} }).Seen().
-		ToolBy(WithPages(Tool{Name: "run_events", Schema: "pawl.events/v1", Group: ToolsAll, Command: "logs", Does: "List what happened in a run, oldest first."}, listEvents, func(e loop.Event) string {
+	}).About(func(q EventQuery) verb.Subject { return verb.Subject{Run: q.ID} }).Seen().
+		ToolBy(verb.WithPages(verb.Tool{Name: "run_events", Schema: "pawl.events/v1", Group: verb.ToolsAll, Command: "logs", Does: "List what happened in a run, oldest first."}, listEvents, func(e loop.Event) string {
 			return strconv.FormatInt(e.Seq, 10)
 		}))
-	FindFeedHead = Read("runs.head", "tell the newest place in the store's feed of changes", func(ctx context.Context, ws *Workspace, _ Call, _ None) (p FeedPlace, err error) {
+	FindFeedHead = verb.Read("runs.head", "tell the newest place in the store's feed of changes", func(ctx context.Context, ws *Workspace, _ verb.Call, _ verb.None) (p FeedPlace, err error) {
 		p.Cursor, err = ws.Runs.FeedHead(ctx)
 		return p, err
 	}).AboutAll().Seen().NoTool("a place in the feed is for programs that follow it: subscriptions to resources do so")
-	AwaitRun = Read("runs.await", "wait for a change of a run, for two seconds at most", func(ctx context.Context, ws *Workspace, _ Call, w RunWait) (p FeedPlace, err error) {
+	AwaitRun = verb.Read("runs.await", "wait for a change of a run, for two seconds at most", func(ctx context.Context, ws *Workspace, _ verb.Call, w RunWait) (p FeedPlace, err error) {
 		p.Cursor, err = ws.Runs.WaitForRun(ctx, w.ID, w.After)
 		return p, err
-	}).About(func(w RunWait) Subject { return Subject{Run: w.ID} }).Seen().NoTool("as runs.head")
-	FindLive = Read("runs.live", "tell whether a run of the workspace has a holder, dead or alive", func(ctx context.Context, ws *Workspace, _ Call, _ None) (l Liveness, err error) {
+	}).About(func(w RunWait) verb.Subject { return verb.Subject{Run: w.ID} }).Seen().NoTool("as runs.head")
+	FindLive = verb.Read("runs.live", "tell whether a run of the workspace has a holder, dead or alive", func(ctx context.Context, ws *Workspace, _ verb.Call, _ verb.None) (l Liveness, err error) {
 		l.Live, err = ws.Runs.Live(ctx)
 		return l, err
 	}).AboutAll().Seen().NoTool("loop_trace and loop_overview say what is live")
-	PlanRun = Read("runs.plan", "say what would run, and start nothing", func(ctx context.Context, ws *Workspace, _ Call, r runs.StartRequest) (p runs.Plan, err error) {
+	PlanRun = verb.Read("runs.plan", "say what would run, and start nothing", func(ctx context.Context, ws *Workspace, _ verb.Call, r runs.StartRequest) (p runs.Plan, err error) {
 		prepared, err := ws.Runs.Prepare(ctx, r)
 		if err != nil {
 			return p, err
 		}
 		return ws.Runs.Plan(ctx, prepared)
-	}).About(aboutStart).Tool(Tool{Name: "run_plan", Group: ToolsAll, Command: "run", Does: "Say what would run, by whom and how it is confined, and start nothing."})
-	RerunRun = Write("runs.rerun", "work the last step of a run again, from the same base", "rerun", ByRun, func(ctx context.Context, ws *Workspace, c Call, r RerunRequest) (runs.View, error) {
+	}).About(aboutStart).Tool(verb.Tool{Name: "run_plan", Group: verb.ToolsAll, Command: "run", Does: "Say what would run, by whom and how it is confined, and start nothing."})
+	RerunRun = verb.Write("runs.rerun", "work the last step of a run again, from the same base", "rerun", verb.ByRun, func(ctx context.Context, ws *Workspace, c verb.Call, r RerunRequest) (runs.View, error) {
 		return ws.RunOnce(ctx, c, func() (runs.StartRequest, error) { return ws.Runs.Again(ctx, r.Run, r.Hint) })
 	}).NoTool("a person says what is to be done better; loop_run takes a request")
-	StartRun = Write("runs.start", "carry out one run and return how it ended", "run", ByRun, func(ctx context.Context, ws *Workspace, c Call, r runs.StartRequest) (runs.View, error) {
+	StartRun = verb.Write("runs.start", "carry out one run and return how it ended", "run", verb.ByRun, func(ctx context.Context, ws *Workspace, c verb.Call, r runs.StartRequest) (runs.View, error) {
 		return ws.RunOnce(ctx, c, func() (runs.StartRequest, error) { return r, nil })
 	}).ForAgentsUnless(notAsDefined).About(aboutStart).PostBelow("loops below its own")
-	FireRun = Write("runs.fire", "queue one run for the daemon, and do not wait for it", "run", ByRun, func(ctx context.Context, ws *Workspace, c Call, r runs.StartRequest) (Fired, error) {
+	FireRun = verb.Write("runs.fire", "queue one run for the daemon, and do not wait for it", "run", verb.ByRun, func(ctx context.Context, ws *Workspace, c verb.Call, r runs.StartRequest) (verb.Fired, error) {
 		return ws.FireOnce(ctx, c, func() (runs.StartRequest, error) { return r, nil })
-	}).OnDaemon(StartRun.Info).ForAgentsUnless(notAsDefined).About(aboutStart).PostBelow("loops below its own").ToolBy(Long(Tool{
-		Name: "loop_run", Group: ToolsCore, OpenWorld: true, Does: "Run a loop. Returns the id of the run at once; with wait, or if you follow its progress, how it ended.",
-	}, StartRun, RunLoop.start, func(r RunLoop) bool { return r.Wait }, func(_ context.Context, _ Caller, _ RunLoop, run runs.View) (runs.View, error) { return run, nil }))
-	StopRun = Write("runs.stop", "end a run, and keep its work", "stop", Repeatable, func(ctx context.Context, ws *Workspace, c Call, r StopRequest) (runs.View, error) {
+	}).OnDaemon(StartRun.Info).ForAgentsUnless(notAsDefined).About(aboutStart).PostBelow("loops below its own").ToolBy(verb.Long(verb.Tool{
+		Name: "loop_run", Group: verb.ToolsCore, OpenWorld: true, Does: "Run a loop. Returns the id of the run at once; with wait, or if you follow its progress, how it ended.",
+	}, StartRun, RunLoop.start, func(r RunLoop) bool { return r.Wait }, func(_ context.Context, _ verb.Caller, _ RunLoop, run runs.View) (runs.View, error) { return run, nil }))
+	StopRun = verb.Write("runs.stop", "end a run, and keep its work", "stop", verb.Repeatable, func(ctx context.Context, ws *Workspace, c verb.Call, r StopRequest) (runs.View, error) {
 		return ws.Runs.Stop(ctx, c.By, r.Run, r.Why)
-	}).EndsRuns().ForAgents().About(func(r StopRequest) Subject { return Subject{Run: r.Run} }).PostBelow("runs of loops below its own").
-		Tool(Tool{Name: "loop_stop_run", Group: ToolsCore, Idempotent: true, Destructive: true, Does: "End a run, and keep its work."})
-	TryGate = Write("gates.try", "show a canary to a reviewer of a loop, which must not let it pass", "gate try", Repeatable, func(ctx context.Context, ws *Workspace, c Call, r GateRef) (runs.Tried, error) {
-		return ws.Runs.TryReviewer(ctx, c.By, r.Loop, r.Gate, func(e loop.Event) { c.Say(Progress{Event: &e}) })
+	}).EndsRuns().ForAgents().About(func(r StopRequest) verb.Subject { return verb.Subject{Run: r.Run} }).PostBelow("runs of loops below its own").
+		Tool(verb.Tool{Name: "loop_stop_run", Group: verb.ToolsCore, Idempotent: true, Destructive: true, Does: "End a run, and keep its work."})
+	TryGate = verb.Write("gates.try", "show a canary to a reviewer of a loop, which must not let it pass", "gate try", verb.Repeatable, func(ctx context.Context, ws *Workspace, c verb.Call, r GateRef) (runs.Tried, error) {
+		return ws.Runs.TryReviewer(ctx, c.By, r.Loop, r.Gate, func(e loop.Event) { c.Say(verb.Progress{Event: &e}) })
 	}).NoTool("it pays for a turn that is about no work")
 )
 
-func aboutStart(r runs.StartRequest) Subject { return Subject{Loop: r.Loop} }
+func aboutStart(r runs.StartRequest) verb.Subject { return verb.Subject{Loop: r.Loop} }
 
 // notAsDefined refuses an agent what it may not choose of a run.
 func notAsDefined(r runs.StartRequest) string {
@@ -200,7 +201,7 @@ const firedSchema = "pawl.fired/v1"
 
 // RunOnce carries out the run that start makes, and returns how it ended. If the key of the call has begun a
 // run before, that one is waited for instead.
-func (w *Workspace) RunOnce(ctx context.Context, c Call, start func() (runs.StartRequest, error)) (v runs.View, err error) {
+func (w *Workspace) RunOnce(ctx context.Context, c verb.Call, start func() (runs.StartRequest, error)) (v runs.View, err error) {
 	f, ok, err := w.keyed(ctx, c)
 	if err != nil {
 		return v, err
@@ -219,7 +220,7 @@ func (w *Workspace) RunOnce(ctx context.Context, c Call, start func() (runs.Star
 	if err != nil {
 		return v, err
 	}
-	r.By, r.Key, r.Live = c.By, c.Key, func(e loop.Event) { c.Say(Progress{Event: &e}) }
+	r.By, r.Key, r.Live = c.By, c.Key, func(e loop.Event) { c.Say(verb.Progress{Event: &e}) }
 	prepared, err := w.prepareRun(ctx, c, r)
 	if err != nil {
 		return v, err
@@ -228,25 +229,25 @@ func (w *Workspace) RunOnce(ctx context.Context, c Call, start func() (runs.Star
 }
 
 // FireOnce queues the run that start makes for the daemon, unless the key of the call has done so before.
-func (w *Workspace) FireOnce(ctx context.Context, c Call, start func() (runs.StartRequest, error)) (Fired, error) {
+func (w *Workspace) FireOnce(ctx context.Context, c verb.Call, start func() (runs.StartRequest, error)) (verb.Fired, error) {
 	if f, ok, err := w.keyed(ctx, c); ok || err != nil {
 		return f, err
 	}
 	r, err := start()
 	if err != nil {
-		return Fired{}, err
+		return verb.Fired{}, err
 	}
 	r.By, r.Key, r.Anywhere = c.By, c.Key, true
 	prepared, err := w.prepareRun(ctx, c, r)
 	if err != nil {
-		return Fired{}, err
+		return verb.Fired{}, err
 	}
 	run, err := w.Runs.Fire(ctx, prepared)
-	return Fired{firedSchema, run.ID, prepared.Target.Loop.Name, run.N}, err
+	return verb.Fired{Schema: firedSchema, ID: run.ID, Loop: prepared.Target.Loop.Name, N: run.N}, err
 }
 
 // keyed is the run that the call has fired before, if its key did.
-func (w *Workspace) keyed(ctx context.Context, c Call) (f Fired, ok bool, err error) {
+func (w *Workspace) keyed(ctx context.Context, c verb.Call) (f verb.Fired, ok bool, err error) {
 	if c.Key == "" {
 		return f, false, nil
 	}
@@ -258,12 +259,12 @@ func (w *Workspace) keyed(ctx context.Context, c Call) (f Fired, ok bool, err er
 		return f, false, err
 	}
 	v, err := w.Runs.ViewOf(ctx, run)
-	return Fired{firedSchema, run.ID, v.Loop, run.N}, true, err
+	return verb.Fired{Schema: firedSchema, ID: run.ID, Loop: v.Loop, N: run.N}, true, err
 }
 
 // prepareRun checks what a request would run and tells it. The store learns if the
 // definition broke.
-func (w *Workspace) prepareRun(ctx context.Context, c Call, r runs.StartRequest) (runs.Prepared, error) {
+func (w *Workspace) prepareRun(ctx context.Context, c verb.Call, r runs.StartRequest) (runs.Prepared, error) {
 	p, err := w.Runs.Prepare(ctx, r)
 	if err != nil {
 		if r.Loop != "" {
@@ -273,7 +274,7 @@ func (w *Workspace) prepareRun(ctx context.Context, c Call, r runs.StartRequest)
 	}
 	plan, err := w.Runs.Plan(ctx, p)
 	if err == nil {
-		c.Say(Progress{Plan: &plan})
+		c.Say(verb.Progress{Plan: &plan})
 	}
 	return p, err
 }
@@ -284,8 +285,8 @@ func HasEnded(v runs.View) bool {
 }
 
 // listEvents lists a page of the events of a run, from the one after a place.
-func listEvents(ctx context.Context, c Caller, events Ask[EventQuery, EventPage], r RunRef, after string, limit int) ([]loop.Event, error) {
-	from, err := ParsePlace(after)
+func listEvents(ctx context.Context, c verb.Caller, events verb.Ask[EventQuery, EventPage], r RunRef, after string, limit int) ([]loop.Event, error) {
+	from, err := verb.ParsePlace(after)
 	if err != nil {
 		return nil, err
 	}
@@ -298,8 +299,8 @@ func listEvents(ctx context.Context, c Caller, events Ask[EventQuery, EventPage]
 }
 
 // diffPart returns the lines of a patch from a place on.
-func diffPart(ctx context.Context, c Caller, diff Ask[RunRef, runs.Patch], r PatchRequest) (part PatchPart, err error) {
-	from, err := ParsePlace(r.Cursor)
+func diffPart(ctx context.Context, c verb.Caller, diff verb.Ask[RunRef, runs.Patch], r PatchRequest) (part PatchPart, err error) {
+	from, err := verb.ParsePlace(r.Cursor)
 	if err != nil {
 		return part, err
 	}
@@ -309,7 +310,7 @@ func diffPart(ctx context.Context, c Caller, diff Ask[RunRef, runs.Patch], r Pat
 	}
 	text := p.Readable()
 	if from > len(text) {
-		return part, CursorFault(r.Cursor)
+		return part, verb.CursorFault(r.Cursor)
 	}
 	part = PatchPart{Schema: p.Schema, Run: p.Run, Careful: p.Careful, Bytes: len(text)}
 	rest := text[from:]

@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/record/event"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/httpguard"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // Headers of a request.
@@ -75,7 +76,7 @@ type Server struct {
 	// *loop.Fault.
 	Do func(ctx context.Context, brief bool, work func(context.Context) error) error
 	// Carried is called with a verb that was carried out.
-	Carried func(v Info)
+	Carried func(v verb.Info)
 	// Metrics writes the metrics of the daemon as Prometheus reads them.
 	Metrics func(ctx context.Context, w io.Writer) error
 	Log     *slog.Logger
@@ -123,7 +124,7 @@ func (s *Server) routes() map[string]map[string]http.HandlerFunc {
 	}
 	for _, v := range Verbs() {
 		all[v.Path()] = map[string]http.HandlerFunc{http.MethodPost: func(w http.ResponseWriter, r *http.Request) { s.serveVerb(w, r, v, decodeBody) }}
-		if v.takesQuery() {
+		if takesQuery(v) {
 			all[v.Path()][http.MethodGet] = func(w http.ResponseWriter, r *http.Request) { s.serveVerb(w, r, v, decodeQuery) }
 		}
 	}
@@ -134,13 +135,10 @@ func (s *Server) routes() map[string]map[string]http.HandlerFunc {
 func (s *Server) refuseMethod(w http.ResponseWriter, r *http.Request, has map[string]http.HandlerFunc) {
 	methods := slices.Sorted(maps.Keys(has))
 	w.Header().Set("Allow", strings.Join(methods, ", "))
-	p := ProblemOf(&loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("there is no %s %s", r.Method, r.URL.Path), Fix: "send " + strings.Join(methods, " or ")})
+	p := verb.ProblemOf(&loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("there is no %s %s", r.Method, r.URL.Path), Fix: "send " + strings.Join(methods, " or ")})
 	p.Status = http.StatusMethodNotAllowed
 	s.writeProblem(w, p)
 }
-
-// Path is where the verb is served.
-func (i Info) Path() string { return "/v1/" + strings.ReplaceAll(i.Name, ".", "/") }
 
 func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
 	switch st := s.Status(); {
@@ -180,20 +178,20 @@ func (s *Server) serveCancel(w http.ResponseWriter, r *http.Request) {
 }
 
 // Local carries verbs out for somebody as a request on the socket would.
-func (s *Server) Local(dir string, by loop.Actor, key string, say func(Progress)) Caller {
-	return served{s, dir, Call{Store: s.Store, By: by, Key: key, Say: say}}
+func (s *Server) Local(dir string, by loop.Actor, key string, say func(verb.Progress)) verb.Caller {
+	return served{s, dir, verb.Call{Store: s.Store, By: by, Key: key, Say: say}}
 }
 
 type served struct {
 	s       *Server
 	dir     string
-	request Call
+	request verb.Call
 }
 
 // Call carries a verb out.
-func (c served) Call(ctx context.Context, v Info, in, out any) error {
+func (c served) Call(ctx context.Context, v verb.Info, in, out any) error {
 	c.request.Open = c.s.openFolder(c.dir)
-	err := c.s.Do(ctx, v.Brief, func(ctx context.Context) error { return Local{c.request}.Call(ctx, v, in, out) })
+	err := c.s.Do(ctx, v.Brief, func(ctx context.Context) error { return verb.Local{Request: c.request}.Call(ctx, v, in, out) })
 	if err == nil {
 		c.s.Carried(v)
 	}
@@ -201,7 +199,7 @@ func (c served) Call(ctx context.Context, v Info, in, out any) error {
 }
 
 // serveVerb carries one verb out.
-func (s *Server) serveVerb(w http.ResponseWriter, r *http.Request, v Info, decode func(*http.Request, any) error) {
+func (s *Server) serveVerb(w http.ResponseWriter, r *http.Request, v verb.Info, decode func(*http.Request, any) error) {
 	in := reflect.New(v.In)
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	if err := decode(r, in.Interface()); err != nil {
@@ -232,8 +230,8 @@ func (s *Server) serveVerb(w http.ResponseWriter, r *http.Request, v Info, decod
 }
 
 // call is the request of a caller.
-func (s *Server) call(r *http.Request, say func(Progress)) (Call, error) {
-	c := Call{Store: s.Store, Say: say, By: loop.Actor{Who: s.User, Role: loop.RoleHuman, From: "api"}}
+func (s *Server) call(r *http.Request, say func(verb.Progress)) (verb.Call, error) {
+	c := verb.Call{Store: s.Store, Say: say, By: loop.Actor{Who: s.User, Role: loop.RoleHuman, From: "api"}}
 	for name, field := range map[string]*string{HeaderWho: &c.By.Who, HeaderFrom: &c.By.From, HeaderKey: &c.Key, HeaderRole: (*string)(&c.By.Role)} {
 		if given := r.Header.Get(name); given != "" {
 			*field = given
@@ -260,8 +258,8 @@ func (s *Server) call(r *http.Request, say func(Progress)) (Call, error) {
 }
 
 // openFolder opens the workspace that a request names.
-func (s *Server) openFolder(dir string) func(ctx context.Context, register bool) (Opened, error) {
-	return func(ctx context.Context, register bool) (Opened, error) {
+func (s *Server) openFolder(dir string) func(ctx context.Context, register bool) (verb.Workspace, error) {
+	return func(ctx context.Context, register bool) (verb.Workspace, error) {
 		if err := checkFolder(dir); err != nil {
 			return nil, err
 		}
@@ -271,27 +269,27 @@ func (s *Server) openFolder(dir string) func(ctx context.Context, register bool)
 
 // answer is how one request is answered.
 type answer struct {
-	progress func(Progress)
+	progress func(verb.Progress)
 	result   func(any)
 	fail     func(err error, result any)
 }
 
 // answerTo answers with JSON, or with a stream of events for a caller that follows.
-func (s *Server) answerTo(w http.ResponseWriter, r *http.Request, v Info) answer {
+func (s *Server) answerTo(w http.ResponseWriter, r *http.Request, v verb.Info) answer {
 	if !v.Writes || !strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
 		return answer{
-			progress: func(Progress) {}, result: func(result any) { s.write(w, http.StatusOK, result) }, fail: func(err error, result any) { s.fail(w, err, result) },
+			progress: func(verb.Progress) {}, result: func(result any) { s.write(w, http.StatusOK, result) }, fail: func(err error, result any) { s.fail(w, err, result) },
 		}
 	}
 	out := newStream(w)
 	return answer{
-		progress: func(p Progress) { out.send("", EventProgress, p) },
+		progress: func(p verb.Progress) { out.send("", EventProgress, p) },
 		result: func(result any) {
 			out.send("", EventResult, result)
 			out.close()
 		},
 		fail: func(err error, result any) {
-			p := ProblemOf(err)
+			p := verb.ProblemOf(err)
 			p.Result = result
 			out.send("", EventProblem, p)
 			out.close()
@@ -312,12 +310,12 @@ func (s *Server) write(w http.ResponseWriter, status int, v any) {
 }
 
 func (s *Server) fail(w http.ResponseWriter, err error, result any) {
-	p := ProblemOf(err)
+	p := verb.ProblemOf(err)
 	p.Result = result
 	s.writeProblem(w, p)
 }
 
-func (s *Server) writeProblem(w http.ResponseWriter, p *Problem) {
+func (s *Server) writeProblem(w http.ResponseWriter, p *verb.Problem) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	body, marshalErr := json.Marshal(p)
 	if marshalErr != nil {

@@ -12,17 +12,18 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/verbs/loops"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // SpecHost is a workspace with LoopSpecs, which are run, resumed and stopped as other loops.
 type SpecHost interface {
-	Opened
+	verb.Workspace
 	SpecService() *specs.Service
 	LoopService() *loops.Service
 	// RunOnce carries out the run that start makes, and FireOnce queues it for a daemon, unless the key of the
 	// call has done so before.
-	RunOnce(ctx context.Context, c Call, start func() (runs.StartRequest, error)) (runs.View, error)
-	FireOnce(ctx context.Context, c Call, start func() (runs.StartRequest, error)) (Fired, error)
+	RunOnce(ctx context.Context, c verb.Call, start func() (runs.StartRequest, error)) (runs.View, error)
+	FireOnce(ctx context.Context, c verb.Call, start func() (runs.StartRequest, error)) (verb.Fired, error)
 }
 
 // SpecRef names a LoopSpec by its id.
@@ -30,7 +31,7 @@ type SpecRef struct {
 	Spec string `json:"spec"`
 }
 
-func (r SpecRef) subject() Subject { return Subject{Loop: r.Spec} }
+func (r SpecRef) subject() verb.Subject { return verb.Subject{Loop: r.Spec} }
 
 // FlagRequest says what the reviewers of a spec missed.
 type FlagRequest struct {
@@ -98,68 +99,68 @@ type LoopFlag struct {
 
 // The verbs for LoopSpecs.
 var (
-	CreateSpec = Write("specs.create", "create a LoopSpec from a document or a template", "spec create", InOneTransaction, func(ctx context.Context, w SpecHost, c Call, r specs.CreateRequest) (specs.View, error) {
+	CreateSpec = verb.Write("specs.create", "create a LoopSpec from a document or a template", "spec create", verb.InOneTransaction, func(ctx context.Context, w SpecHost, c verb.Call, r specs.CreateRequest) (specs.View, error) {
 		r.Key, r.Claim = c.Key, c.Claim
 		return w.SpecService().Create(ctx, c.By, r)
 	}).ForAgentsUnless(notFromTemplate).PostAny("from a template, below the loop of its run").
-		ToolFrom(Tool{Name: "loop_create", Group: ToolsSeed, Does: "Create a loop: a goal, who works on it, and the gates of a template. It stays a draft until its first step."}, From(func(r LoopCreation) specs.CreateRequest {
+		ToolFrom(verb.Tool{Name: "loop_create", Group: verb.ToolsSeed, Does: "Create a loop: a goal, who works on it, and the gates of a template. It stays a draft until its first step."}, verb.From(func(r LoopCreation) specs.CreateRequest {
 			return specs.CreateRequest{Template: r.Template, Fill: specs.Fill{Goal: r.Goal, Agent: r.Agent}}
 		}))
-	GenerateSpec = Write("specs.generate", "make a LoopSpec for a task, try its gates, and say where each part of it is from", "spec generate", InOneTransaction, func(ctx context.Context, w SpecHost, c Call, r specs.GenerateRequest) (specs.Generated, error) {
+	GenerateSpec = verb.Write("specs.generate", "make a LoopSpec for a task, try its gates, and say where each part of it is from", "spec generate", verb.InOneTransaction, func(ctx context.Context, w SpecHost, c verb.Call, r specs.GenerateRequest) (specs.Generated, error) {
 		r.Claim = c.Claim
-		return w.SpecService().Generate(ctx, c.By, r, func(e loop.Event) { c.Say(Progress{Event: &e}) })
+		return w.SpecService().Generate(ctx, c.By, r, func(e loop.Event) { c.Say(verb.Progress{Event: &e}) })
 	}).NoTool("it pays for a turn of which the result has to be read by a person")
-	ListSpecs = Read("specs.list", "list the LoopSpecs of the workspace, the newest change first", func(ctx context.Context, w SpecHost, _ Call, q specs.Query) ([]specs.Row, error) {
+	ListSpecs = verb.Read("specs.list", "list the LoopSpecs of the workspace, the newest change first", func(ctx context.Context, w SpecHost, _ verb.Call, q specs.Query) ([]specs.Row, error) {
 		return w.SpecService().List(ctx, q)
-	}).AboutAll().Cut(func(q *specs.Query) *int { return &q.Limit }, CutEntries(func(r specs.Row) string { return r.ID })).Seen().ToolBy(WithPages(Tool{
-		Name: "loop_list", Schema: "pawl.loop_runs/v1", Group: ToolsSeed, Command: "spec list",
+	}).AboutAll().Cut(func(q *specs.Query) *int { return &q.Limit }, verb.CutEntries(func(r specs.Row) string { return r.ID })).Seen().ToolBy(verb.WithPages(verb.Tool{
+		Name: "loop_list", Schema: "pawl.loop_runs/v1", Group: verb.ToolsSeed, Command: "spec list",
 		Does: "List the loops that were created with loop_create, the newest change first. loop_overview has the loops of files, too.",
 	}, listSpecs, func(l ListedLoop) string { return l.place }))
-	GetSpec = Read("specs.get", "show a LoopSpec, its status, its trace and its rubric", func(ctx context.Context, w SpecHost, _ Call, r SpecRef) (specs.View, error) {
+	GetSpec = verb.Read("specs.get", "show a LoopSpec, its status, its trace and its rubric", func(ctx context.Context, w SpecHost, _ verb.Call, r SpecRef) (specs.View, error) {
 		return w.SpecService().Get(ctx, r.Spec)
-	}).About(SpecRef.subject).Seen().ToolBy(With(Tool{
-		Name: "loop_get", Group: ToolsSeed, Command: "spec get",
+	}).About(SpecRef.subject).Seen().ToolBy(verb.With(verb.Tool{
+		Name: "loop_get", Group: verb.ToolsSeed, Command: "spec get",
 		Does: "Show a loop: its spec, its status, the five-step trace of each iteration, its rubric. Null if the loop does not exist.",
-	}, func(ctx context.Context, c Caller, get Ask[SpecRef, specs.View], r LoopID) (LoopRun, error) {
+	}, func(ctx context.Context, c verb.Caller, get verb.Ask[SpecRef, specs.View], r LoopID) (LoopRun, error) {
 		v, err := get(ctx, c, r.ref())
-		if err != nil && Explain(err).Exit == loop.ExitNotFound {
+		if err != nil && verb.Explain(err).Exit == loop.ExitNotFound {
 			return LoopRun{}, nil
 		}
 		return LoopRun{&v}, err
 	}))
-	EditSpec = Write("specs.edit", "replace the document of a LoopSpec", "spec edit", Repeatable, func(ctx context.Context, w SpecHost, c Call, r specs.EditRequest) (specs.View, error) {
+	EditSpec = verb.Write("specs.edit", "replace the document of a LoopSpec", "spec edit", verb.Repeatable, func(ctx context.Context, w SpecHost, c verb.Call, r specs.EditRequest) (specs.View, error) {
 		return w.SpecService().Edit(ctx, c.By, r)
 	}).NoTool("an agent never edits definitions")
-	FlagSpec = Write("specs.flag", "say what the reviewers of a LoopSpec missed", "spec flag", Repeatable, func(ctx context.Context, w SpecHost, c Call, r FlagRequest) (specs.View, error) {
+	FlagSpec = verb.Write("specs.flag", "say what the reviewers of a LoopSpec missed", "spec flag", verb.Repeatable, func(ctx context.Context, w SpecHost, c verb.Call, r FlagRequest) (specs.View, error) {
 		return w.SpecService().Flag(ctx, c.By, r.Spec, r.Text)
-	}).ForAgents().About(func(r FlagRequest) Subject { return Subject{Loop: r.Spec} }).PostBelow("loops below its own").ToolFrom(Tool{
-		Name: "loop_flag", Group: ToolsCore, Idempotent: true,
+	}).ForAgents().About(func(r FlagRequest) verb.Subject { return verb.Subject{Loop: r.Spec} }).PostBelow("loops below its own").ToolFrom(verb.Tool{
+		Name: "loop_flag", Group: verb.ToolsCore, Idempotent: true,
 		Does: "Say what the reviewers of a loop missed: they are told so, and what a person says becomes a criterion of theirs. A loop that is done is opened again.",
-	}, From(func(r LoopFlag) FlagRequest { return FlagRequest{r.ID, r.Text} }))
-	SpawnSpec = Write("specs.spawn", "create a worker whose budget is taken out of that of its LoopSpec", "spec spawn", InOneTransaction, func(ctx context.Context, w SpecHost, c Call, r specs.SpawnRequest) (specs.View, error) {
+	}, verb.From(func(r LoopFlag) FlagRequest { return FlagRequest{r.ID, r.Text} }))
+	SpawnSpec = verb.Write("specs.spawn", "create a worker whose budget is taken out of that of its LoopSpec", "spec spawn", verb.InOneTransaction, func(ctx context.Context, w SpecHost, c verb.Call, r specs.SpawnRequest) (specs.View, error) {
 		r.Claim = c.Claim
 		return w.SpecService().Spawn(ctx, c.By, r)
 	}).NoTool("a budget is divided by a person")
-	DeleteSpec = Write("specs.delete", "remove a LoopSpec and its children", "spec delete", Unknown, func(ctx context.Context, w SpecHost, c Call, r SpecRef) (specs.Deleted, error) {
+	DeleteSpec = verb.Write("specs.delete", "remove a LoopSpec and its children", "spec delete", verb.Unknown, func(ctx context.Context, w SpecHost, c verb.Call, r SpecRef) (specs.Deleted, error) {
 		return w.SpecService().Delete(ctx, c.By, r.Spec)
 	})
-	ExportSpec = Read("specs.export", "return the document of a LoopSpec", func(ctx context.Context, w SpecHost, _ Call, r SpecRef) (d SpecDocument, err error) {
+	ExportSpec = verb.Read("specs.export", "return the document of a LoopSpec", func(ctx context.Context, w SpecHost, _ verb.Call, r SpecRef) (d SpecDocument, err error) {
 		d.Document, err = w.SpecService().Export(ctx, r.Spec)
 		return d, err
-	}).About(SpecRef.subject).Seen().Tool(Tool{Name: "spec_export", Group: ToolsAll, Command: "spec export", Does: "Return the document of a LoopSpec."})
-	StepSpec = Write("specs.step", "carry out one iteration of a LoopSpec; one that is paused goes on", "spec step", ByRun, func(ctx context.Context, w SpecHost, c Call, r SpecRef) (runs.View, error) {
+	}).About(SpecRef.subject).Seen().Tool(verb.Tool{Name: "spec_export", Group: verb.ToolsAll, Command: "spec export", Does: "Return the document of a LoopSpec."})
+	StepSpec = verb.Write("specs.step", "carry out one iteration of a LoopSpec; one that is paused goes on", "spec step", verb.ByRun, func(ctx context.Context, w SpecHost, c verb.Call, r SpecRef) (runs.View, error) {
 		return w.RunOnce(ctx, c, func() (runs.StartRequest, error) { return readyStep(ctx, w, c, r.Spec) })
 	}).ForAgents().About(SpecRef.subject).PostBelow("loops below its own")
-	QueueStep = Write("specs.queue", "queue one iteration of a LoopSpec for the daemon, and do not wait for it", "spec step", ByRun, func(ctx context.Context, w SpecHost, c Call, r SpecRef) (Fired, error) {
+	QueueStep = verb.Write("specs.queue", "queue one iteration of a LoopSpec for the daemon, and do not wait for it", "spec step", verb.ByRun, func(ctx context.Context, w SpecHost, c verb.Call, r SpecRef) (verb.Fired, error) {
 		return w.FireOnce(ctx, c, func() (runs.StartRequest, error) { return readyStep(ctx, w, c, r.Spec) })
-	}).OnDaemon(StepSpec.Info).ForAgents().About(SpecRef.subject).PostBelow("loops below its own").ToolBy(Long(Tool{
-		Name: "loop_run_step", Group: ToolsSeed, OpenWorld: true, Verbs: []Info{GetSpec.Info},
+	}).OnDaemon(StepSpec.Info).ForAgents().About(SpecRef.subject).PostBelow("loops below its own").ToolBy(verb.Long(verb.Tool{
+		Name: "loop_run_step", Group: verb.ToolsSeed, OpenWorld: true, Verbs: []verb.Info{GetSpec.Info},
 		Does: "Carry out one iteration of a loop, and return its verdict when it has ended, which takes minutes. A loop that passes waits for a human: only a person completes it.",
-	}, StepSpec, LoopID.ref, func(LoopID) bool { return true }, func(ctx context.Context, c Caller, r LoopID, run runs.View) (LoopStepped, error) {
+	}, StepSpec, LoopID.ref, func(LoopID) bool { return true }, func(ctx context.Context, c verb.Caller, r LoopID, run runs.View) (LoopStepped, error) {
 		v, err := GetSpec.Call(ctx, c, r.ref())
 		return LoopStepped{v, v.Status, verdictOf(run)}, err
 	}))
-	StopSpec = Write("specs.stop", "pause a LoopSpec, and end its live run", "spec stop", Repeatable, func(ctx context.Context, w SpecHost, c Call, r SpecRef) (specs.View, error) {
+	StopSpec = verb.Write("specs.stop", "pause a LoopSpec, and end its live run", "spec stop", verb.Repeatable, func(ctx context.Context, w SpecHost, c verb.Call, r SpecRef) (specs.View, error) {
 		v, err := w.SpecService().Get(ctx, r.Spec)
 		if to, _ := loopspec.After(v.Status, loopspec.EventStop); err != nil || to != loopspec.StatusPaused {
 			return v, err
@@ -168,10 +169,10 @@ var (
 			return v, err
 		}
 		return w.SpecService().Get(ctx, r.Spec)
-	}).ForAgents().About(SpecRef.subject).PostBelow("loops below its own").ToolFrom(Tool{
-		Name: "loop_stop", Group: ToolsSeed, Idempotent: true, Destructive: true,
+	}).ForAgents().About(SpecRef.subject).PostBelow("loops below its own").ToolFrom(verb.Tool{
+		Name: "loop_stop", Group: verb.ToolsSeed, Idempotent: true, Destructive: true,
 		Does: "Pause a loop and end its live run, which keeps its work. One that is done or gave up stays as it is; loop_run_step continues the others.",
-	}, From(LoopID.ref))
+	}, verb.From(LoopID.ref))
 )
 
 // notFromTemplate refuses an agent what it may not choose of a spec.
@@ -184,7 +185,7 @@ func notFromTemplate(r specs.CreateRequest) string {
 
 // readyStep makes a spec that is paused go on, and refuses one that cannot be stepped. It returns the run that
 // is one iteration.
-func readyStep(ctx context.Context, w SpecHost, c Call, spec string) (runs.StartRequest, error) {
+func readyStep(ctx context.Context, w SpecHost, c verb.Call, spec string) (runs.StartRequest, error) {
 	status, err := w.SpecService().CheckStep(ctx, spec)
 	if err == nil && status == loopspec.StatusPaused {
 		_, err = w.LoopService().Resume(ctx, c.By, spec)
@@ -204,16 +205,16 @@ func verdictOf(run runs.View) loop.Verdict {
 }
 
 // listSpecs lists a page of the specs, from the one after a place.
-func listSpecs(ctx context.Context, c Caller, specsOf Ask[specs.Query, []specs.Row], _ None, after string, limit int) ([]ListedLoop, error) {
+func listSpecs(ctx context.Context, c verb.Caller, specsOf verb.Ask[specs.Query, []specs.Row], _ verb.None, after string, limit int) ([]ListedLoop, error) {
 	q := specs.Query{Limit: limit}
 	if after != "" {
-		ms, id, err := ParseTextPlace(after)
+		ms, id, err := verb.ParseTextPlace(after)
 		if err != nil {
 			return nil, err
 		}
 		at, err := strconv.ParseInt(ms, 10, 64)
 		if err != nil {
-			return nil, CursorFault(after)
+			return nil, verb.CursorFault(after)
 		}
 		q.Changed, q.After = time.UnixMilli(at), id
 	}
@@ -223,7 +224,7 @@ func listSpecs(ctx context.Context, c Caller, specsOf Ask[specs.Query, []specs.R
 		list[i] = ListedLoop{
 			Spec:   ListedSpec{ID: row.ID, Agent: row.Agent, Goal: row.Goal, ParentID: row.ParentID, CreatedAt: row.CreatedAt.UnixMilli()},
 			Status: row.Status, IterationCount: row.Iterations, TokensUsed: row.TokensUsed, Approval: row.Approval, UpdatedAt: row.UpdatedAt.UnixMilli(),
-			place: TextPlace(fmt.Sprintf("%d %s", row.Changed.UnixMilli(), row.ID)),
+			place: verb.TextPlace(fmt.Sprintf("%d %s", row.Changed.UnixMilli(), row.ID)),
 		}
 	}
 	return list, err

@@ -7,6 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/nodes"
 	"github.com/pawl-run/pawl/internal/verbs/notices"
 	"github.com/pawl-run/pawl/internal/verbs/roster"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // AskedRefs names what rows ask a machine to do, by the ids of ListAsked.
@@ -16,10 +17,10 @@ type AskedRefs struct {
 
 // The verbs for what rows of a shared store ask this machine to do.
 var (
-	ListAsked = ReadStore("nodes.asked", "list what rows of the store ask this machine to do", func(ctx context.Context, s *Store, c Call, _ None) ([]nodes.Asked, error) {
+	ListAsked = verb.ReadStore("nodes.asked", "list what rows of the store ask this machine to do", func(ctx context.Context, s *Store, c verb.Call, _ verb.None) ([]nodes.Asked, error) {
 		return s.Nodes.Asks(ctx)
 	}).NoTool("it is the first half of nodes.accept, which a person does")
-	AcceptAsked = WriteStore("nodes.accept", "accept on this machine what rows of the store ask it to do", "nodes accept", Repeatable, func(ctx context.Context, s *Store, c Call, r AskedRefs) ([]nodes.Asked, error) {
+	AcceptAsked = verb.WriteStore("nodes.accept", "accept on this machine what rows of the store ask it to do", "nodes accept", verb.Repeatable, func(ctx context.Context, s *Store, c verb.Call, r AskedRefs) ([]nodes.Asked, error) {
 		return s.Nodes.Accept(ctx, c.By, r.IDs)
 	})
 )
@@ -37,16 +38,16 @@ type NodeChange struct {
 
 // The verbs for nodes.
 var (
-	ListNodes = ReadStore("nodes.list", "list the machines that share the store", func(ctx context.Context, s *Store, c Call, _ None) ([]nodes.View, error) {
+	ListNodes = verb.ReadStore("nodes.list", "list the machines that share the store", func(ctx context.Context, s *Store, c verb.Call, _ verb.None) ([]nodes.View, error) {
 		return s.Nodes.List(ctx)
-	}).Tool(Tool{Name: "node_list", Schema: "pawl.nodes/v1", Group: ToolsAll, Command: "nodes", Does: "List the machines that share the store."})
-	SetNode = WriteStore("nodes.set", "name this node, or set its labels", "nodes set", Repeatable, func(ctx context.Context, s *Store, c Call, n NodeChange) (loop.Node, error) {
+	}).Tool(verb.Tool{Name: "node_list", Schema: "pawl.nodes/v1", Group: verb.ToolsAll, Command: "nodes", Does: "List the machines that share the store."})
+	SetNode = verb.WriteStore("nodes.set", "name this node, or set its labels", "nodes set", verb.Repeatable, func(ctx context.Context, s *Store, c verb.Call, n NodeChange) (loop.Node, error) {
 		return s.Nodes.Set(ctx, n.Name, n.Labels)
 	})
-	ShowForgotten = ReadStore("nodes.forgotten", "say what forgetting a node gives up", func(ctx context.Context, s *Store, c Call, r NodeRef) (nodes.Forgotten, error) {
+	ShowForgotten = verb.ReadStore("nodes.forgotten", "say what forgetting a node gives up", func(ctx context.Context, s *Store, c verb.Call, r NodeRef) (nodes.Forgotten, error) {
 		return s.Nodes.Plan(ctx, r.Node)
 	}).NoTool("it is the first half of nodes.forget, which a person does")
-	ForgetNode = WriteStore("nodes.forget", "remove a node that is gone for good", "nodes forget", Unknown, func(ctx context.Context, s *Store, c Call, r NodeRef) (nodes.Forgotten, error) {
+	ForgetNode = verb.WriteStore("nodes.forget", "remove a node that is gone for good", "nodes forget", verb.Unknown, func(ctx context.Context, s *Store, c verb.Call, r NodeRef) (nodes.Forgotten, error) {
 		return s.Nodes.Forget(ctx, c.By, r.Node)
 	})
 )
@@ -66,23 +67,23 @@ const secretAddresses = "the addresses of channels may have secrets in them"
 
 // The verbs for notices.
 var (
-	ListChannels = ReadStore("notices.channels", "list where notices are sent", func(ctx context.Context, s *Store, c Call, _ None) ([]notices.View, error) {
+	ListChannels = verb.ReadStore("notices.channels", "list where notices are sent", func(ctx context.Context, s *Store, c verb.Call, _ verb.None) ([]notices.View, error) {
 		return s.Notices.List(ctx)
 	}).Hide(secretAddresses, "notify list").NoTool(secretAddresses)
-	AddChannel = WriteStore("notices.add", "send notices to one more place", "notify add", InOneTransaction, func(ctx context.Context, s *Store, c Call, channel loop.Channel) (loop.Channel, error) {
+	AddChannel = verb.WriteStore("notices.add", "send notices to one more place", "notify add", verb.InOneTransaction, func(ctx context.Context, s *Store, c verb.Call, channel loop.Channel) (loop.Channel, error) {
 		once := *s.Notices
 		once.Claim = c.Claim
 		return once.Add(ctx, c.By, channel)
 	})
-	RemoveChannel = WriteStore("notices.remove", "send notices to a place no more", "notify rm", Unknown, func(ctx context.Context, s *Store, c Call, r ChannelRef) (None, error) {
-		return None{}, s.Notices.Remove(ctx, r.Channel)
+	RemoveChannel = verb.WriteStore("notices.remove", "send notices to a place no more", "notify rm", verb.Unknown, func(ctx context.Context, s *Store, c verb.Call, r ChannelRef) (verb.None, error) {
+		return verb.None{}, s.Notices.Remove(ctx, r.Channel)
 	})
-	ListNotices = ReadStore("notices.list", "list notices and whether they were delivered", func(ctx context.Context, s *Store, c Call, q NoticeQuery) ([]notices.Logged, error) {
+	ListNotices = verb.ReadStore("notices.list", "list notices and whether they were delivered", func(ctx context.Context, s *Store, c verb.Call, q NoticeQuery) ([]notices.Logged, error) {
 		if err := checkLimit(q.Limit); err != nil {
 			return nil, err
 		}
 		return s.Notices.Log(ctx, q.Before, q.Limit)
-	}).ToolFrom(Tool{Name: "notice_list", Schema: "pawl.notices/v1", Group: ToolsAll, Command: "notify log", Does: "List the newest notices, and whether they were delivered."}, From(func(None) NoticeQuery { return NoticeQuery{Limit: mostRuns} }))
+	}).ToolFrom(verb.Tool{Name: "notice_list", Schema: "pawl.notices/v1", Group: verb.ToolsAll, Command: "notify log", Does: "List the newest notices, and whether they were delivered."}, verb.From(func(verb.None) NoticeQuery { return NoticeQuery{Limit: mostRuns} }))
 )
 
 // AgentRef names an entry of the roster.
@@ -98,18 +99,18 @@ type AgentChange struct {
 
 // The verbs for the roster.
 var (
-	ListAgents = ReadStore("agents.list", "list who can act", func(ctx context.Context, s *Store, c Call, _ None) ([]loop.Agent, error) {
+	ListAgents = verb.ReadStore("agents.list", "list who can act", func(ctx context.Context, s *Store, c verb.Call, _ verb.None) ([]loop.Agent, error) {
 		return s.Roster.List(ctx)
-	}).AboutAll().Seen().Tool(Tool{Name: "agent_list", Schema: "pawl.agents/v1", Group: ToolsCore, Command: "agent list", Does: "List who can act in loops: the agents of the roster."})
-	ShowAgent = ReadStore("agents.show", "show who acts", func(ctx context.Context, s *Store, c Call, r AgentRef) (roster.Entry, error) {
+	}).AboutAll().Seen().Tool(verb.Tool{Name: "agent_list", Schema: "pawl.agents/v1", Group: verb.ToolsCore, Command: "agent list", Does: "List who can act in loops: the agents of the roster."})
+	ShowAgent = verb.ReadStore("agents.show", "show who acts", func(ctx context.Context, s *Store, c verb.Call, r AgentRef) (roster.Entry, error) {
 		return s.Roster.Show(ctx, r.Agent)
-	}).AboutAll().Seen().Tool(Tool{Name: "agent_show", Group: ToolsAll, Command: "agent show", Does: "Show an agent of the roster."})
-	CreateAgent = WriteStore("agents.create", "add an agent to the roster", "agent create", InOneTransaction, func(ctx context.Context, s *Store, c Call, r AgentChange) (roster.Entry, error) {
+	}).AboutAll().Seen().Tool(verb.Tool{Name: "agent_show", Group: verb.ToolsAll, Command: "agent show", Does: "Show an agent of the roster."})
+	CreateAgent = verb.WriteStore("agents.create", "add an agent to the roster", "agent create", verb.InOneTransaction, func(ctx context.Context, s *Store, c verb.Call, r AgentChange) (roster.Entry, error) {
 		once := s.Roster
 		once.Claim = c.Claim
 		return once.Create(ctx, r.Agent, r.Change)
 	})
-	SetAgent = WriteStore("agents.set", "change an agent of the roster", "agent set", Repeatable, func(ctx context.Context, s *Store, c Call, r AgentChange) (roster.Entry, error) {
+	SetAgent = verb.WriteStore("agents.set", "change an agent of the roster", "agent set", verb.Repeatable, func(ctx context.Context, s *Store, c verb.Call, r AgentChange) (roster.Entry, error) {
 		return s.Roster.Set(ctx, r.Agent, r.Change)
 	})
 )

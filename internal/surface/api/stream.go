@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/record/event"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // stream is a response of server-sent events. Its methods may be called concurrently.
@@ -122,7 +123,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		if err != nil {
-			out.send("", EventProblem, ProblemOf(err))
+			out.send("", EventProblem, verb.ProblemOf(err))
 			return
 		}
 		after = next

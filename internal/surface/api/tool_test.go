@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func TestEachVerbHasAToolOrAReasonWhyNot(t *testing.T) {
 	asked := map[string]string{}
 	names := map[string]bool{}
 	for _, tool := range api.Tools() {
-		if names[tool.Name] || len(tool.Name) > 40 || tool.Does == "" || !slices.Contains(api.ToolGroups(), tool.Group) {
+		if names[tool.Name] || len(tool.Name) > 40 || tool.Does == "" || !slices.Contains(verb.ToolGroups(), tool.Group) {
 			t.Errorf("tool %q of group %q does %q", tool.Name, tool.Group, tool.Does)
 		}
 		names[tool.Name] = true

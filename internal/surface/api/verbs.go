@@ -17,11 +17,12 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/roster"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
 	"github.com/pawl-run/pawl/internal/verbs/setup"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // Workspace is what can be done in one workspace.
 type Workspace struct {
-	Place
+	verb.Place
 
 	Runs      *runs.Service
 	Snapshots *runs.Snapshots
@@ -68,15 +69,15 @@ type Store struct {
 	Everywhere loops.Everywhere
 	Gone       func(context.Context) ([]runs.GoneRepository, error)
 
-	Claims
+	verb.Claims
 }
 
 // Verbs lists all verbs. Those that look at the caller's own machine and files (doctor
 // --live, new, agent login, the proof of an audit chain) are not among them.
-func Verbs() []Info {
-	return []Info{
+func Verbs() []verb.Info {
+	return []verb.Info{
 		ListRuns.Info, ShowRun.Info, ExplainRun.Info, DiffRun.Info, ListEvents.Info, FindFeedHead.Info, AwaitRun.Info, FindLive.Info,
-		PlanRun.Info, StartRun.Info, RerunRun.Info, FireRun.Info, RecoverRuns.Info, StopRun.Info,
+		PlanRun.Info, StartRun.Info, RerunRun.Info, FireRun.Info, verb.RecoverRuns.Info, StopRun.Info,
 		ListLoops.Info, ShowLoop.Info, PlanLoop.Info, PlanLoops.Info, RegisterLoops.Info, AcceptLoops.Info, RegisterWorkspace.Info, PauseLoops.Info, ResumeLoops.Info, KillLoops.Info, ForgetLoop.Info,
 		PauseEverywhere.Info, ResumeEverywhere.Info, CheckLoops.Info, DiagnoseLoops.Info, EstimateLoop.Info,
 		TryGate.Info, CreateSpec.Info, GenerateSpec.Info, ListSpecs.Info, GetSpec.Info, EditSpec.Info, FlagSpec.Info, SpawnSpec.Info, DeleteSpec.Info, ExportSpec.Info, StepSpec.Info, QueueStep.Info, StopSpec.Info,
@@ -97,8 +98,8 @@ func Verbs() []Info {
 }
 
 // Tools lists the tools of the verbs, those of the seed first.
-func Tools() (tools []Tool) {
-	for _, v := range []Info{
+func Tools() (tools []verb.Tool) {
+	for _, v := range []verb.Info{
 		CreateSpec.Info, ListSpecs.Info, GetSpec.Info, QueueStep.Info, StopSpec.Info, FireRun.Info, FlagSpec.Info, PauseLoops.Info, ResumeLoops.Info, StopRun.Info, ExplainRun.Info, ShowRun.Info,
 		DiffRun.Info, PlanLoop.Info, EstimateLoop.Info, CheckLoops.Info, DiagnoseLoops.Info, ListLoops.Info, ListApprovals.Info, ShowBudgets.Info, ListAgents.Info, ShowLoop.Info, PlanLoops.Info,
 		ListRuns.Info, ListEvents.Info, PlanRun.Info, ShowApproval.Info, ListSnapshots.Info, DiffSnapshot.Info, ListGone.Info, ShowRunLog.Info, ListMemories.Info, ExplainMemory.Info,

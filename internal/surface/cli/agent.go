@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/roster"
 	"github.com/pawl-run/pawl/internal/verbs/setup"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newAgentCommand(a *app) *cobra.Command {
@@ -218,7 +219,7 @@ func followMember(ctx context.Context, c api.Caller, handle string) error {
 }
 
 // saveMember makes or changes an agent of boards.
-func saveMember(ctx context.Context, a *app, save api.Ask[api.MemberChange, boards.AgentView], handle string, c boards.AgentChange, show func(*output.Printer, boards.AgentView) error) error {
+func saveMember(ctx context.Context, a *app, save verb.Ask[api.MemberChange, boards.AgentView], handle string, c boards.AgentChange, show func(*output.Printer, boards.AgentView) error) error {
 	return a.writing(ctx, "", func(ask api.Caller) error {
 		v, err := save(ctx, ask, api.MemberChange{Agent: handle, AgentChange: c})
 		if err != nil {

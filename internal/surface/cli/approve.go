@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/approvals"
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 type answerOptions struct {
@@ -101,7 +102,7 @@ func approve(ctx context.Context, a *app, ref string, o answerOptions) error {
 		return err
 	}
 	return a.withCallerAs(ctx, a.actor(o.by), a.printProgress, func(c api.Caller) error {
-		if _, err := api.RecoverRuns.Call(ctx, c, api.None{}); err != nil {
+		if _, err := verb.RecoverRuns.Call(ctx, c, api.None{}); err != nil {
 			return err
 		}
 		v, err := api.ShowApproval.Call(ctx, c, api.ApprovalRef{Approval: ref})

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/compose"
 	"github.com/pawl-run/pawl/internal/surface/daemon"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // caller carries verbs out: the daemon of the store does so if one is at work, else this
@@ -23,7 +24,7 @@ type caller struct {
 	a      *app
 	dir    string // in whose workspace
 	by     loop.Actor
-	key    string // api.Call.Key
+	key    string // verb.Call.Key
 	say    func(api.Progress)
 	daemon *client.Client // nil: none is at work, or it does not answer
 	silent error          // why a daemon that is at work does not answer, else nil
@@ -138,7 +139,7 @@ func silentFault(r daemon.Running, err error) error {
 
 // Call carries a verb out. Who only reads does so also while the daemon is silent, and
 // the kill switch is set then, too.
-func (c *caller) Call(ctx context.Context, v api.Info, in, out any) error {
+func (c *caller) Call(ctx context.Context, v verb.Info, in, out any) error {
 	if c.daemon != nil {
 		err := c.daemon.Call(ctx, v, in, out)
 		if err == nil || v.Writes || ctx.Err() != nil {
@@ -156,10 +157,10 @@ func (c *caller) Call(ctx context.Context, v api.Info, in, out any) error {
 }
 
 // carryOut carries a verb out in this process.
-func (c *caller) carryOut(ctx context.Context, v api.Info, in, out any) error {
+func (c *caller) carryOut(ctx context.Context, v verb.Info, in, out any) error {
 	if v.Needs != "" {
 		return &loop.Fault{
-			Exit: loop.ExitHeld, What: "no daemon is at work", Why: v.Needs, Fix: "start one: {1}", Actions: []loop.Command{loop.PawlCommand("up")}, Err: api.ErrNoDaemon,
+			Exit: loop.ExitHeld, What: "no daemon is at work", Why: v.Needs, Fix: "start one: {1}", Actions: []loop.Command{loop.PawlCommand("up")}, Err: verb.ErrNoDaemon,
 		}
 	}
 	opened := waiting.For(ctx, "pawl to open its store and the repository", nil)
@@ -168,9 +169,9 @@ func (c *caller) carryOut(ctx context.Context, v api.Info, in, out any) error {
 	if err != nil {
 		return err
 	}
-	return api.Local{Request: api.Call{
+	return verb.Local{Request: verb.Call{
 		Store: parts.StoreVerbs(), By: c.by, Key: c.key, Say: c.say,
-		Open: func(ctx context.Context, register bool) (api.Opened, error) {
+		Open: func(ctx context.Context, register bool) (verb.Workspace, error) {
 			defer opened()
 			if ws := c.workspaces[register]; ws != nil {
 				return ws, nil
@@ -186,7 +187,7 @@ func (c *caller) carryOut(ctx context.Context, v api.Info, in, out any) error {
 
 // open opens the parts that a verb needs. Readers share those of writers, and look again whether
 // there is a store as long as there was none.
-func (c *caller) open(ctx context.Context, v api.Info) (*compose.Parts, error) {
+func (c *caller) open(ctx context.Context, v verb.Info) (*compose.Parts, error) {
 	c.parts.mu.Lock()
 	defer c.parts.mu.Unlock()
 	for _, parts := range []*compose.Parts{c.parts.all[true], c.parts.all[v.Writes]} {
@@ -228,7 +229,7 @@ func (a *app) printProgress(r api.Progress) {
 	case r.Recovered != nil:
 		p.Note("pawl: %s", describeRecovered(*r.Recovered))
 	case r.Warning != nil:
-		f := api.Explain(r.Warning.Err())
+		f := verb.Explain(r.Warning.Err())
 		p.Note("pawl: warning: %s", output.Indent(joinNonEmpty("\n", f.What, f.Why, f.Advice().String()), "  "))
 	}
 }

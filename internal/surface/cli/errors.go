@@ -12,9 +12,9 @@ import (
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
-	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // endedError is a run that ended without success.
@@ -38,7 +38,7 @@ func exitStatus(ctx context.Context, err error) int {
 	if status, ok := errors.AsType[quietError](err); ok {
 		return int(status)
 	}
-	return api.Explain(err).Exit
+	return verb.Explain(err).Exit
 }
 
 // printError prints what failed, why, and the fix.
@@ -64,7 +64,7 @@ func explainError(err error) loop.Fault {
 		f := loop.Fault{What: e.Error(), Why: joinNonEmpty("\n", v.Reason.Explain(v.Detail), failedGateOutput(v))}
 		return *f.WithAdvice(runs.Next(v))
 	}
-	return api.Explain(err)
+	return verb.Explain(err)
 }
 
 // failedGateOutput is the end of what the gate printed that ended a run. The rest

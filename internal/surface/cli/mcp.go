@@ -18,10 +18,11 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/daemon"
 	"github.com/pawl-run/pawl/internal/surface/mcp"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newMCPCommand(a *app) *cobra.Command {
-	as, tools := string(loop.RoleAgent), string(api.ToolsCore)
+	as, tools := string(loop.RoleAgent), string(verb.ToolsCore)
 	var loops []string
 	cmd := &cobra.Command{
 		Use: "mcp", Short: "Serve agents and editors over MCP, on standard input and output", Args: exactArgs(0),
@@ -43,8 +44,8 @@ Tools come in groups: seed has the five of the loop lifecycle, core what is need
 			if roles := []string{string(loop.RoleAgent), string(loop.RoleViewer)}; !slices.Contains(roles, as) {
 				return usageError(cmd, "--as "+quoteArg(as)+": write "+strings.Join(roles, " or ")+"; who reads standard input is a program, never a person")
 			}
-			group := api.ToolGroup(tools)
-			if !slices.Contains(api.ToolGroups(), group) {
+			group := verb.ToolGroup(tools)
+			if !slices.Contains(verb.ToolGroups(), group) {
 				return usageError(cmd, "--tools "+quoteArg(tools)+": write seed, core or all")
 			}
 			names, err := parseLoopNames(cmd, loops)
@@ -115,7 +116,7 @@ func unregisteredError(root, why string) error {
 }
 
 // serveMCP serves one client until its stream ends.
-func serveMCP(ctx context.Context, a *app, role loop.Role, group api.ToolGroup, grant *loop.Grant) error {
+func serveMCP(ctx context.Context, a *app, role loop.Role, group verb.ToolGroup, grant *loop.Grant) error {
 	out := a.Out
 	a.Out = a.Err // Standard output is for frames only.
 	by := a.actor("")
@@ -154,7 +155,7 @@ func serveAgents(ctx context.Context, a *app, of *api.Server, l net.Listener) (s
 		files[k.token] = filepath.Base(k.file)
 		grant := a.grantOfKey(ctx, of, k)
 		tokens[k.token] = mcp.New(mcp.Options{
-			Version: version, Group: api.ToolsAll, By: loop.Actor{Who: k.name + " of " + user, Role: k.role, From: "mcp", Grant: grant}, Log: log,
+			Version: version, Group: verb.ToolsAll, By: loop.Actor{Who: k.name + " of " + user, Role: k.role, From: "mcp", Grant: grant}, Log: log,
 			Open: func(r mcp.Request) api.Caller { return of.Local(r.Dir, r.By, r.Key, r.Say) },
 		})
 	}
@@ -180,7 +181,7 @@ func (a *app) grantOfKey(ctx context.Context, of *api.Server, k mcpKey) *loop.Gr
 			err = unregisteredError(ws.Root, "")
 		}
 		if err != nil {
-			a.printer().Note("pawl: warning: %s: the token reaches none of the loops of %s: %s", output.CleanLine(filepath.Base(k.file)), output.CleanLine(r.workspace), output.CleanLine(api.Explain(err).What))
+			a.printer().Note("pawl: warning: %s: the token reaches none of the loops of %s: %s", output.CleanLine(filepath.Base(k.file)), output.CleanLine(r.workspace), output.CleanLine(verb.Explain(err).What))
 			continue
 		}
 		g.Loops = append(g.Loops, grantOf(ws.Lookup.ID, r.loops).Loops...)
@@ -203,7 +204,7 @@ type mcpCaller struct {
 }
 
 // Call carries a verb out.
-func (m *mcpCaller) Call(ctx context.Context, v api.Info, in, out any) error {
+func (m *mcpCaller) Call(ctx context.Context, v verb.Info, in, out any) error {
 	c := &caller{a: m.a, dir: m.r.Dir, by: m.r.By, key: m.r.Key, say: m.r.Say, parts: m.parts, workspaces: map[bool]*api.Workspace{}}
 	if err := c.findDaemon(ctx); err != nil {
 		return err

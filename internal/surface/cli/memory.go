@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/memories"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newMemoryCommand(a *app) *cobra.Command {
@@ -113,7 +114,7 @@ An entry that is there already, also as a proposal, becomes the one that counts.
 }
 
 // newMemoryJudgeCommand makes a command by which a person says something about an entry.
-func newMemoryJudgeCommand(a *app, name, short, long string, ask api.Ask[api.MemoryRef, memories.Explained]) *cobra.Command {
+func newMemoryJudgeCommand(a *app, name, short, long string, ask verb.Ask[api.MemoryRef, memories.Explained]) *cobra.Command {
 	var o answerOptions
 	cmd := &cobra.Command{
 		Use: name + " N", Short: short, Long: long, Args: exactArgs(1), ValidArgsFunction: completeMemories(a),

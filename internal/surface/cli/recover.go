@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/compose"
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newRecoverCommand(a *app) *cobra.Command {
@@ -42,7 +43,7 @@ pawl's home. They are listed wherever the command is run.`,
 				// A run that seems to be live may be dead, too: its process may be of another host.
 				left, err := api.FindLive.Call(ctx, c, api.None{})
 				if err == nil && left.Live {
-					_, err = api.RecoverRuns.Call(ctx, c, api.None{})
+					_, err = verb.RecoverRuns.Call(ctx, c, api.None{})
 				}
 				if err != nil {
 					return err

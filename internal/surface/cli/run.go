@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
 	"github.com/pawl-run/pawl/internal/verbs/setup"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 type runOptions struct {
@@ -191,7 +192,7 @@ func runLoop(ctx context.Context, a *app, o runOptions, start func(context.Conte
 }
 
 // printFired says which run was queued.
-func printFired(p *output.Printer, f api.Fired) error {
+func printFired(p *output.Printer, f verb.Fired) error {
 	if p.JSON {
 		return p.WriteJSON(f)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/compose"
 	"github.com/pawl-run/pawl/internal/verbs/loops"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // switching is what pause, kill or resume is asked for.
@@ -93,7 +94,7 @@ stays. --everywhere clears only what pawl pause --everywhere has set.`,
 // a daemon that answers: if the switch cannot be recorded, that is said and is not an
 // error. That of the whole store is only there.
 func setSwitch(
-	ctx context.Context, a *app, w switching, ask api.Ask[api.SwitchRequest, loops.Switched], set func(*api.Workspace) (loops.Switched, error),
+	ctx context.Context, a *app, w switching, ask verb.Ask[api.SwitchRequest, loops.Switched], set func(*api.Workspace) (loops.Switched, error),
 ) error {
 	var sw loops.Switched
 	err := a.withCaller(ctx, nil, func(c api.Caller) (err error) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // ErrGone means that no daemon answers on the socket: nothing was asked.
@@ -73,7 +74,7 @@ func (c *Client) Status(ctx context.Context) (s api.Status, err error) {
 
 // Call carries a verb out. If ctx ends, it asks the daemon to interrupt the verb, and
 // still waits for the result.
-func (c *Client) Call(ctx context.Context, v api.Info, in, out any) error {
+func (c *Client) Call(ctx context.Context, v verb.Info, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
@@ -135,7 +136,7 @@ func (c *Client) cancel(ctx context.Context, id string) {
 }
 
 // lost is the error if the daemon went away while it carried a verb out.
-func (c *Client) lost(v api.Info, err error) error {
+func (c *Client) lost(v verb.Info, err error) error {
 	return &loop.Fault{
 		Exit: loop.ExitHeld, What: "the daemon went away while it was asked to " + v.Does, Why: err.Error(), Err: err,
 		Fix: "see whether it was done: {1}", Actions: []loop.Command{loop.PawlCommand("runs")},
@@ -143,9 +144,9 @@ func (c *Client) lost(v api.Info, err error) error {
 }
 
 // problem is the error that the daemon answered with. There may be a result beside it.
-func (c *Client) problem(v api.Info, body io.Reader, out any) error {
+func (c *Client) problem(v verb.Info, body io.Reader, out any) error {
 	p := struct {
-		api.Problem
+		verb.Problem
 
 		Result json.RawMessage `json:"result"`
 	}{}
@@ -161,7 +162,7 @@ func (c *Client) problem(v api.Info, body io.Reader, out any) error {
 }
 
 // follow tells the progress of a verb, and returns what became of it.
-func (c *Client) follow(v api.Info, body io.Reader, out any) error {
+func (c *Client) follow(v verb.Info, body io.Reader, out any) error {
 	lines := bufio.NewReader(body)
 	name := ""
 	for {

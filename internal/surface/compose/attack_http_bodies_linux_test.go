@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/surface/client"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // A bomb is JSON that is small to send and large to read.
@@ -157,7 +158,7 @@ func TestAttack112OfYesAndNoAtOnceOverTheSocketOneWins(t *testing.T) {
 		},
 	}
 	for answer, give := range answers {
-		if err := give(stranger); err == nil || api.Explain(err).Exit != loop.ExitNotFound {
+		if err := give(stranger); err == nil || verb.Explain(err).Exit != loop.ExitNotFound {
 			t.Errorf("%s in another workspace is answered %v", answer, err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/test/sample"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // A page in a browser on this machine asks, by a port that leads to the socket, too: what it sends
@@ -329,7 +330,7 @@ func TestAttack119NoLinkInALoopsFolderIsFollowed(t *testing.T) {
 }
 
 // jsonNames are the names of the fields of a verb's request, of a kind or of all.
-func jsonNames(v api.Info, kinds ...reflect.Kind) (names []string) {
+func jsonNames(v verb.Info, kinds ...reflect.Kind) (names []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(v.Request())) {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" && (len(kinds) == 0 || slices.Contains(kinds, f.Type.Kind())) {
 			names = append(names, name)

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/surface/daemon"
 	"github.com/pawl-run/pawl/internal/surface/mcp"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // surfaces are all that pawl serves over HTTP: the socket of a daemon that is not at work yet, its
@@ -61,7 +62,7 @@ func startSurfaces(t *testing.T) *surfaces {
 	s.hooks, s.agents = "http://"+hookAddress.Addr().String()+listen.WebhookPath+"deploy", "http://"+agentAddress.Addr().String()+mcp.Path
 	s.daemon.ReceiveWebhooks(hookAddress, listen.Secrets{Home: s.home, Environ: []string{"PAWL_WEBHOOK_DEPLOY=" + secret}})
 	server := mcp.New(mcp.Options{
-		Version: "1", Group: api.ToolsAll, By: loop.Actor{Who: "agent", Role: loop.RoleAgent, From: "mcp"}, Log: slog.New(slog.DiscardHandler),
+		Version: "1", Group: verb.ToolsAll, By: loop.Actor{Who: "agent", Role: loop.RoleAgent, From: "mcp"}, Log: slog.New(slog.DiscardHandler),
 		Open: func(r mcp.Request) api.Caller { return s.server.Local(r.Dir, r.By, r.Key, r.Say) },
 	})
 	stop := daemon.Serve(t.Context(), agentAddress, mcp.Handler(map[string]*mcp.Server{agentToken: server}), slog.New(slog.DiscardHandler))

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/surface/mcp"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // insideTools serves pawl's own tools to the agent of one run, in the process that carries the
@@ -27,7 +28,7 @@ func (d *Parts) insideTools(by loop.Actor, root string, told func(tool, outcome 
 // Serve answers one client until its stream or ctx ends.
 func (t *insideTools) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	s := mcp.New(mcp.Options{
-		Version: t.parts.version, Group: api.ToolsAll, By: t.by, Dir: t.root, Log: t.parts.engine.Log, Told: t.told,
+		Version: t.parts.version, Group: verb.ToolsAll, By: t.by, Dir: t.root, Log: t.parts.engine.Log, Told: t.told,
 		Open: func(r mcp.Request) api.Caller { return &insideCaller{t, r} },
 	})
 	return s.Serve(ctx, conn, conn)
@@ -42,16 +43,16 @@ type insideCaller struct {
 }
 
 // Call carries a verb out.
-func (c *insideCaller) Call(ctx context.Context, v api.Info, in, out any) error {
+func (c *insideCaller) Call(ctx context.Context, v verb.Info, in, out any) error {
 	if v.Needs != "" {
-		return api.ErrNoDaemon
+		return verb.ErrNoDaemon
 	}
 	d, verbs := c.tools.parts, c.tools.parts.StoreVerbs()
 	deps := d.lookup
 	deps.Store = deps.Store.Inside(*c.tools.by.Grant.Inside)
 	verbs.Rows = deps.Store
-	return api.Local{Request: api.Call{
-		Open: func(ctx context.Context, _ bool) (api.Opened, error) {
+	return verb.Local{Request: verb.Call{
+		Open: func(ctx context.Context, _ bool) (verb.Workspace, error) {
 			repo, err := d.openGit(ctx, c.tools.root)
 			if err != nil {
 				return nil, err

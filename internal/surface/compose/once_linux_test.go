@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/memories"
 	"github.com/pawl-run/pawl/internal/verbs/roster"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // What a child that carries one call out is told: the name of a verb, its request as JSON, and
@@ -37,7 +38,7 @@ func carryOut(ctx context.Context, open func() (*compose.Parts, error)) int {
 	if err != nil {
 		return fail(err)
 	}
-	at := slices.IndexFunc(api.Verbs(), func(v api.Info) bool { return v.Name == os.Getenv(verbEnv) })
+	at := slices.IndexFunc(api.Verbs(), func(v verb.Info) bool { return v.Name == os.Getenv(verbEnv) })
 	v := api.Verbs()[at]
 	in := reflect.New(reflect.TypeOf(v.Request()))
 	if err := json.Unmarshal([]byte(os.Getenv(sentEnv)), in.Interface()); err != nil {
@@ -50,17 +51,17 @@ func carryOut(ctx context.Context, open func() (*compose.Parts, error)) int {
 }
 
 // keyedCaller makes calls with a key.
-type keyedCaller struct{ api.Local }
+type keyedCaller struct{ verb.Local }
 
 func keyed(d *compose.Parts, dir, key string) keyedCaller {
-	return keyedCaller{api.Local{Request: api.Call{
-		Open:  func(ctx context.Context, register bool) (api.Opened, error) { return d.Open(ctx, dir, register) },
+	return keyedCaller{verb.Local{Request: verb.Call{
+		Open:  func(ctx context.Context, register bool) (verb.Workspace, error) { return d.Open(ctx, dir, register) },
 		Store: d.StoreVerbs(), By: ann, Say: func(api.Progress) {}, Key: key,
 	}}}
 }
 
 // ask returns the answer of a verb as JSON.
-func (c keyedCaller) ask(ctx context.Context, v api.Info, in any) (string, error) {
+func (c keyedCaller) ask(ctx context.Context, v verb.Info, in any) (string, error) {
 	var out any
 	if err := c.Call(ctx, v, in, &out); err != nil {
 		return "", err
@@ -100,7 +101,7 @@ func startCalls(t *testing.T, s *fixture) *calls {
 // made is a call that makes something new.
 type made struct {
 	what string
-	verb api.Info
+	verb verb.Info
 	in   any
 }
 
@@ -264,7 +265,7 @@ func TestACallThatNobodyKnowsTheEndOfIsNotMadeAgain(t *testing.T) {
 			}
 			for range 2 {
 				_, err := keyed(c.parts, c.root, at).ask(t.Context(), api.ForgetLoop.Info, in)
-				if err == nil || api.Explain(err).Exit != loop.ExitHeld || !strings.Contains(api.Explain(err).Fix, "use a new key") {
+				if err == nil || verb.Explain(err).Exit != loop.ExitHeld || !strings.Contains(verb.Explain(err).Fix, "use a new key") {
 					t.Errorf("after %s it is answered %v, want that nobody knows", at, err)
 				}
 			}
@@ -288,7 +289,7 @@ func TestAKeyIsFreeAgainAfterACallThatDidNothing(t *testing.T) {
 			t.Errorf("the same call again: %v\n%s\nwant\n%s", err, again, first)
 		}
 		task.Title = new("another")
-		if _, err := k.ask(t.Context(), api.CreateTask.Info, task); err == nil || api.Explain(err).Exit != loop.ExitUsage {
+		if _, err := k.ask(t.Context(), api.CreateTask.Info, task); err == nil || verb.Explain(err).Exit != loop.ExitUsage {
 			t.Errorf("another call with the key: %v, want that it is refused", err)
 		}
 	})

@@ -25,6 +25,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/memories"
 	"github.com/pawl-run/pawl/internal/verbs/roster"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // What a field of a request names. A field that is free text, a name, a path or a place in a list
@@ -170,8 +171,8 @@ func populate(t *testing.T, d *always, root, handle string, entries int) populat
 
 // callIn carries verbs out in a workspace as a command does without a daemon.
 func (d *always) callIn(root string) api.Caller {
-	return api.Local{Request: api.Call{
-		Open: func(ctx context.Context, register bool) (api.Opened, error) {
+	return verb.Local{Request: verb.Call{
+		Open: func(ctx context.Context, register bool) (verb.Workspace, error) {
 			return d.parts.Open(ctx, root, register)
 		},
 		Store: d.parts.StoreVerbs(), By: ann, Say: func(api.Progress) {},
@@ -289,7 +290,7 @@ func (p populated) requests(t *testing.T, verb string, in reflect.Type, ids map[
 
 // refusesForeign asks a verb about each id of another workspace, in each field that names
 // something, and wants that none is found.
-func refusesForeign(t *testing.T, c api.Caller, v api.Info, mine, others populated, allKinds bool) (asked int) {
+func refusesForeign(t *testing.T, c api.Caller, v verb.Info, mine, others populated, allKinds bool) (asked int) {
 	t.Helper()
 	ids := others.everything()
 	mine.requests(t, v.Name, reflect.TypeOf(v.Request()), ids, func(field, kind, what string, body []byte) {
@@ -301,9 +302,9 @@ func refusesForeign(t *testing.T, c api.Caller, v api.Info, mine, others populat
 		asked++
 		var out any
 		err := c.Call(t.Context(), v, in.Elem().Interface(), &out)
-		problem := &api.Problem{}
+		problem := &verb.Problem{}
 		if err != nil {
-			problem = api.ProblemOf(err)
+			problem = verb.ProblemOf(err)
 		}
 		switch malformed := kind != what && (kind == ofMemory || what == ofStep); {
 		case malformed && problem.Exit == loop.ExitUsage: // It is not a number, or the key of a step with spaces in it.
@@ -385,7 +386,7 @@ func TestNoVerbReachesWhatIsOfAnotherWorkspace(t *testing.T) {
 				in := reflect.New(reflect.TypeOf(v.Request()))
 				must(t, json.Unmarshal(body, in.Interface()))
 				var out any
-				if err := s.callIn(s.root).Call(t.Context(), v, in.Elem().Interface(), &out); err != nil && api.ProblemOf(err).Status == http.StatusNotFound {
+				if err := s.callIn(s.root).Call(t.Context(), v, in.Elem().Interface(), &out); err != nil && verb.ProblemOf(err).Status == http.StatusNotFound {
 					t.Errorf("%s does not find the %s of its workspace: %v", v.Name, what, err)
 				}
 			})

@@ -38,6 +38,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/roster"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
 	"github.com/pawl-run/pawl/internal/verbs/setup"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // Verbs returns the verbs for the repository that contains dir.
@@ -111,7 +112,7 @@ func (d *Parts) openRepo(ctx context.Context, deps lookup.Deps, repo *git.Repo) 
 	if err != nil {
 		return nil, nil, err
 	}
-	v := &api.Workspace{Place: api.Place{Root: ws.Root, Lookup: ws}, Budgets: budgets.New(ws), Snapshots: runs.NewSnapshots(ws, d.engine, d.home)}
+	v := &api.Workspace{Place: verb.Place{Root: ws.Root, Lookup: ws}, Budgets: budgets.New(ws), Snapshots: runs.NewSnapshots(ws, d.engine, d.home)}
 	v.Setup = setup.New(ws, d.engine, v.Budgets.Show)
 	v.Audit = audit.New(ws, d.engine.Held)
 	v.Memories = memories.New(ws, d.engine.Hide)
@@ -134,7 +135,7 @@ func (d *Parts) openRepo(ctx context.Context, deps lookup.Deps, repo *git.Repo) 
 // StoreVerbs returns the verbs that need no repository.
 func (d *Parts) StoreVerbs() *api.Store {
 	return &api.Store{
-		Claims: api.Claims{Rows: d.lookup.Store, Self: d.Self(), HolderState: d.lookup.HolderState},
+		Claims: verb.Claims{Rows: d.lookup.Store, Self: d.Self(), HolderState: d.lookup.HolderState},
 		Roster: d.Roster(), Nodes: d.Nodes(), Notices: d.Notices(), Everywhere: d.Everywhere(), Gone: d.Gone,
 	}
 }

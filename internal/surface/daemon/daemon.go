@@ -27,6 +27,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/lookup"
 	"github.com/pawl-run/pawl/internal/verbs/notify"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // How often a daemon looks at what nothing tells it.
@@ -253,7 +254,7 @@ func (d *Daemon) Ending() bool { return d.requests.refused() }
 
 // Carried says that a verb was carried out: what was in the way of a run or an event may
 // have ended, a run may have been queued, or loops may have other definitions.
-func (d *Daemon) Carried(v api.Info) {
+func (d *Daemon) Carried(v verb.Info) {
 	if !v.Writes {
 		return
 	}

@@ -12,13 +12,13 @@ import (
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
-	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // call is a tool call as it was understood.
 type call struct {
 	in   any // of the type that the tool takes
-	page api.Page
+	page verb.Page
 	dir  string
 	key  string
 }
@@ -38,7 +38,7 @@ func refuse(name, value, expected, why, fix string) error {
 }
 
 // parse reads the arguments of a call.
-func (s *Server) parse(t api.Tool, raw json.RawMessage) (c call, err error) {
+func (s *Server) parse(t verb.Tool, raw json.RawMessage) (c call, err error) {
 	given := map[string]json.RawMessage{}
 	if len(raw) > 0 && string(raw) != "null" {
 		if err := json.Unmarshal(raw, &given); err != nil {
@@ -106,7 +106,7 @@ func refuseWorkspace(value string) error {
 }
 
 // refuseUnknown is an error if an argument is given that the tool does not have.
-func refuseUnknown(t api.Tool, known []argument, given map[string]json.RawMessage) error {
+func refuseUnknown(t verb.Tool, known []argument, given map[string]json.RawMessage) error {
 	list := names(known)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if slices.Contains(list, name) {

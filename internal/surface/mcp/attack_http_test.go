@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/test/sample"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // overHTTP is a server that somebody asks over HTTP.
@@ -161,7 +162,7 @@ func TestAttack115ASessionHasNoIdThatItsClientChose(t *testing.T) {
 func TestAttack113NoToolAnswersAnApprovalOrLands(t *testing.T) {
 	t.Parallel()
 	refused := []string{api.Approve.Name, api.Reject.Name, api.Land.Name, api.ApproveMemory.Name}
-	for _, tool := range offered(api.ToolsAll, loop.Actor{Role: loop.RoleAgent}) {
+	for _, tool := range offered(verb.ToolsAll, loop.Actor{Role: loop.RoleAgent}) {
 		for _, v := range tool.Verbs {
 			if slices.Contains(refused, v.Name) {
 				t.Errorf("%s asks for %s", tool.Name, v.Name)
@@ -260,7 +261,7 @@ func TestAttack116NoMessageOverHTTPIsAnsweredTwiceOrUnderstoodByHalf(t *testing.
 type held struct{ begun, goOn chan struct{} }
 
 // Call waits.
-func (h *held) Call(_ context.Context, _ api.Info, _, _ any) error {
+func (h *held) Call(_ context.Context, _ verb.Info, _, _ any) error {
 	h.begun <- struct{}{}
 	<-h.goOn
 	return loop.ErrNotFound

@@ -7,10 +7,11 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // call carries out a tool call, and says what became of it in a word.
-func (s *Server) call(ctx context.Context, t api.Tool, r *sdk.CallToolRequest) (res *sdk.CallToolResult, outcome string, err error) {
+func (s *Server) call(ctx context.Context, t verb.Tool, r *sdk.CallToolRequest) (res *sdk.CallToolResult, outcome string, err error) {
 	c, err := s.parse(t, r.Params.Arguments)
 	if err != nil {
 		return s.failed(t, r.Params.Arguments, err), s.explain(err).Code, nil
@@ -21,7 +22,7 @@ func (s *Server) call(ctx context.Context, t api.Tool, r *sdk.CallToolRequest) (
 	case t.Long != nil:
 		out, err = s.callLong(ctx, t, c, request, r)
 	case t.Lists():
-		var l api.Listing
+		var l verb.Listing
 		if l, err = t.List(ctx, s.Open(request), c.in, c.page); err == nil {
 			res, err := listed(l)
 			return res, "ok", err

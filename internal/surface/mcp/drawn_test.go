@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/test/drawn"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // TestTheTablesOfTheDocumentDrawn keeps docs/mcp.md what the code says.
@@ -43,7 +44,7 @@ func toolTable() string {
 func withoutTable() string {
 	var b strings.Builder
 	b.WriteString("| verb | why it has no tool |\n|---|---|\n")
-	verbs := slices.SortedFunc(slices.Values(api.Verbs()), func(a, b api.Info) int { return strings.Compare(a.Name, b.Name) })
+	verbs := slices.SortedFunc(slices.Values(api.Verbs()), func(a, b verb.Info) int { return strings.Compare(a.Name, b.Name) })
 	for _, v := range verbs {
 		if v.WhyNoTool != "" {
 			fmt.Fprintf(&b, "| `%s` | %s |\n", v.Name, v.WhyNoTool)
@@ -75,7 +76,7 @@ func roleTable() string {
 func insideTable() string {
 	of := func(tools loop.PawlTools) map[string]bool {
 		there := map[string]bool{}
-		for _, t := range offered(api.ToolsAll, loop.Actor{Role: loop.RoleAgent, Grant: &loop.Grant{Inside: &loop.Inside{Tools: tools}}}) {
+		for _, t := range offered(verb.ToolsAll, loop.Actor{Role: loop.RoleAgent, Grant: &loop.Grant{Inside: &loop.Inside{Tools: tools}}}) {
 			there[t.Name] = true
 		}
 		return there

@@ -11,20 +11,21 @@ import (
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // opened notes in which folders verbs are asked for.
 type opened struct{ folders []string }
 
 // Call answers nothing.
-func (*opened) Call(context.Context, api.Info, any, any) error { return loop.ErrNotFound }
+func (*opened) Call(context.Context, verb.Info, any, any) error { return loop.ErrNotFound }
 
 // withoutFolder is a server whose clients have no folder that anybody knows.
 func withoutFolder(t *testing.T) (*Server, *opened) {
 	t.Helper()
 	in := &opened{}
 	s := New(Options{
-		Version: "1", Group: api.ToolsAll, By: loop.Actor{Who: "agent", Role: loop.RoleAgent, From: "mcp"}, Log: slog.New(slog.DiscardHandler),
+		Version: "1", Group: verb.ToolsAll, By: loop.Actor{Who: "agent", Role: loop.RoleAgent, From: "mcp"}, Log: slog.New(slog.DiscardHandler),
 		Open: func(r Request) api.Caller {
 			in.folders = append(in.folders, r.Dir)
 			return in

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/approvals"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
@@ -95,7 +96,7 @@ func TestAttack116OverHTTP(t *testing.T) {
 type feed struct{ seq atomic.Int64 }
 
 // Call answers the verbs of the inbox.
-func (f *feed) Call(_ context.Context, v api.Info, _, out any) error {
+func (f *feed) Call(_ context.Context, v verb.Info, _, out any) error {
 	switch v.Name {
 	case api.FindFeedHead.Name:
 		*out.(*api.FeedPlace) = api.FeedPlace{Cursor: loop.Cursor{Seq: f.seq.Load()}}

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 
 // callLong carries out a call that lasts until a run has ended, or only begins the run. The run
 // goes on if the client stops waiting.
-func (s *Server) callLong(ctx context.Context, t api.Tool, c call, r Request, of *sdk.CallToolRequest) (any, error) {
+func (s *Server) callLong(ctx context.Context, t verb.Tool, c call, r Request, of *sdk.CallToolRequest) (any, error) {
 	token := of.Params.GetProgressToken()
 	caller := s.Open(r)
 	fired, failed, err := s.begin(ctx, t, c, r, caller)
@@ -41,8 +42,8 @@ func (s *Server) callLong(ctx context.Context, t api.Tool, c call, r Request, of
 
 // begin queues the run of a call for the daemon. If none is at work, it is carried out in this
 // process; failed then says why it could not be.
-func (s *Server) begin(ctx context.Context, t api.Tool, c call, r Request, caller api.Caller) (f api.Fired, failed <-chan error, err error) {
-	if f, err = t.Long.Fire(ctx, caller, c.in); !errors.Is(err, api.ErrNoDaemon) {
+func (s *Server) begin(ctx context.Context, t verb.Tool, c call, r Request, caller api.Caller) (f verb.Fired, failed <-chan error, err error) {
+	if f, err = t.Long.Fire(ctx, caller, c.in); !errors.Is(err, verb.ErrNoDaemon) {
 		return f, nil, err
 	}
 	ids, ended := make(chan string, 1), make(chan error, 1)
@@ -80,8 +81,8 @@ func (s *Server) begin(ctx context.Context, t api.Tool, c call, r Request, calle
 }
 
 // firedOf is a run that has begun.
-func firedOf(v runs.View) api.Fired {
-	return api.Fired{Schema: "pawl.fired/v1", ID: v.ID, Loop: v.Loop, N: v.N}
+func firedOf(v runs.View) verb.Fired {
+	return verb.Fired{Schema: "pawl.fired/v1", ID: v.ID, Loop: v.Loop, N: v.N}
 }
 
 // follow waits until a run has ended, and tells its progress.
@@ -92,7 +93,7 @@ func (s *Server) follow(ctx context.Context, c api.Caller, id string, failed <-c
 			return v, err
 		}
 		if v.State == "dead" { // Its process has died: it is concluded, and then has ended.
-			if _, err := api.RecoverRuns.Call(ctx, c, api.None{}); err != nil {
+			if _, err := verb.RecoverRuns.Call(ctx, c, api.None{}); err != nil {
 				return v, err
 			}
 			if v, err = api.ShowRun.Call(ctx, c, api.RunRef{Run: id}); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/surface/mcp/frame"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // daemon fires runs, each of which lasts for a while.
@@ -33,12 +34,12 @@ type daemon struct {
 }
 
 // Call answers the verbs of calls that last.
-func (d *daemon) Call(_ context.Context, v api.Info, in, out any) error {
+func (d *daemon) Call(_ context.Context, v verb.Info, in, out any) error {
 	switch v.Name {
 	case api.FireRun.Name:
 		id := fmt.Sprintf("run%d", d.fired.Add(1))
 		d.began.Store(id, time.Now())
-		*out.(*api.Fired) = api.Fired{ID: id, Loop: "slow"}
+		*out.(*verb.Fired) = verb.Fired{ID: id, Loop: "slow"}
 	case api.ShowRun.Name:
 		id := in.(api.RunRef).Run
 		began, _ := d.began.Load(id)
@@ -114,10 +115,10 @@ type inProcess struct {
 }
 
 // Call carries out a run.
-func (p inProcess) Call(ctx context.Context, v api.Info, _, out any) error {
+func (p inProcess) Call(ctx context.Context, v verb.Info, _, out any) error {
 	switch v.Name {
 	case api.FireRun.Name:
-		return api.ErrNoDaemon
+		return verb.ErrNoDaemon
 	case api.ShowRun.Name:
 		reflect.ValueOf(out).Elem().Set(reflect.ValueOf(runs.View{ID: "run1", Loop: "slow", State: "running"}))
 	case api.StartRun.Name:

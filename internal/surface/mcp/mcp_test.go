@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // connect returns a client of a server whose verbs answer as ask says.
@@ -41,7 +42,7 @@ func connect(t *testing.T, o Options, ask api.Caller) *sdk.ClientSession {
 
 func TestTheListOfToolsIsSmallAndSaysWhatEachDoes(t *testing.T) {
 	t.Parallel()
-	for group, most := range map[api.ToolGroup]struct{ tools, bytes int }{api.ToolsSeed: {5, 8 << 10}, api.ToolsCore: {24, 24 << 10}, api.ToolsAll: {80, 64 << 10}} {
+	for group, most := range map[verb.ToolGroup]struct{ tools, bytes int }{verb.ToolsSeed: {5, 8 << 10}, verb.ToolsCore: {24, 24 << 10}, verb.ToolsAll: {80, 64 << 10}} {
 		session := connect(t, Options{Group: group}, nil)
 		list, err := session.ListTools(t.Context(), nil)
 		if err != nil {
@@ -69,7 +70,7 @@ func TestTheListOfToolsIsSmallAndSaysWhatEachDoes(t *testing.T) {
 
 func TestAViewerIsOfferedOnlyWhatReads(t *testing.T) {
 	t.Parallel()
-	for _, tool := range offered(api.ToolsAll, loop.Actor{Role: loop.RoleViewer}) {
+	for _, tool := range offered(verb.ToolsAll, loop.Actor{Role: loop.RoleViewer}) {
 		if tool.Writes() {
 			t.Errorf("a viewer is offered %s", tool.Name)
 		}
@@ -100,7 +101,7 @@ func TestNamesAndSchemasFitTheAPIsOfModels(t *testing.T) {
 // the model is not told why.
 func TestAnErrorOfAnyToolIsAsItsSchemaSays(t *testing.T) {
 	t.Parallel()
-	session := connect(t, Options{Group: api.ToolsAll}, nil)
+	session := connect(t, Options{Group: verb.ToolsAll}, nil)
 	for tool, err := range session.Tools(t.Context(), nil) {
 		if err != nil {
 			t.Fatal(err)
@@ -130,7 +131,7 @@ func TestAnErrorOfAnyToolIsAsItsSchemaSays(t *testing.T) {
 // TestAttack116 shows what unknown tools, extra fields and wrong types come to.
 func TestAttack116OverMCP(t *testing.T) {
 	t.Parallel()
-	session := connect(t, Options{Group: api.ToolsAll}, nil)
+	session := connect(t, Options{Group: verb.ToolsAll}, nil)
 	if _, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "loop_destroy"}); err == nil || !strings.Contains(err.Error(), "unknown tool") {
 		t.Errorf("an unknown tool: %v", err)
 	}
@@ -171,7 +172,7 @@ func TestAttack116OverMCP(t *testing.T) {
 func TestAdviceToMoveATaskBackNamesTheToolThatCan(t *testing.T) {
 	t.Parallel()
 	f := &loop.Fault{Exit: loop.ExitHeld, What: "the task is held", Fix: "take it back: {1}", Actions: []loop.Command{loop.PawlCommand("task move", "tk_1", "todo")}}
-	session := connect(t, Options{Group: api.ToolsAll}, failing{f})
+	session := connect(t, Options{Group: verb.ToolsAll}, failing{f})
 	r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "task_handoff", Arguments: map[string]any{"taskId": "tk_1", "toAgentId": "ada"}})
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +186,7 @@ func TestAdviceToMoveATaskBackNamesTheToolThatCan(t *testing.T) {
 type failing struct{ err error }
 
 // Call fails.
-func (f failing) Call(context.Context, api.Info, any, any) error { return f.err }
+func (f failing) Call(context.Context, verb.Info, any, any) error { return f.err }
 
 func TestAnErrorIsShortWhateverIsInIt(t *testing.T) {
 	t.Parallel()
@@ -227,9 +228,9 @@ func TestAnErrorIsShortWhateverIsInIt(t *testing.T) {
 
 func TestNearArgumentsAreSuggested(t *testing.T) {
 	t.Parallel()
-	tool := offered(api.ToolsSeed, loop.Actor{})[2]
+	tool := offered(verb.ToolsSeed, loop.Actor{})[2]
 	_, err := (&Server{Options: Options{Dir: "/repo"}}).parse(tool, json.RawMessage(`{"loopid":"x"}`))
-	if f := api.Explain(err); !strings.HasPrefix(f.Fix, "did you mean loopId?") {
+	if f := verb.Explain(err); !strings.HasPrefix(f.Fix, "did you mean loopId?") {
 		t.Errorf("fix %q", f.Fix)
 	}
 }
@@ -270,7 +271,7 @@ func TestAPageEndsBetweenEntriesAndSaysWhereItGoesOn(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		size, n := rapid.IntRange(1, 9000).Draw(t, "size"), rapid.IntRange(1, 60).Draw(t, "entries")
-		var l api.Listing
+		var l verb.Listing
 		for i := range n {
 			l.Data = append(l.Data, map[string]any{"i": i, "text": strings.Repeat("x", size)})
 			l.Cursors = append(l.Cursors, fmt.Sprint(i+1))

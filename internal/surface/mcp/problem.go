@@ -12,7 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
-	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // problem is an error as structured content.
@@ -38,7 +38,7 @@ var codes = map[int]string{
 }
 
 // failed is the result of a call that failed, for the model to mend.
-func (s *Server) failed(t api.Tool, arguments json.RawMessage, err error) *sdk.CallToolResult {
+func (s *Server) failed(t verb.Tool, arguments json.RawMessage, err error) *sdk.CallToolResult {
 	p := s.explain(err)
 	if p.Argument == "" {
 		p.Argument, p.Value = blame(t, arguments, p)
@@ -56,7 +56,7 @@ func (s *Server) failed(t api.Tool, arguments json.RawMessage, err error) *sdk.C
 
 // explain describes an error.
 func (s *Server) explain(err error) problem {
-	said := api.ProblemOf(err)
+	said := verb.ProblemOf(err)
 	p := problem{Code: said.Kind, Exit: said.Exit, Message: cutEnd(readiness.Printable(said.Title)), Why: cutEnd(printable(said.Detail))}
 	if p.Code == "" {
 		if p.Code = codes[said.Exit]; p.Code == "" {
@@ -83,7 +83,7 @@ func (s *Server) explain(err error) problem {
 
 // blame finds the argument that an error is about: the one whose value it names, or the only one
 // that the tool requires.
-func blame(t api.Tool, arguments json.RawMessage, p problem) (name, value string) {
+func blame(t verb.Tool, arguments json.RawMessage, p problem) (name, value string) {
 	given := map[string]json.RawMessage{}
 	_ = json.Unmarshal(arguments, &given) // It was read before.
 	var required []string

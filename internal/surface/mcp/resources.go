@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/envelope"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 const (
@@ -145,7 +146,7 @@ func (s *Server) protocolError(uri string, err error) error {
 }
 
 func isAbsent(err error) bool {
-	return errors.Is(err, loop.ErrNotFound) || api.Explain(err).Exit == loop.ExitNotFound
+	return errors.Is(err, loop.ErrNotFound) || verb.Explain(err).Exit == loop.ExitNotFound
 }
 
 // read returns a resource, as data in an envelope: agents wrote parts of it.

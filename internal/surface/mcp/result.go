@@ -9,7 +9,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // Bounds of results, in bytes.
@@ -26,7 +26,7 @@ type pageMeta struct {
 
 // listed is the result of a call that lists. The text has as many entries as fit, each whole or
 // with its long parts left out, and says where to go on.
-func listed(l api.Listing) (*sdk.CallToolResult, error) {
+func listed(l verb.Listing) (*sdk.CallToolResult, error) {
 	page := struct {
 		Data []json.RawMessage `json:"data"`
 		Meta pageMeta          `json:"meta"`

@@ -9,7 +9,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // Arguments that every tool has, or every tool of a kind.
@@ -27,7 +27,7 @@ const (
 )
 
 // describe is a tool as clients list it.
-func (s *Server) describe(t api.Tool) *sdk.Tool {
+func (s *Server) describe(t verb.Tool) *sdk.Tool {
 	in := inputSchema(t)
 	if properties, ok := in["properties"].(map[string]any); ok && s.inside() {
 		delete(properties, argWorkspace)
@@ -50,7 +50,7 @@ type argument struct {
 }
 
 // argumentsOf lists the arguments of a tool, its own first.
-func argumentsOf(t api.Tool) (all []argument) {
+func argumentsOf(t verb.Tool) (all []argument) {
 	for _, f := range reflect.VisibleFields(t.In) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous || name == "-" || !f.IsExported() {
@@ -73,7 +73,7 @@ func argumentsOf(t api.Tool) (all []argument) {
 	return all
 }
 
-func inputSchema(t api.Tool) map[string]any {
+func inputSchema(t verb.Tool) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, a := range argumentsOf(t) {
 		p := typeSchema(a.typ) // Of a pointer the value: who wants it to stay leaves it out.
@@ -131,7 +131,7 @@ func ofKinds(kinds []string) map[string]any {
 
 // outputSchema describes the result of a tool: the fields that it always has, and not what is
 // in them. None is required: clients hold the structured content of an error against it, too.
-func outputSchema(t api.Tool) map[string]any {
+func outputSchema(t verb.Tool) map[string]any {
 	if t.Lists() {
 		return map[string]any{"type": "object", "properties": map[string]any{
 			"data": map[string]any{"type": "array", "items": map[string]any{"type": "object"}}, "meta": map[string]any{"type": "object"},

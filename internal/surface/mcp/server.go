@@ -20,20 +20,21 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/surface/mcp/frame"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // Request is one call of a client.
 type Request struct {
 	Dir string // the folder in whose workspace it is carried out
 	By  loop.Actor
-	Key string // api.Call.Key
+	Key string // verb.Call.Key
 	Say func(api.Progress)
 }
 
 // Options are what a Server is made of. All but Log, Group and Told are required.
 type Options struct {
 	Version string
-	Group   api.ToolGroup // empty: api.ToolsCore
+	Group   verb.ToolGroup // empty: verb.ToolsCore
 	By      loop.Actor
 	Dir     string // of calls that name no workspace
 	// Open returns what carries out the verbs of a request. It may be called concurrently.
@@ -70,7 +71,7 @@ type Server struct {
 	Options
 
 	server *sdk.Server
-	tools  []api.Tool
+	tools  []verb.Tool
 	watch  watch
 	jobs   jobs
 
@@ -79,7 +80,7 @@ type Server struct {
 
 // New makes a server.
 func New(o Options) *Server {
-	o.Group = cmp.Or(o.Group, api.ToolsCore)
+	o.Group = cmp.Or(o.Group, verb.ToolsCore)
 	s := &Server{Options: o, tools: offered(o.Group, o.By)}
 	s.jobs.start()
 	told := instructions
@@ -107,10 +108,10 @@ func New(o Options) *Server {
 }
 
 // offered are the tools of a group that somebody may call.
-func offered(group api.ToolGroup, by loop.Actor) (tools []api.Tool) {
+func offered(group verb.ToolGroup, by loop.Actor) (tools []verb.Tool) {
 	for _, t := range api.Tools() {
-		groups := api.ToolGroups()
-		outside := func(v api.Info) bool { return !v.Reaches(by.Grant) }
+		groups := verb.ToolGroups()
+		outside := func(v verb.Info) bool { return !v.Reaches(by.Grant) }
 		if slices.Index(groups, t.Group) <= slices.Index(groups, group) && (by.Role != loop.RoleViewer || !t.Writes()) && !slices.ContainsFunc(t.Verbs, outside) {
 			tools = append(tools, t)
 		}

@@ -1,4 +1,4 @@
-package api
+package verb
 
 import (
 	"context"
@@ -68,7 +68,7 @@ func (v Verb[W, In, Out]) SeenUnless(refuse func(In) (why string)) Verb[W, In, O
 // no reason. Limit says in words what it is limited to.
 func (v Verb[W, In, Out]) Post(limit string, refuse func(ctx context.Context, w W, of *loop.Inside, in In) (why string, err error)) Verb[W, In, Out] {
 	v.PostLimit = limit
-	v.PostRefusal = func(ctx context.Context, _ Info, w Opened, of *loop.Inside, in any) (string, error) {
+	v.PostRefusal = func(ctx context.Context, _ Info, w Workspace, of *loop.Inside, in any) (string, error) {
 		return refuse(ctx, w.(W), of, in.(In))
 	}
 	return v

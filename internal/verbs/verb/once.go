@@ -1,4 +1,4 @@
-package api
+package verb
 
 import (
 	"cmp"
@@ -56,7 +56,7 @@ func (i Info) doOnce(ctx context.Context, c Call, in any) (any, error) {
 			return nil, err
 		}
 		place = ws.place().Root
-		c.Workspace = func(context.Context) (Opened, error) { return ws, nil }
+		c.Workspace = func(context.Context) (Workspace, error) { return ws, nil }
 	}
 	request, err := json.Marshal(in)
 	if err != nil {

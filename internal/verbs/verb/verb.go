@@ -1,15 +1,15 @@
-// Package api is what can be asked of pawl from outside of its process: one table of
-// verbs with their requests and results as data, carried out here or served as
-// HTTP+JSON, with the store's feed as a stream of events.
+// Package verb says what a verb is: something that can be asked of pawl, with its request and its result as
+// data, and with all that is true of it whoever asks and over whichever surface: who may, what of a workspace
+// it is about, how it is carried out once, with which command a person does it, and as which tool an agent.
 //
-// It decides nothing: each verb is one call of the package that has it. It knows nothing
-// about sockets, terminals and who may connect.
-package api
+// It lists no verb but one, and knows neither the services that carry verbs out nor the surfaces that ask.
+package verb
 
 import (
 	"context"
 	"errors"
 	"reflect"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/record/store"
@@ -21,9 +21,9 @@ import (
 // ErrNoDaemon means that only a daemon carries a verb out, and that none is at work.
 var ErrNoDaemon = errors.New("no daemon is at work")
 
-// Opened is a workspace in which verbs are carried out. It embeds Place; what else of it a verb needs, the
+// Workspace is a workspace in which verbs are carried out. It embeds Place; what else of it a verb needs, the
 // verb's own type says.
-type Opened interface{ place() *Place }
+type Workspace interface{ place() *Place }
 
 // Place is what of a workspace is needed whatever is asked.
 type Place struct {
@@ -36,8 +36,8 @@ type Place struct {
 
 func (p *Place) place() *Place { return p }
 
-// Kept is a store for which verbs are carried out. It embeds Claims, as Opened embeds Place.
-type Kept interface{ claims() *Claims }
+// Store is a store for which verbs are carried out. It embeds Claims, as Workspace embeds Place.
+type Store interface{ claims() *Claims }
 
 // Claims is where calls that have a key are claimed: Self is this process, which does so, and HolderState
 // looks at another one that has.
@@ -62,11 +62,11 @@ type Progress struct {
 type Call struct {
 	// Open opens the workspace that the request is about. With register the store learns, if
 	// need be, that it lies here.
-	Open func(ctx context.Context, register bool) (Opened, error)
+	Open func(ctx context.Context, register bool) (Workspace, error)
 	// Workspace is Open as the caller may use it. Do sets it.
-	Workspace func(context.Context) (Opened, error)
+	Workspace func(context.Context) (Workspace, error)
 
-	Store Kept
+	Store Store
 	By    loop.Actor
 	Say   func(Progress) // may be called by several goroutines
 	// Key makes a verb that changes something be carried out once: the same key and request
@@ -107,7 +107,7 @@ type Info struct {
 	// ReadRefusal and PostRefusal are why the agent of a run may not ask for what it reads, and for what it
 	// changes if it may post; nil: it may ask nothing. PostLimit says the latter in words.
 	ReadRefusal func(in any) (why string)
-	PostRefusal func(ctx context.Context, i Info, w Opened, of *loop.Inside, in any) (why string, err error)
+	PostRefusal func(ctx context.Context, i Info, w Workspace, of *loop.Inside, in any) (why string, err error)
 	PostLimit   string
 	// SubjectOf is what a request is about; nil: no grant of loops reaches the verb.
 	SubjectOf func(in any) Subject
@@ -122,6 +122,9 @@ type Info struct {
 
 // Request is the empty request of the verb.
 func (i Info) Request() any { return reflect.Zero(i.In).Interface() }
+
+// Path is where the verb is served over HTTP.
+func (i Info) Path() string { return "/v1/" + strings.ReplaceAll(i.Name, ".", "/") }
 
 // Verb is something that can be asked of pawl: with a W, which is what it needs of a workspace or of a store.
 type Verb[W, In, Out any] struct{ Info }
@@ -169,7 +172,7 @@ func of[W, In, Out any](i Info, do func(context.Context, Call, In) (Out, error))
 }
 
 // inWorkspace makes a verb of one workspace.
-func inWorkspace[W Opened, In, Out any](
+func inWorkspace[W Workspace, In, Out any](
 	i Info, before, after func(context.Context, *Place, Call), do func(context.Context, W, Call, In) (Out, error),
 ) Verb[W, In, Out] {
 	i.InWorkspace = true
@@ -186,40 +189,40 @@ func inWorkspace[W Opened, In, Out any](
 }
 
 // inStore makes a verb that needs no repository.
-func inStore[S Kept, In, Out any](i Info, do func(context.Context, S, Call, In) (Out, error)) Verb[S, In, Out] {
+func inStore[S Store, In, Out any](i Info, do func(context.Context, S, Call, In) (Out, error)) Verb[S, In, Out] {
 	return of[S](i, func(ctx context.Context, c Call, in In) (Out, error) { return do(ctx, c.Store.(S), c, in) })
 }
 
 func nothing(context.Context, *Place, Call) {}
 
 // Read makes a verb that changes nothing.
-func Read[W Opened, In, Out any](name, does string, do func(context.Context, W, Call, In) (Out, error)) Verb[W, In, Out] {
+func Read[W Workspace, In, Out any](name, does string, do func(context.Context, W, Call, In) (Out, error)) Verb[W, In, Out] {
 	return inWorkspace(Info{Name: name, Does: does}, nothing, nothing, do)
 }
 
 // Write makes a verb that changes something, and that begins by concluding what dead
 // processes left. A person does the same with a command.
-func Write[W Opened, In, Out any](name, does, command string, once Once, do func(context.Context, W, Call, In) (Out, error)) Verb[W, In, Out] {
+func Write[W Workspace, In, Out any](name, does, command string, once Once, do func(context.Context, W, Call, In) (Out, error)) Verb[W, In, Out] {
 	return inWorkspace(Info{Name: name, Does: does, Writes: true, Command: command, Once: once}, begin, nothing, do)
 }
 
 // SwitchOff is Write for a verb before which nothing comes.
-func SwitchOff[W Opened, In, Out any](name, does, command string, do func(context.Context, W, Call, In) (Out, error)) Verb[W, In, Out] {
+func SwitchOff[W Workspace, In, Out any](name, does, command string, do func(context.Context, W, Call, In) (Out, error)) Verb[W, In, Out] {
 	return inWorkspace(Info{Name: name, Does: does, Writes: true, Stops: true, Command: command, Once: Repeatable}, nothing, begin, do)
 }
 
 // ReadStore is Read for a verb that needs no repository.
-func ReadStore[S Kept, In, Out any](name, does string, do func(context.Context, S, Call, In) (Out, error)) Verb[S, In, Out] {
+func ReadStore[S Store, In, Out any](name, does string, do func(context.Context, S, Call, In) (Out, error)) Verb[S, In, Out] {
 	return inStore(Info{Name: name, Does: does}, do)
 }
 
 // WriteStore is Write for a verb that needs no repository.
-func WriteStore[S Kept, In, Out any](name, does, command string, once Once, do func(context.Context, S, Call, In) (Out, error)) Verb[S, In, Out] {
+func WriteStore[S Store, In, Out any](name, does, command string, once Once, do func(context.Context, S, Call, In) (Out, error)) Verb[S, In, Out] {
 	return inStore(Info{Name: name, Does: does, Writes: true, Command: command, Once: once}, do)
 }
 
 // StopStore is SwitchOff for a verb that needs no repository.
-func StopStore[S Kept, In, Out any](name, does, command string, do func(context.Context, S, Call, In) (Out, error)) Verb[S, In, Out] {
+func StopStore[S Store, In, Out any](name, does, command string, do func(context.Context, S, Call, In) (Out, error)) Verb[S, In, Out] {
 	return inStore(Info{Name: name, Does: does, Writes: true, Stops: true, Command: command, Once: Repeatable}, do)
 }
 
@@ -237,7 +240,7 @@ func (l Local) Call(ctx context.Context, v Info, in, out any) error {
 
 // RecoverRuns does what every verb that writes begins with. Whoever waits for a run whose process has died
 // concludes it so.
-var RecoverRuns = Write("runs.recover", "conclude runs whose process is gone", "recover", Repeatable, func(context.Context, Opened, Call, None) (None, error) {
+var RecoverRuns = Write("runs.recover", "conclude runs whose process is gone", "recover", Repeatable, func(context.Context, Workspace, Call, None) (None, error) {
 	return None{}, nil
 }).ForAgents().AboutAll().PostAny("")
 

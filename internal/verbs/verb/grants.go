@@ -1,4 +1,4 @@
-package api
+package verb
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func (i Info) checkGrant(ctx context.Context, c *Call, in any) error {
 	if err != nil {
 		return err
 	}
-	c.Workspace = func(context.Context) (Opened, error) { return w, nil }
+	c.Workspace = func(context.Context) (Workspace, error) { return w, nil }
 	var why string
 	if g.Inside != nil {
 		why, err = i.outsideOfRun(ctx, w, g.Inside, in)

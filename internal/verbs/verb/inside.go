@@ -1,4 +1,4 @@
-package api
+package verb
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 // refuseOthers refuses what is not about a loop that the agent's own has made, or about a run of
 // one.
-func refuseOthers(ctx context.Context, i Info, w Opened, of *loop.Inside, in any) (string, error) {
+func refuseOthers(ctx context.Context, i Info, w Workspace, of *loop.Inside, in any) (string, error) {
 	p := w.place()
 	id, err := p.loopOf(ctx, i.SubjectOf(in))
 	if err != nil {
@@ -41,7 +41,7 @@ func refuseOthers(ctx context.Context, i Info, w Opened, of *loop.Inside, in any
 
 // outsideOfRun says why a request is outside of the grant of an agent in its run; empty: it is
 // not.
-func (i Info) outsideOfRun(ctx context.Context, w Opened, of *loop.Inside, in any) (string, error) {
+func (i Info) outsideOfRun(ctx context.Context, w Workspace, of *loop.Inside, in any) (string, error) {
 	switch {
 	case w.place().Lookup.ID != of.Workspace:
 		return "it reaches the workspace of its run only", nil
