@@ -61,39 +61,32 @@ var (
 		return v, reached(v.Loop)
 	}).Seen().
 		Tool(verb.Tool{Name: "approval_show", Group: verb.ToolsAll, Command: "approvals", Does: "Show exactly what happens on approval."})
-	Approve = verb.Write("approvals.approve", "say yes to a question, once, and carry it out", "approve", verb.Unknown, func(ctx context.Context, ws *Workspace, c verb.Call, r AnswerRequest) (runs.View, error) {
-		by, err := answerOf(c, r.Note)
-		if err != nil {
-			return runs.View{}, err
-		}
+	Approve = verb.Write("approvals.approve", "say yes to a question, once, and carry it out", "approve", verb.Unknown, byPerson(func(ctx context.Context, ws *Workspace, _ verb.Call, by loop.Answer, r AnswerRequest) (runs.View, error) {
+		by.Note = r.Note
 		return ws.Approvals.Approve(ctx, r.Approval, by)
-	})
-	Reject = verb.Write("approvals.reject", "say no to a question, once", "reject", verb.Unknown, func(ctx context.Context, ws *Workspace, c verb.Call, r AnswerRequest) (approvals.View, error) {
-		by, err := answerOf(c, r.Note)
-		if err != nil {
-			return approvals.View{}, err
-		}
+	}))
+	Reject = verb.Write("approvals.reject", "say no to a question, once", "reject", verb.Unknown, byPerson(func(ctx context.Context, ws *Workspace, _ verb.Call, by loop.Answer, r AnswerRequest) (approvals.View, error) {
+		by.Note = r.Note
 		by.Changes = r.Changes
 		return ws.Approvals.Reject(ctx, r.Approval, by)
-	})
+	}))
 	ShowLanding = verb.Write("approvals.landing", "show what landing a proposal does; one that is on its base already is void", "land", verb.Repeatable, func(ctx context.Context, ws *Workspace, _ verb.Call, r LandingRequest) (approvals.View, error) {
 		return ws.Approvals.Landing(ctx, r.Run, r.LandRequest)
 	})
-	Land = verb.Write("approvals.land", "land a proposal, as it was shown", "land", verb.Unknown, func(ctx context.Context, ws *Workspace, c verb.Call, r LandingRequest) (runs.View, error) {
-		by, err := answerOf(c, r.Note)
-		if err != nil {
-			return runs.View{}, err
-		}
+	Land = verb.Write("approvals.land", "land a proposal, as it was shown", "land", verb.Unknown, byPerson(func(ctx context.Context, ws *Workspace, _ verb.Call, by loop.Answer, r LandingRequest) (runs.View, error) {
+		by.Note = r.Note
 		return ws.Approvals.Land(ctx, r.Run, r.LandRequest, r.Hash, by)
-	})
+	}))
 )
 
-// answerOf is the caller's answer. Agents cannot give one.
-func answerOf(c verb.Call, note string) (loop.Answer, error) {
-	if c.By.Role != loop.RoleHuman {
-		return loop.Answer{}, &loop.Fault{Exit: loop.ExitRefused, What: "only a person can answer", Why: c.By.Who + " is not one", Fix: "let a human answer, outside of the run"}
+// byPerson carries out what only a person may do: an answer, without a note yet.
+func byPerson[In, Out any](do func(context.Context, *Workspace, verb.Call, loop.Answer, In) (Out, error)) func(context.Context, *Workspace, verb.Call, In) (Out, error) {
+	return func(ctx context.Context, ws *Workspace, c verb.Call, in In) (out Out, err error) {
+		if c.By.Role != loop.RoleHuman {
+			return out, &loop.Fault{Exit: loop.ExitRefused, What: "only a person can answer", Why: c.By.Who + " is not one", Fix: "let a human answer, outside of the run"}
+		}
+		return do(ctx, ws, c, loop.Answer{By: c.By.Who, From: c.By.From}, in)
 	}
-	return loop.Answer{By: c.By.Who, From: c.By.From, Note: note}, nil
 }
 
 // SnapshotRef names a snapshot.
@@ -179,25 +172,13 @@ var (
 	ExplainMemory = verb.Read("memory.why", "say where an entry comes from, and what would make it count", func(ctx context.Context, ws *Workspace, _ verb.Call, r MemoryRef) (memories.Explained, error) {
 		return ws.Memories.Why(ctx, r.Memory)
 	}).Seen().Tool(verb.Tool{Name: "memory_why", Group: verb.ToolsAll, Command: "memory why", Does: "Say where an entry of the memory comes from, and what would make it count."})
-	AddMemory = verb.Write("memory.add", "add an entry, which counts at once", "memory add", verb.InOneTransaction, func(ctx context.Context, ws *Workspace, c verb.Call, a memories.Addition) (memories.Explained, error) {
-		by, err := answerOf(c, "")
-		if err != nil {
-			return memories.Explained{}, err
-		}
+	AddMemory = verb.Write("memory.add", "add an entry, which counts at once", "memory add", verb.InOneTransaction, byPerson(func(ctx context.Context, ws *Workspace, c verb.Call, by loop.Answer, a memories.Addition) (memories.Explained, error) {
 		return ws.Memories.Once(c.Claim).Add(ctx, by.Actor(), a)
-	})
-	ApproveMemory = verb.Write("memory.approve", "make an entry count", "memory approve", verb.Repeatable, func(ctx context.Context, ws *Workspace, c verb.Call, r MemoryRef) (memories.Explained, error) {
-		by, err := answerOf(c, "")
-		if err != nil {
-			return memories.Explained{}, err
-		}
+	}))
+	ApproveMemory = verb.Write("memory.approve", "make an entry count", "memory approve", verb.Repeatable, byPerson(func(ctx context.Context, ws *Workspace, _ verb.Call, by loop.Answer, r MemoryRef) (memories.Explained, error) {
 		return ws.Memories.Approve(ctx, by.Actor(), r.Memory)
-	})
-	ForgetMemory = verb.Write("memory.forget", "make an entry count no more", "memory forget", verb.Repeatable, func(ctx context.Context, ws *Workspace, c verb.Call, r MemoryRef) (memories.Explained, error) {
-		by, err := answerOf(c, "")
-		if err != nil {
-			return memories.Explained{}, err
-		}
+	}))
+	ForgetMemory = verb.Write("memory.forget", "make an entry count no more", "memory forget", verb.Repeatable, byPerson(func(ctx context.Context, ws *Workspace, _ verb.Call, by loop.Answer, r MemoryRef) (memories.Explained, error) {
 		return ws.Memories.Forget(ctx, by.Actor(), r.Memory)
-	})
+	}))
 )

@@ -46,27 +46,27 @@ const (
 
 // The verbs for heartbeat boards.
 var (
-	CreateBoard = changeBoards("boards.create", "create a heartbeat board", "board create", func(s *boards.Service, ctx context.Context, by loop.Actor, r BoardCreation) (boards.BoardView, error) {
+	CreateBoard = verb.Write("boards.create", "create a heartbeat board", "board create", verb.InOneTransaction, changeBoards(func(s *boards.Service, ctx context.Context, by loop.Actor, r BoardCreation) (boards.BoardView, error) {
 		return s.CreateBoard(ctx, by, r.Name, r.BoardChange)
-	})
-	SetBoard = changeBoards("boards.set", "change a board, and how its agents work", "board set", func(s *boards.Service, ctx context.Context, by loop.Actor, r BoardSetting) (boards.BoardView, error) {
+	}))
+	SetBoard = verb.Write("boards.set", "change a board, and how its agents work", "board set", verb.InOneTransaction, changeBoards(func(s *boards.Service, ctx context.Context, by loop.Actor, r BoardSetting) (boards.BoardView, error) {
 		return s.SetBoard(ctx, by, r.Board, r.Change)
-	})
-	ListBoards = readBoards("boards.list", "list the boards of the workspace", func(s *boards.Service, ctx context.Context, _ verb.None) ([]boards.BoardRow, error) {
+	}))
+	ListBoards = verb.Read("boards.list", "list the boards of the workspace", onBoards(func(s *boards.Service, ctx context.Context, _ verb.None) ([]boards.BoardRow, error) {
 		return s.ListBoards(ctx)
-	}).Seen().Tool(verb.Tool{Name: "board_list", Schema: "pawl.boards/v1", Group: verb.ToolsAll, Command: "board list", Does: "List the boards of the workspace."})
-	ShowBoard = readBoards("boards.show", "show a board with its columns and its agents", func(s *boards.Service, ctx context.Context, r BoardRef) (boards.Shown, error) {
+	})).Seen().Tool(verb.Tool{Name: "board_list", Schema: "pawl.boards/v1", Group: verb.ToolsAll, Command: "board list", Does: "List the boards of the workspace."})
+	ShowBoard = verb.Read("boards.show", "show a board with its columns and its agents", onBoards(func(s *boards.Service, ctx context.Context, r BoardRef) (boards.Shown, error) {
 		return s.ShowBoard(ctx, r.Board, r.Limit)
-	}).Seen().ToolFrom(verb.Tool{Name: "board_show", Group: verb.ToolsAll, Command: "board show", Does: "Show a board with its columns and its agents."}, verb.From(func(r BoardChoice) BoardRef { return BoardRef{r.Board, mostTasks} }))
-	ListActivity = readBoards("boards.activity", "list what happened on a board, the newest first", (*boards.Service).Activity).
+	})).Seen().ToolFrom(verb.Tool{Name: "board_show", Group: verb.ToolsAll, Command: "board show", Does: "Show a board with its columns and its agents."}, verb.From(func(r BoardChoice) BoardRef { return BoardRef{r.Board, mostTasks} }))
+	ListActivity = verb.Read("boards.activity", "list what happened on a board, the newest first", onBoards((*boards.Service).Activity)).
 			Seen().ToolFrom(verb.Tool{Name: "board_activity", Schema: "pawl.activity/v1", Group: verb.ToolsAll, Command: "board activity", Does: "List what happened on a board, the newest first."}, verb.From(BoardChoice.page))
-	ListErrors = readBoards("boards.errors", "list what went wrong in heartbeats, the newest first", (*boards.Service).Errors).
+	ListErrors = verb.Read("boards.errors", "list what went wrong in heartbeats, the newest first", onBoards((*boards.Service).Errors)).
 			Seen().ToolFrom(verb.Tool{Name: "board_errors", Schema: "pawl.errors/v1", Group: verb.ToolsAll, Command: "board errors", Does: "List what went wrong in heartbeats, the newest first."}, verb.From(BoardChoice.page))
-	ExportBoards = readBoards("boards.export", "hand out boards with all that belongs to them", (*boards.Service).Export).
+	ExportBoards = verb.Read("boards.export", "hand out boards with all that belongs to them", onBoards((*boards.Service).Export)).
 			NoTool("a document of everything is for people who move it; board_show and task_list have its parts")
-	PlanBoardImport = readBoards("boards.plan-import", "say what of a document would be taken over, and write nothing", (*boards.Service).PlanImport).
+	PlanBoardImport = verb.Read("boards.plan-import", "say what of a document would be taken over, and write nothing", onBoards((*boards.Service).PlanImport)).
 			Hide("it reads files of the machine by their paths, and says what is in them", "").NoTool("it is the first half of boards.import, which a person does")
-	ImportBoards = changeBoards("boards.import", "take over boards, agents, tasks and all that belongs to them", "board import", (*boards.Service).Import)
+	ImportBoards = verb.Write("boards.import", "take over boards, agents, tasks and all that belongs to them", "board import", verb.InOneTransaction, changeBoards((*boards.Service).Import))
 )
 
 // MemberChange is an agent of boards to create or change.
@@ -77,18 +77,18 @@ type MemberChange struct {
 
 // The verbs for the agents of boards.
 var (
-	CreateMember = changeBoards("members.create", "make an agent of boards, and the loop that is its heartbeat", "agent create", func(s *boards.Service, ctx context.Context, by loop.Actor, r MemberChange) (boards.AgentView, error) {
+	CreateMember = verb.Write("members.create", "make an agent of boards, and the loop that is its heartbeat", "agent create", verb.InOneTransaction, changeBoards(func(s *boards.Service, ctx context.Context, by loop.Actor, r MemberChange) (boards.AgentView, error) {
 		return s.CreateAgent(ctx, by, r.Agent, r.AgentChange)
-	})
-	SetMember = changeBoards("members.set", "change an agent of boards", "agent set", func(s *boards.Service, ctx context.Context, by loop.Actor, r MemberChange) (boards.AgentView, error) {
+	}))
+	SetMember = verb.Write("members.set", "change an agent of boards", "agent set", verb.InOneTransaction, changeBoards(func(s *boards.Service, ctx context.Context, by loop.Actor, r MemberChange) (boards.AgentView, error) {
 		return s.SetAgent(ctx, by, r.Agent, r.AgentChange)
-	})
-	ListMembers = readBoards("members.list", "list the agents of boards", func(s *boards.Service, ctx context.Context, _ verb.None) ([]boards.AgentView, error) {
+	}))
+	ListMembers = verb.Read("members.list", "list the agents of boards", onBoards(func(s *boards.Service, ctx context.Context, _ verb.None) ([]boards.AgentView, error) {
 		return s.ListAgents(ctx)
-	}).Seen().Tool(verb.Tool{Name: "member_list", Schema: "pawl.members/v1", Group: verb.ToolsAll, Command: "agent list", Does: "List the agents of boards."})
-	ShowMember = readBoards("members.show", "show an agent of boards", func(s *boards.Service, ctx context.Context, r AgentRef) (boards.AgentView, error) {
+	})).Seen().Tool(verb.Tool{Name: "member_list", Schema: "pawl.members/v1", Group: verb.ToolsAll, Command: "agent list", Does: "List the agents of boards."})
+	ShowMember = verb.Read("members.show", "show an agent of boards", onBoards(func(s *boards.Service, ctx context.Context, r AgentRef) (boards.AgentView, error) {
 		return s.ShowAgent(ctx, r.Agent)
-	}).Seen().Tool(verb.Tool{Name: "member_show", Group: verb.ToolsAll, Command: "agent show", Does: "Show an agent of boards."})
+	})).Seen().Tool(verb.Tool{Name: "member_show", Group: verb.ToolsAll, Command: "agent show", Does: "Show an agent of boards."})
 )
 
 // ResourceRef names a resource.
@@ -104,27 +104,27 @@ type ResourceSetting struct {
 
 // The verbs for what agents of a board are to know.
 var (
-	CreateResource = changeBoards("resources.create", "create a resource of a board", "resource create", (*boards.Service).CreateResource)
-	SetResource    = changeBoards("resources.set", "change a resource", "resource set", func(s *boards.Service, ctx context.Context, by loop.Actor, r ResourceSetting) (boards.ResourceView, error) {
+	CreateResource = verb.Write("resources.create", "create a resource of a board", "resource create", verb.InOneTransaction, changeBoards((*boards.Service).CreateResource))
+	SetResource    = verb.Write("resources.set", "change a resource", "resource set", verb.InOneTransaction, changeBoards(func(s *boards.Service, ctx context.Context, by loop.Actor, r ResourceSetting) (boards.ResourceView, error) {
 		return s.SetResource(ctx, by, r.Resource, r.ResourceChange)
-	})
-	ListResources = readBoards("resources.list", "list resources of boards", (*boards.Service).ListResources).
+	}))
+	ListResources = verb.Read("resources.list", "list resources of boards", onBoards((*boards.Service).ListResources)).
 			Seen().ToolFrom(verb.Tool{Name: "resource_list", Schema: "pawl.resources/v1", Group: verb.ToolsAll, Command: "resource list", Does: "List what agents of boards are to know."}, verb.From(func(r TaskChoice) boards.ResourceQuery { return boards.ResourceQuery{Board: r.Board, Limit: mostRows} }))
-	ShowResource = readBoards("resources.show", "show a resource", func(s *boards.Service, ctx context.Context, r ResourceRef) (boards.ResourceView, error) {
+	ShowResource = verb.Read("resources.show", "show a resource", onBoards(func(s *boards.Service, ctx context.Context, r ResourceRef) (boards.ResourceView, error) {
 		return s.ShowResource(ctx, r.Resource)
-	}).Seen().Tool(verb.Tool{Name: "resource_show", Group: verb.ToolsAll, Command: "resource show", Does: "Show what agents of a board are to know."})
+	})).Seen().Tool(verb.Tool{Name: "resource_show", Group: verb.ToolsAll, Command: "resource show", Does: "Show what agents of a board are to know."})
 )
 
-// readBoards makes a verb that changes nothing.
-func readBoards[In, Out any](name, does string, do func(*boards.Service, context.Context, In) (Out, error)) verb.Verb[BoardHost, In, Out] {
-	return verb.Read(name, does, func(ctx context.Context, w BoardHost, _ verb.Call, in In) (Out, error) {
+// onBoards asks the service of a workspace.
+func onBoards[In, Out any](do func(*boards.Service, context.Context, In) (Out, error)) func(context.Context, BoardHost, verb.Call, In) (Out, error) {
+	return func(ctx context.Context, w BoardHost, _ verb.Call, in In) (Out, error) {
 		return do(w.BoardService(), ctx, in)
-	})
+	}
 }
 
-// changeBoards makes a verb that changes boards in one transaction.
-func changeBoards[In, Out any](name, does, command string, do func(*boards.Service, context.Context, loop.Actor, In) (Out, error)) verb.Verb[BoardHost, In, Out] {
-	return verb.Write(name, does, command, verb.InOneTransaction, func(ctx context.Context, w BoardHost, c verb.Call, in In) (Out, error) {
+// changeBoards changes boards in the transaction in which the call is answered.
+func changeBoards[In, Out any](do func(*boards.Service, context.Context, loop.Actor, In) (Out, error)) func(context.Context, BoardHost, verb.Call, In) (Out, error) {
+	return func(ctx context.Context, w BoardHost, c verb.Call, in In) (Out, error) {
 		return do(w.BoardService().Once(c.Claim), ctx, c.By, in)
-	})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
+	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/verbs/loops"
 	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
@@ -116,13 +117,9 @@ type AcceptRequest struct {
 }
 
 // AcceptLoops lets agents run definitions that a person has seen.
-var AcceptLoops = verb.Write("loops.accept", "accept definitions as they are, so that agents may run them", "check", verb.Repeatable, func(ctx context.Context, ws *Workspace, c verb.Call, r AcceptRequest) (loops.Accepted, error) {
-	by, err := answerOf(c, "")
-	if err != nil {
-		return loops.Accepted{}, err
-	}
+var AcceptLoops = verb.Write("loops.accept", "accept definitions as they are, so that agents may run them", "check", verb.Repeatable, byPerson(func(ctx context.Context, ws *Workspace, _ verb.Call, by loop.Answer, r AcceptRequest) (loops.Accepted, error) {
 	return ws.Loops.Accept(ctx, by.Actor(), r.Loops)
-}).NoTool("a person accepts definitions, with the check of a loop")
+})).NoTool("a person accepts definitions, with the check of a loop")
 
 // ofAllLoops refuses an agent to switch all loops at once.
 func ofAllLoops(loop, why string) string {

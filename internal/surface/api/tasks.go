@@ -88,46 +88,46 @@ type TaskChoice struct {
 
 // The verbs for the tasks of boards.
 var (
-	CreateTask = changeBoards("tasks.create", "create a task of a board", "task create", (*boards.Service).CreateTask).
+	CreateTask = verb.Write("tasks.create", "create a task of a board", "task create", verb.InOneTransaction, changeBoards((*boards.Service).CreateTask)).
 			ForAgentsUnless(func(r boards.CreateTaskRequest) string { return asPerson(r.By) }).
 			Post("in its own name", inOwnName(func(r boards.CreateTaskRequest) string { return r.By })).
 			ToolBy(verb.With(verb.Tool{Name: "task_create", Group: verb.ToolsCore, Verbs: []verb.Info{ListBoards.Info}, Does: "Create a task of a board for an agent."}, createTask))
-	SetTask = changeBoards("tasks.set", "change what a task says", "task set", func(s *boards.Service, ctx context.Context, by loop.Actor, r TaskSetting) (boards.TaskView, error) {
+	SetTask = verb.Write("tasks.set", "change what a task says", "task set", verb.InOneTransaction, changeBoards(func(s *boards.Service, ctx context.Context, by loop.Actor, r TaskSetting) (boards.TaskView, error) {
 		return s.SetTask(ctx, by, r.Task, r.TaskChange)
-	}).ForAgents().Post("tasks that it has or made", func(ctx context.Context, w BoardHost, of *loop.Inside, r TaskSetting) (string, error) {
+	})).ForAgents().Post("tasks that it has or made", func(ctx context.Context, w BoardHost, of *loop.Inside, r TaskSetting) (string, error) {
 		return notOwnTask(ctx, w, of, r.Task, true)
 	}).ToolBy(verb.With(verb.Tool{
 		Name: "task_update", Group: verb.ToolsCore, Also: []string{"task move"}, Idempotent: true, Verbs: []verb.Info{MoveTask.Info, ShowTask.Info}, Does: "Change what a task says, or its column.",
 	}, updateTask))
-	ListTasks = readBoards("tasks.list", "list tasks of boards, the newest first", (*boards.Service).ListTasks).
+	ListTasks = verb.Read("tasks.list", "list tasks of boards, the newest first", onBoards((*boards.Service).ListTasks)).
 			Seen().ToolFrom(verb.Tool{Name: "task_list", Schema: "pawl.tasks/v1", Group: verb.ToolsCore, Command: "task list", Does: "List tasks of boards, the newest first."}, verb.From(func(r TaskChoice) boards.TaskQuery {
 		return boards.TaskQuery{Board: r.Board, Status: r.Status, Assignee: r.Assignee, Limit: mostRows}
 	}))
-	ShowTask = readBoards("tasks.show", "show a task with its comments and its log", func(s *boards.Service, ctx context.Context, r TaskRef) (boards.TaskView, error) {
+	ShowTask = verb.Read("tasks.show", "show a task with its comments and its log", onBoards(func(s *boards.Service, ctx context.Context, r TaskRef) (boards.TaskView, error) {
 		return s.ShowTask(ctx, r.Task)
-	}).Seen().ToolFrom(verb.Tool{Name: "task_get", Group: verb.ToolsAll, Command: "task show", Does: "Show a task with its comments."}, verb.From(func(r TaskID) TaskRef { return TaskRef{r.ID} }))
-	CommentTask = changeBoards("tasks.comment", "write a comment below a task", "task comment", (*boards.Service).Comment).
+	})).Seen().ToolFrom(verb.Tool{Name: "task_get", Group: verb.ToolsAll, Command: "task show", Does: "Show a task with its comments."}, verb.From(func(r TaskID) TaskRef { return TaskRef{r.ID} }))
+	CommentTask = verb.Write("tasks.comment", "write a comment below a task", "task comment", verb.InOneTransaction, changeBoards((*boards.Service).Comment)).
 			ForAgentsUnless(func(r boards.CommentRequest) string { return asPerson(r.By) }).
 			Post("in its own name", inOwnName(func(r boards.CommentRequest) string { return r.By })).
 			ToolFrom(verb.Tool{Name: "task_observe", Group: verb.ToolsAll, Does: "Note something below a task, in the name of an agent."}, verb.From(func(r TaskObservation) boards.CommentRequest {
 			return boards.CommentRequest{Task: r.ID, By: "@" + strings.TrimPrefix(r.Agent, "@"), Text: r.Text}
 		}))
-	MoveTask = changeBoards("tasks.move", "move a task to another column", "task move", func(s *boards.Service, ctx context.Context, by loop.Actor, r TaskMove) (boards.TaskView, error) {
+	MoveTask = verb.Write("tasks.move", "move a task to another column", "task move", verb.InOneTransaction, changeBoards(func(s *boards.Service, ctx context.Context, by loop.Actor, r TaskMove) (boards.TaskView, error) {
 		return s.MoveTask(ctx, by, r.Task, r.Column)
-	}).ForAgents().Post("tasks that it has", func(ctx context.Context, w BoardHost, of *loop.Inside, r TaskMove) (string, error) {
+	})).ForAgents().Post("tasks that it has", func(ctx context.Context, w BoardHost, of *loop.Inside, r TaskMove) (string, error) {
 		return notOwnTask(ctx, w, of, r.Task, false)
 	}).ToolFrom(verb.Tool{Name: "task_complete", Group: verb.ToolsAll, Command: "task move TASK done", Idempotent: true, Does: "Move a task to the column done."}, verb.From(func(r TaskID) TaskMove { return TaskMove{r.ID, string(board.Done)} }))
-	AssignTask = changeBoards("tasks.assign", "give a task to an agent, or to nobody", "task assign", func(s *boards.Service, ctx context.Context, by loop.Actor, r TaskAssignment) (boards.TaskView, error) {
+	AssignTask = verb.Write("tasks.assign", "give a task to an agent, or to nobody", "task assign", verb.InOneTransaction, changeBoards(func(s *boards.Service, ctx context.Context, by loop.Actor, r TaskAssignment) (boards.TaskView, error) {
 		return s.AssignTask(ctx, by, r.Task, r.Agent)
-	}).ForAgents().Post("to itself, or a task that it has or made", notOwnAssignment).
+	})).ForAgents().Post("to itself, or a task that it has or made", notOwnAssignment).
 		ToolFrom(verb.Tool{Name: "task_handoff", Group: verb.ToolsAll, Idempotent: true, Does: "Give a task to another agent."}, verb.From(func(r TaskHandoff) TaskAssignment { return TaskAssignment{r.ID, r.To} }))
-	ClaimTask = changeBoards("tasks.claim", "take a task for an agent, unless another one has it", "task assign", func(s *boards.Service, ctx context.Context, by loop.Actor, r TaskAssignment) (boards.TaskView, error) {
+	ClaimTask = verb.Write("tasks.claim", "take a task for an agent, unless another one has it", "task assign", verb.InOneTransaction, changeBoards(func(s *boards.Service, ctx context.Context, by loop.Actor, r TaskAssignment) (boards.TaskView, error) {
 		return s.ClaimTask(ctx, by, r.Task, r.Agent)
-	}).ForAgents().Post("for itself", inOwnName(func(r TaskAssignment) string { return r.Agent })).
+	})).ForAgents().Post("for itself", inOwnName(func(r TaskAssignment) string { return r.Agent })).
 		ToolFrom(verb.Tool{Name: "task_claim", Group: verb.ToolsCore, Idempotent: true, Does: "Take a task: it is yours and in progress. One that another agent has is refused."}, verb.From(func(r TaskClaim) TaskAssignment { return TaskAssignment{r.ID, r.Agent} }))
-	ExplainTask = readBoards("tasks.why", "say who would take a task next, and why nobody else does", func(s *boards.Service, ctx context.Context, r TaskRef) (boards.TaskWhy, error) {
+	ExplainTask = verb.Read("tasks.why", "say who would take a task next, and why nobody else does", onBoards(func(s *boards.Service, ctx context.Context, r TaskRef) (boards.TaskWhy, error) {
 		return s.WhyTask(ctx, r.Task)
-	}).Seen().ToolFrom(verb.Tool{Name: "task_why", Group: verb.ToolsAll, Command: "task why", Does: "Say who would take a task next, and why nobody else does."}, verb.From(func(r TaskID) TaskRef { return TaskRef{r.ID} }))
+	})).Seen().ToolFrom(verb.Tool{Name: "task_why", Group: verb.ToolsAll, Command: "task why", Does: "Say who would take a task next, and why nobody else does."}, verb.From(func(r TaskID) TaskRef { return TaskRef{r.ID} }))
 )
 
 // MessageRef names a message.
@@ -153,13 +153,13 @@ type MessageChoice struct {
 
 // The verbs for messages between agents.
 var (
-	SendMessage = changeBoards("messages.send", "send a message to an agent", "msg send", (*boards.Service).Send).
+	SendMessage = verb.Write("messages.send", "send a message to an agent", "msg send", verb.InOneTransaction, changeBoards((*boards.Service).Send)).
 			ForAgentsUnless(func(r boards.SendRequest) string { return asPerson(r.From) }).
 			Post("in its own name", inOwnName(func(r boards.SendRequest) string { return r.From })).
 			ToolFrom(verb.Tool{Name: "agent_message_post", Group: verb.ToolsCore, Does: "Send a message to an agent, or to a person."}, verb.From(func(r MessagePost) boards.SendRequest {
 			return boards.SendRequest{From: r.From, To: r.To, Kind: r.Kind, Content: r.Content, Task: r.Task}
 		}))
-	ListMessages = readBoards("messages.list", "list messages of agents of boards, the newest first", (*boards.Service).ListMessages).
+	ListMessages = verb.Read("messages.list", "list messages of agents of boards, the newest first", onBoards((*boards.Service).ListMessages)).
 			Seen().ToolBy(verb.With(verb.Tool{Name: "agent_message_list", Schema: "pawl.messages/v1", Group: verb.ToolsAll, Command: "msg list", Does: "List messages of agents, the newest first."},
 		func(ctx context.Context, c verb.Caller, messages verb.Ask[boards.MessageQuery, []boards.MessageView], r MessageChoice) (list []boards.MessageView, err error) {
 			all, err := messages(ctx, c, boards.MessageQuery{To: r.To, From: r.From, Limit: mostRows})
@@ -170,9 +170,9 @@ var (
 			}
 			return list, err
 		}))
-	ShowMessage = readBoards("messages.show", "show a message and its response", func(s *boards.Service, ctx context.Context, r MessageRef) (boards.MessageView, error) {
+	ShowMessage = verb.Read("messages.show", "show a message and its response", onBoards(func(s *boards.Service, ctx context.Context, r MessageRef) (boards.MessageView, error) {
 		return s.ShowMessage(ctx, r.Message)
-	}).Seen().Tool(verb.Tool{Name: "agent_message_get", Group: verb.ToolsAll, Command: "msg show", Does: "Show a message and its response."})
+	})).Seen().Tool(verb.Tool{Name: "agent_message_get", Group: verb.ToolsAll, Command: "msg show", Does: "Show a message and its response."})
 )
 
 // asPerson refuses an agent to write in the name of a person.
