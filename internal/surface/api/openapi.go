@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/pawl-run/pawl/internal/formats/boards/boards"
+	"github.com/pawl-run/pawl/internal/formats/spec/specs"
 	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
@@ -118,7 +120,14 @@ func fieldSchema(t reflect.Type) map[string]any {
 type schemas map[string]*jsonschema.Schema
 
 // published are types that are described as those of this package, in which they were declared at first.
-var published = []reflect.Type{reflect.TypeFor[verb.None](), reflect.TypeFor[verb.Problem](), reflect.TypeFor[verb.Fired]()}
+var published = []reflect.Type{
+	reflect.TypeFor[verb.None](), reflect.TypeFor[verb.Problem](), reflect.TypeFor[verb.Fired](),
+	reflect.TypeFor[specs.SpecRef](), reflect.TypeFor[specs.FlagRequest](), reflect.TypeFor[specs.SpecDocument](),
+	reflect.TypeFor[boards.BoardRef](), reflect.TypeFor[boards.BoardCreation](), reflect.TypeFor[boards.BoardSetting](),
+	reflect.TypeFor[boards.TaskRef](), reflect.TypeFor[boards.TaskSetting](), reflect.TypeFor[boards.TaskMove](), reflect.TypeFor[boards.TaskAssignment](),
+	reflect.TypeFor[boards.AgentRef](), reflect.TypeFor[boards.MemberChange](), reflect.TypeFor[boards.MessageRef](),
+	reflect.TypeFor[boards.ResourceRef](), reflect.TypeFor[boards.ResourceSetting](),
+}
 
 // of returns the schema of a type, or a reference to it.
 func (s schemas) of(t reflect.Type) *jsonschema.Schema {

@@ -44,7 +44,7 @@ func try(t *testing.T, role loop.Role, v verb.Info, in any) (allowed bool, err e
 // or by a person.
 var single = map[string]any{
 	api.PauseLoops.Name: api.SwitchRequest{Loop: "a"}, api.ResumeLoops.Name: api.LoopRef{Loop: "a"},
-	api.CreateTask.Name: boards.CreateTaskRequest{By: "ada"}, api.CommentTask.Name: boards.CommentRequest{By: "@ada"}, api.SendMessage.Name: boards.SendRequest{From: "ada"},
+	boards.CreateTask.Name: boards.CreateTaskRequest{By: "ada"}, boards.CommentTask.Name: boards.CommentRequest{By: "@ada"}, boards.SendMessage.Name: boards.SendRequest{From: "ada"},
 }
 
 func TestEachVerbIsTriedByEachRole(t *testing.T) {
@@ -73,21 +73,21 @@ func TestAttack101AnAgentAsksForMoreThanItMay(t *testing.T) {
 		verb verb.Info
 		in   any
 	}{
-		"a spec with gates of its own":      {api.CreateSpec.Info, specs.CreateRequest{Document: "{}"}},
-		"a spec with a command":             {api.CreateSpec.Info, specs.CreateRequest{Fill: specs.Fill{Goal: "g", Agent: "a", Test: "true"}}},
-		"a spec with a scope":               {api.CreateSpec.Info, specs.CreateRequest{Fill: specs.Fill{Goal: "g", Agent: "a", Paths: []string{"/"}}}},
+		"a spec with gates of its own":      {specs.CreateSpec.Info, specs.CreateRequest{Document: "{}"}},
+		"a spec with a command":             {specs.CreateSpec.Info, specs.CreateRequest{Fill: specs.Fill{Goal: "g", Agent: "a", Test: "true"}}},
+		"a spec with a scope":               {specs.CreateSpec.Info, specs.CreateRequest{Fill: specs.Fill{Goal: "g", Agent: "a", Paths: []string{"/"}}}},
 		"a run without confinement":         {api.StartRun.Info, runs.StartRequest{Loop: "a", Overrides: loop.Overrides{Sandbox: "none"}}},
 		"a run by another program":          {api.FireRun.Info, runs.StartRequest{Loop: "a", Overrides: loop.Overrides{AgentCommand: "sh"}}},
 		"a run until a command passes":      {api.StartRun.Info, runs.StartRequest{Until: "true"}},
 		"the kill switch of all":            {api.PauseLoops.Info, api.SwitchRequest{}},
 		"all loops again":                   {api.ResumeLoops.Info, api.LoopRef{}},
-		"a task by a person":                {api.CreateTask.Info, boards.CreateTaskRequest{Board: "b"}},
-		"a message by a person":             {api.SendMessage.Info, boards.SendRequest{To: "ada", From: "@human"}},
-		"a comment by the owner":            {api.CommentTask.Info, boards.CommentRequest{Task: "t", By: "owner"}},
+		"a task by a person":                {boards.CreateTask.Info, boards.CreateTaskRequest{Board: "b"}},
+		"a message by a person":             {boards.SendMessage.Info, boards.SendRequest{To: "ada", From: "@human"}},
+		"a comment by the owner":            {boards.CommentTask.Info, boards.CommentRequest{Task: "t", By: "owner"}},
 		"a yes":                             {api.Approve.Info, api.AnswerRequest{Approval: "ap_1"}},
 		"a landing":                         {api.Land.Info, api.LandingRequest{Run: "a#1"}},
 		"more money":                        {api.SetBudget.Info, api.SetBudget.Request()},
-		"another definition":                {api.EditSpec.Info, specs.EditRequest{Spec: "lp_1234567"}},
+		"another definition":                {specs.EditSpec.Info, specs.EditRequest{Spec: "lp_1234567"}},
 		"the addresses that notices go to":  {api.ListChannels.Info, api.None{}},
 		"the switch of every workspace off": {api.ResumeEverywhere.Info, api.None{}},
 	} {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/formats/boards/boards"
 	"github.com/pawl-run/pawl/internal/formats/boot/boots"
@@ -55,10 +56,10 @@ func (w *Workspace) SpecService() *specs.Service { return w.Specs }
 func (w *Workspace) LoopService() *loops.Service { return w.Loops }
 
 var _ interface {
-	BoardHost
-	BootHost
-	OrgHost
-	SpecHost
+	boards.Workspace
+	boots.Workspace
+	orgs.Workspace
+	specs.Workspace
 } = (*Workspace)(nil)
 
 // Store is what can be done with a whole store, for which no repository is needed.
@@ -75,37 +76,27 @@ type Store struct {
 // Verbs lists all verbs. Those that look at the caller's own machine and files (doctor
 // --live, new, agent login, the proof of an audit chain) are not among them.
 func Verbs() []verb.Info {
-	return []verb.Info{
-		ListRuns.Info, ShowRun.Info, ExplainRun.Info, DiffRun.Info, ListEvents.Info, FindFeedHead.Info, AwaitRun.Info, FindLive.Info,
-		PlanRun.Info, StartRun.Info, RerunRun.Info, FireRun.Info, verb.RecoverRuns.Info, StopRun.Info,
-		ListLoops.Info, ShowLoop.Info, PlanLoop.Info, PlanLoops.Info, RegisterLoops.Info, AcceptLoops.Info, RegisterWorkspace.Info, PauseLoops.Info, ResumeLoops.Info, KillLoops.Info, ForgetLoop.Info,
-		PauseEverywhere.Info, ResumeEverywhere.Info, CheckLoops.Info, DiagnoseLoops.Info, EstimateLoop.Info,
-		TryGate.Info, CreateSpec.Info, GenerateSpec.Info, ListSpecs.Info, GetSpec.Info, EditSpec.Info, FlagSpec.Info, SpawnSpec.Info, DeleteSpec.Info, ExportSpec.Info, StepSpec.Info, QueueStep.Info, StopSpec.Info,
-		PlanBoot.Info, InitBoot.Info, CheckBoot.Info, BootStatus.Info, FindOutdated.Info, MigrateBoot.Info, ListSessions.Info,
-		PlanOrg.Info, InitOrg.Info, CheckOrg.Info, ShowOrg.Info, PlanImport.Info, ImportOrg.Info,
-		CreateBoard.Info, SetBoard.Info, ListBoards.Info, ShowBoard.Info, ListActivity.Info, ListErrors.Info, ExportBoards.Info, PlanBoardImport.Info, ImportBoards.Info,
-		CreateTask.Info, SetTask.Info, ListTasks.Info, ShowTask.Info, CommentTask.Info, MoveTask.Info, AssignTask.Info, ClaimTask.Info, ExplainTask.Info,
-		CreateMember.Info, SetMember.Info, ListMembers.Info, ShowMember.Info, SendMessage.Info, ListMessages.Info, ShowMessage.Info,
-		CreateResource.Info, SetResource.Info, ListResources.Info, ShowResource.Info,
-		ListApprovals.Info, ShowApproval.Info, Approve.Info, Reject.Info, ShowLanding.Info, Land.Info,
-		ListSnapshots.Info, DiffSnapshot.Info, RestoreSnapshot.Info, PruneSnapshots.Info, ListGone.Info,
-		ShowBudgets.Info, SetBudget.Info, ShowRunLog.Info, RewriteRunLog.Info,
-		ListMemories.Info, ExplainMemory.Info, AddMemory.Info, ApproveMemory.Info, ForgetMemory.Info,
-		ListNodes.Info, SetNode.Info, ShowForgotten.Info, ForgetNode.Info, ListAsked.Info, AcceptAsked.Info,
-		ListChannels.Info, AddChannel.Info, RemoveChannel.Info, ListNotices.Info,
-		ListAgents.Info, ShowAgent.Info, CreateAgent.Info, SetAgent.Info,
-	}
+	return slices.Concat([]verb.Info{
+		ListRuns.Info, ShowRun.Info, ExplainRun.Info, DiffRun.Info, ListEvents.Info, FindFeedHead.Info, AwaitRun.Info, FindLive.Info, PlanRun.Info, StartRun.Info, RerunRun.Info, FireRun.Info,
+		verb.RecoverRuns.Info, StopRun.Info, ListLoops.Info, ShowLoop.Info, PlanLoop.Info, PlanLoops.Info, RegisterLoops.Info, AcceptLoops.Info, RegisterWorkspace.Info, PauseLoops.Info,
+		ResumeLoops.Info, KillLoops.Info, ForgetLoop.Info, PauseEverywhere.Info, ResumeEverywhere.Info, CheckLoops.Info, DiagnoseLoops.Info, EstimateLoop.Info, TryGate.Info,
+	}, specs.Verbs(), boots.Verbs(), orgs.Verbs(), boards.Verbs(), []verb.Info{
+		ListApprovals.Info, ShowApproval.Info, Approve.Info, Reject.Info, ShowLanding.Info, Land.Info, ListSnapshots.Info, DiffSnapshot.Info, RestoreSnapshot.Info, PruneSnapshots.Info, ListGone.Info,
+		ShowBudgets.Info, SetBudget.Info, ShowRunLog.Info, RewriteRunLog.Info, ListMemories.Info, ExplainMemory.Info, AddMemory.Info, ApproveMemory.Info, ForgetMemory.Info, ListNodes.Info,
+		SetNode.Info, ShowForgotten.Info, ForgetNode.Info, ListAsked.Info, AcceptAsked.Info, ListChannels.Info, AddChannel.Info, RemoveChannel.Info, ListNotices.Info, ListAgents.Info, ShowAgent.Info,
+		CreateAgent.Info, SetAgent.Info,
+	})
 }
 
 // Tools lists the tools of the verbs, those of the seed first.
 func Tools() (tools []verb.Tool) {
 	for _, v := range []verb.Info{
-		CreateSpec.Info, ListSpecs.Info, GetSpec.Info, QueueStep.Info, StopSpec.Info, FireRun.Info, FlagSpec.Info, PauseLoops.Info, ResumeLoops.Info, StopRun.Info, ExplainRun.Info, ShowRun.Info,
+		specs.CreateSpec.Info, specs.ListSpecs.Info, specs.GetSpec.Info, specs.QueueStep.Info, specs.StopSpec.Info, FireRun.Info, specs.FlagSpec.Info, PauseLoops.Info, ResumeLoops.Info, StopRun.Info, ExplainRun.Info, ShowRun.Info,
 		DiffRun.Info, PlanLoop.Info, EstimateLoop.Info, CheckLoops.Info, DiagnoseLoops.Info, ListLoops.Info, ListApprovals.Info, ShowBudgets.Info, ListAgents.Info, ShowLoop.Info, PlanLoops.Info,
 		ListRuns.Info, ListEvents.Info, PlanRun.Info, ShowApproval.Info, ListSnapshots.Info, DiffSnapshot.Info, ListGone.Info, ShowRunLog.Info, ListMemories.Info, ExplainMemory.Info,
-		ExportSpec.Info, CheckBoot.Info, BootStatus.Info, ListSessions.Info, CheckOrg.Info, ShowOrg.Info, ListNodes.Info, ListNotices.Info, ShowAgent.Info, CreateTask.Info, ListTasks.Info,
-		ClaimTask.Info, SetTask.Info, SendMessage.Info, ShowTask.Info, CommentTask.Info, AssignTask.Info, MoveTask.Info, ExplainTask.Info, ListMessages.Info, ShowMessage.Info, ListMembers.Info,
-		ShowMember.Info, ListBoards.Info, ShowBoard.Info, ListActivity.Info, ListErrors.Info, ListResources.Info, ShowResource.Info,
+		specs.ExportSpec.Info, boots.CheckBoot.Info, boots.BootStatus.Info, boots.ListSessions.Info, orgs.CheckOrg.Info, orgs.ShowOrg.Info, ListNodes.Info, ListNotices.Info, ShowAgent.Info, boards.CreateTask.Info, boards.ListTasks.Info,
+		boards.ClaimTask.Info, boards.SetTask.Info, boards.SendMessage.Info, boards.ShowTask.Info, boards.CommentTask.Info, boards.AssignTask.Info, boards.MoveTask.Info, boards.ExplainTask.Info, boards.ListMessages.Info, boards.ShowMessage.Info, boards.ListMembers.Info,
+		boards.ShowMember.Info, boards.ListBoards.Info, boards.ShowBoard.Info, boards.ListActivity.Info, boards.ListErrors.Info, boards.ListResources.Info, boards.ShowResource.Info,
 	} {
 		tools = append(tools, *v.AsTool())
 	}

@@ -48,7 +48,7 @@ boards without a driver acts by the entry of the roster that has its handle; wit
 	change, member := addChangeFlags(cmd), addMemberFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if changesAny(cmd, memberFlags) {
-			return saveMember(cmd.Context(), a, api.CreateMember.Call, args[0], withDriver(cmd, member(), change()), func(p *output.Printer, v boards.AgentView) error {
+			return saveMember(cmd.Context(), a, boards.CreateMember.Call, args[0], withDriver(cmd, member(), change()), func(p *output.Printer, v boards.AgentView) error {
 				if v.Agent == "" && !p.JSON {
 					p.Note("nobody acts for it yet: pawl agent set @%s --driver D, or pawl run @%s --agent A", v.Handle, v.Handle)
 				}
@@ -90,9 +90,9 @@ func newAgentSetCommand(a *app) *cobra.Command {
 			return err
 		}
 		if changesAny(cmd, memberFlags) || isMember {
-			save := api.SetMember.Call
+			save := boards.SetMember.Call
 			if !isMember {
-				save = api.CreateMember.Call // It is in the roster, and gets its boards now.
+				save = boards.CreateMember.Call // It is in the roster, and gets its boards now.
 			}
 			return saveMember(cmd.Context(), a, save, args[0], withDriver(cmd, member(), change()), func(p *output.Printer, v boards.AgentView) error {
 				return printAgentAsIs(cmd.Context(), a, p, v.Handle)
@@ -192,7 +192,7 @@ func listAgents(ctx context.Context, c api.Caller) (rows []agentRow, err error) 
 
 // listMembers lists the agents of the repository's boards; none without a repository.
 func listMembers(ctx context.Context, c api.Caller) ([]boards.AgentView, error) {
-	all, err := api.ListMembers.Call(ctx, c, api.None{})
+	all, err := boards.ListMembers.Call(ctx, c, api.None{})
 	if errors.Is(err, loop.ErrNotFound) {
 		err = nil
 	}
@@ -214,14 +214,14 @@ func followMember(ctx context.Context, c api.Caller, handle string) error {
 	if err != nil || !slices.ContainsFunc(all, func(m boards.AgentView) bool { return m.Handle == strings.TrimPrefix(handle, "@") }) {
 		return err
 	}
-	_, err = api.SetMember.Call(ctx, c, api.MemberChange{Agent: handle})
+	_, err = boards.SetMember.Call(ctx, c, boards.MemberChange{Agent: handle})
 	return err
 }
 
 // saveMember makes or changes an agent of boards.
-func saveMember(ctx context.Context, a *app, save verb.Ask[api.MemberChange, boards.AgentView], handle string, c boards.AgentChange, show func(*output.Printer, boards.AgentView) error) error {
+func saveMember(ctx context.Context, a *app, save verb.Ask[boards.MemberChange, boards.AgentView], handle string, c boards.AgentChange, show func(*output.Printer, boards.AgentView) error) error {
 	return a.writing(ctx, "", func(ask api.Caller) error {
-		v, err := save(ctx, ask, api.MemberChange{Agent: handle, AgentChange: c})
+		v, err := save(ctx, ask, boards.MemberChange{Agent: handle, AgentChange: c})
 		if err != nil {
 			return err
 		}

@@ -127,7 +127,7 @@ func newBoardCreateCommand(a *app) *cobra.Command {
 			return err
 		}
 		return a.writing(cmd.Context(), "", func(ask api.Caller) error {
-			made, err := api.CreateBoard.Call(cmd.Context(), ask, api.BoardCreation{Name: args[0], BoardChange: c})
+			made, err := boards.CreateBoard.Call(cmd.Context(), ask, boards.BoardCreation{Name: args[0], BoardChange: c})
 			if err != nil {
 				return err
 			}
@@ -154,7 +154,7 @@ func newBoardSetCommand(a *app) *cobra.Command {
 			return usageError(cmd, "nothing is to be changed")
 		}
 		return a.writing(cmd.Context(), "", func(ask api.Caller) error {
-			made, err := api.SetBoard.Call(cmd.Context(), ask, api.BoardSetting{Board: args[0], Change: c})
+			made, err := boards.SetBoard.Call(cmd.Context(), ask, boards.BoardSetting{Board: args[0], Change: c})
 			if err != nil {
 				return err
 			}
@@ -195,7 +195,7 @@ func newBoardListCommand(a *app) *cobra.Command {
 		Use: "list", Short: "List the boards", Args: exactArgs(0), Aliases: []string{"ls"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				all, err := api.ListBoards.Call(cmd.Context(), ask, api.None{})
+				all, err := boards.ListBoards.Call(cmd.Context(), ask, api.None{})
 				if err != nil {
 					return err
 				}
@@ -227,7 +227,7 @@ func newBoardShowCommand(a *app) *cobra.Command {
 		Example: "  pawl board show site\n  pawl board show site --jq '.columns[] | [.status, .count]'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				v, err := api.ShowBoard.Call(cmd.Context(), ask, api.BoardRef{Board: args[0], Limit: most})
+				v, err := boards.ShowBoard.Call(cmd.Context(), ask, boards.BoardRef{Board: args[0], Limit: most})
 				if err != nil {
 					return err
 				}
@@ -348,7 +348,7 @@ func newBoardActivityCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.Board = args[0]
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				all, err := api.ListActivity.Call(cmd.Context(), ask, q)
+				all, err := boards.ListActivity.Call(cmd.Context(), ask, q)
 				if err != nil {
 					return err
 				}
@@ -389,7 +389,7 @@ func newBoardErrorsCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.Board = args[0]
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				all, err := api.ListErrors.Call(cmd.Context(), ask, q)
+				all, err := boards.ListErrors.Call(cmd.Context(), ask, q)
 				if err != nil {
 					return err
 				}
@@ -417,7 +417,7 @@ if they worked on it alone, and what other agents said is left.`,
 		Example: "  pawl board export > boards.json\n  pawl board export site --jq '.tasks[].title'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				d, err := api.ExportBoards.Call(cmd.Context(), ask, boards.ExportQuery{Board: strings.Join(args, "")})
+				d, err := boards.ExportBoards.Call(cmd.Context(), ask, boards.ExportQuery{Board: strings.Join(args, "")})
 				if err != nil {
 					return err
 				}
@@ -460,7 +460,7 @@ Nothing is written before you said yes, or --yes did.`,
 
 func importBoards(ctx context.Context, a *app, r boards.ImportRequest, yes bool) error {
 	return a.withCaller(ctx, nil, func(ask api.Caller) error {
-		plan, err := api.PlanBoardImport.Call(ctx, ask, r)
+		plan, err := boards.PlanBoardImport.Call(ctx, ask, r)
 		if err != nil {
 			return err
 		}
@@ -480,7 +480,7 @@ func importBoards(ctx context.Context, a *app, r boards.ImportRequest, yes bool)
 		if !yes && !a.agreesTo("Take this over?") {
 			return printUnwritten(p, plan)
 		}
-		done, err := api.ImportBoards.Call(ctx, ask, r)
+		done, err := boards.ImportBoards.Call(ctx, ask, r)
 		if err != nil {
 			return err
 		}
@@ -497,7 +497,7 @@ func importBoards(ctx context.Context, a *app, r boards.ImportRequest, yes bool)
 func completeBoards(a *app) completion {
 	return offerFirst(func(ctx context.Context) (words []string, err error) {
 		err = a.withCaller(ctx, nil, func(c api.Caller) error {
-			all, err := api.ListBoards.Call(ctx, c, api.None{})
+			all, err := boards.ListBoards.Call(ctx, c, api.None{})
 			for _, b := range all {
 				words = append(words, output.CleanLine(b.Slug)+"\t"+excerpt(b.Name, 60))
 			}

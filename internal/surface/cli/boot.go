@@ -68,7 +68,7 @@ your own in a folder, with a tag.`,
 
 func initBoot(ctx context.Context, a *app, r boots.InitRequest, yes bool) error {
 	return a.withCaller(ctx, nil, func(ask api.Caller) error {
-		plan, err := api.PlanBoot.Call(ctx, ask, r)
+		plan, err := boots.PlanBoot.Call(ctx, ask, r)
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func initBoot(ctx context.Context, a *app, r boots.InitRequest, yes bool) error 
 		if !yes && !a.agreesTo("Write this?") {
 			return printUnwritten(p, plan)
 		}
-		made, err := api.InitBoot.Call(ctx, ask, r)
+		made, err := boots.InitBoot.Call(ctx, ask, r)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ The exit status is that of such a run: 3 without a link, 4 for files that cannot
 incomplete, 10 if its version does not fit, 11 if the state is lost.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				c, err := api.CheckBoot.Call(cmd.Context(), ask, api.None{})
+				c, err := boots.CheckBoot.Call(cmd.Context(), ask, api.None{})
 				if err != nil {
 					return err
 				}
@@ -190,7 +190,7 @@ is written, and origin is not asked: unpushed commits are counted against what i
 		Example: "  pawl boot status\n  pawl boot status --request 'Write the parser'\n  pawl boot status --jq .next.task",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				v, err := api.BootStatus.Call(cmd.Context(), ask, r)
+				v, err := boots.BootStatus.Call(cmd.Context(), ask, r)
 				if err != nil {
 					return err
 				}
@@ -301,7 +301,7 @@ call changes nothing.`,
 
 func migrateBoot(ctx context.Context, a *app, r boots.MigrateRequest, yes bool) error {
 	return a.withCaller(ctx, nil, func(ask api.Caller) error {
-		m, err := api.FindOutdated.Call(ctx, ask, r)
+		m, err := boots.FindOutdated.Call(ctx, ask, r)
 		if err != nil {
 			return err
 		}
@@ -328,7 +328,7 @@ func migrateBoot(ctx context.Context, a *app, r boots.MigrateRequest, yes bool) 
 		if err := a.requireConsent(yes, "changes "+strings.Join(names, ", "), "pawl boot migrate"); err != nil {
 			return err
 		}
-		if m, err = api.MigrateBoot.Call(ctx, ask, r); err != nil {
+		if m, err = boots.MigrateBoot.Call(ctx, ask, r); err != nil {
 			return err
 		}
 		if p.JSON {
@@ -348,7 +348,7 @@ store is needed.`,
 		Example: "  pawl boot log -n 5",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				list, err := api.ListSessions.Call(cmd.Context(), ask, r)
+				list, err := boots.ListSessions.Call(cmd.Context(), ask, r)
 				if err != nil {
 					return err
 				}

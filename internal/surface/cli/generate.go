@@ -30,7 +30,7 @@ Before it is shown, its gates are tried on the base. Where each field is from an
   pawl spec generate --task "Get rid of the lint findings" --by @critic --create`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				g, err := api.GenerateSpec.Call(cmd.Context(), ask, r)
+				g, err := specs.GenerateSpec.Call(cmd.Context(), ask, r)
 				if err != nil {
 					return err
 				}

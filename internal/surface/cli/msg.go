@@ -34,7 +34,7 @@ func newMsgSendCommand(a *app) *cobra.Command {
 				return usageError(cmd, "a message needs --to, --kind and --content")
 			}
 			return a.writing(cmd.Context(), "", func(ask api.Caller) error {
-				made, err := api.SendMessage.Call(cmd.Context(), ask, r)
+				made, err := boards.SendMessage.Call(cmd.Context(), ask, r)
 				if err != nil {
 					return err
 				}
@@ -58,7 +58,7 @@ func newMsgListCommand(a *app) *cobra.Command {
 		Use: "list", Short: "List messages, the newest first", Args: exactArgs(0), Aliases: []string{"ls"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				all, err := api.ListMessages.Call(cmd.Context(), ask, q)
+				all, err := boards.ListMessages.Call(cmd.Context(), ask, q)
 				if err != nil {
 					return err
 				}
@@ -97,7 +97,7 @@ func newMsgShowCommand(a *app) *cobra.Command {
 		Use: "show MESSAGE", Short: "Show a message and its response", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				v, err := api.ShowMessage.Call(cmd.Context(), ask, api.MessageRef{Message: args[0]})
+				v, err := boards.ShowMessage.Call(cmd.Context(), ask, boards.MessageRef{Message: args[0]})
 				if err != nil {
 					return err
 				}

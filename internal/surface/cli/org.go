@@ -61,7 +61,7 @@ Nothing is written before you said yes, or --yes did.`,
 
 func initOrg(ctx context.Context, a *app, r orgs.InitRequest, yes bool) error {
 	return a.withCaller(ctx, nil, func(ask api.Caller) error {
-		plan, err := api.PlanOrg.Call(ctx, ask, r)
+		plan, err := orgs.PlanOrg.Call(ctx, ask, r)
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func initOrg(ctx context.Context, a *app, r orgs.InitRequest, yes bool) error {
 		if !yes && !a.agreesTo("Write this?") {
 			return printUnwritten(p, plan)
 		}
-		made, err := api.InitOrg.Call(ctx, ask, r)
+		made, err := orgs.InitOrg.Call(ctx, ask, r)
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ The exit status is 10 if a check fails, or the organisation has a fault; a warni
 		Example: "  pawl org check\n  pawl org check --jq .agents",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				c, err := api.CheckOrg.Call(cmd.Context(), ask, api.None{})
+				c, err := orgs.CheckOrg.Call(cmd.Context(), ask, api.None{})
 				if err != nil {
 					return err
 				}
@@ -150,7 +150,7 @@ it passes, how it stands, and how its last cycle ended.`,
 		Example: "  pawl org show\n  pawl org show --jq '.agents[].id'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				v, err := api.ShowOrg.Call(cmd.Context(), ask, api.None{})
+				v, err := orgs.ShowOrg.Call(cmd.Context(), ask, api.None{})
 				if err != nil {
 					return err
 				}
@@ -212,7 +212,7 @@ A tree that is in this workspace already needs no import: its agents are loops a
 
 func importOrg(ctx context.Context, a *app, r orgs.ImportRequest, yes bool) error {
 	return a.withCaller(ctx, nil, func(ask api.Caller) error {
-		plan, err := api.PlanImport.Call(ctx, ask, r)
+		plan, err := orgs.PlanImport.Call(ctx, ask, r)
 		if err != nil {
 			return err
 		}
@@ -227,7 +227,7 @@ func importOrg(ctx context.Context, a *app, r orgs.ImportRequest, yes bool) erro
 		if !yes && !a.agreesTo("Copy these files?") {
 			return printUnwritten(p, plan)
 		}
-		done, err := api.ImportOrg.Call(ctx, ask, r)
+		done, err := orgs.ImportOrg.Call(ctx, ask, r)
 		if err != nil {
 			return err
 		}

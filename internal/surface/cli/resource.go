@@ -47,7 +47,7 @@ func newResourceCreateCommand(a *app) *cobra.Command {
 			return usageError(cmd, "a resource needs --board, --title and --content")
 		}
 		return a.writing(cmd.Context(), "", func(ask api.Caller) error {
-			made, err := api.CreateResource.Call(cmd.Context(), ask, r)
+			made, err := boards.CreateResource.Call(cmd.Context(), ask, r)
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ func newResourceSetCommand(a *app) *cobra.Command {
 			return usageError(cmd, "nothing is to be changed")
 		}
 		return a.writing(cmd.Context(), "", func(ask api.Caller) error {
-			v, err := api.SetResource.Call(cmd.Context(), ask, api.ResourceSetting{Resource: args[0], ResourceChange: change()})
+			v, err := boards.SetResource.Call(cmd.Context(), ask, boards.ResourceSetting{Resource: args[0], ResourceChange: change()})
 			if err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ func newResourceListCommand(a *app) *cobra.Command {
 		Use: "list", Short: "List resources, the oldest first", Args: exactArgs(0), Aliases: []string{"ls"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				all, err := api.ListResources.Call(cmd.Context(), ask, q)
+				all, err := boards.ListResources.Call(cmd.Context(), ask, q)
 				if err != nil {
 					return err
 				}
@@ -112,7 +112,7 @@ func newResourceShowCommand(a *app) *cobra.Command {
 		Use: "show RESOURCE", Short: "Show a resource", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				v, err := api.ShowResource.Call(cmd.Context(), ask, api.ResourceRef{Resource: args[0]})
+				v, err := boards.ShowResource.Call(cmd.Context(), ask, boards.ResourceRef{Resource: args[0]})
 				if err != nil {
 					return err
 				}

@@ -116,7 +116,7 @@ was changed is said on standard error. Everything else is refused as by pawl spe
 // createSpec creates a spec and prints its id, or the document of one that is only checked.
 func createSpec(ctx context.Context, a *app, r specs.CreateRequest) error {
 	return a.withCaller(ctx, nil, func(ask api.Caller) error {
-		v, err := api.CreateSpec.Call(ctx, ask, r)
+		v, err := specs.CreateSpec.Call(ctx, ask, r)
 		if err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func newSpecListCommand(a *app) *cobra.Command {
 		Use: "list", Short: "List the LoopSpecs of this workspace, the newest change first", Args: exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				list, err := api.ListSpecs.Call(cmd.Context(), ask, q)
+				list, err := specs.ListSpecs.Call(cmd.Context(), ask, q)
 				if err != nil {
 					return err
 				}
@@ -196,7 +196,7 @@ func newSpecGetCommand(a *app) *cobra.Command {
 		Use: "get SPEC", Short: "Show a LoopSpec, its status and its iterations", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				v, err := api.GetSpec.Call(cmd.Context(), ask, api.SpecRef{Spec: args[0]})
+				v, err := specs.GetSpec.Call(cmd.Context(), ask, specs.SpecRef{Spec: args[0]})
 				if err != nil {
 					return err
 				}
@@ -270,7 +270,7 @@ func newSpecStepCommand(a *app) *cobra.Command {
 is refused. pawl run SPEC goes on until it has a result or gives up.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runLoop(cmd.Context(), a, runOptions{}, func(ctx context.Context, ask api.Caller) (runs.View, error) {
-				return api.StepSpec.Call(ctx, ask, api.SpecRef{Spec: args[0]})
+				return specs.StepSpec.Call(ctx, ask, specs.SpecRef{Spec: args[0]})
 			})
 		},
 	}
@@ -282,7 +282,7 @@ func newSpecStopCommand(a *app) *cobra.Command {
 		Long: "Pause a LoopSpec, and end its live run. One that is done or gave up stays as it is. pawl spec step SPEC continues it.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				v, err := api.StopSpec.Call(cmd.Context(), ask, api.SpecRef{Spec: args[0]})
+				v, err := specs.StopSpec.Call(cmd.Context(), ask, specs.SpecRef{Spec: args[0]})
 				if err != nil {
 					return err
 				}
@@ -319,7 +319,7 @@ because it was given for another document. One that gave up goes on, if its new 
 				return err
 			}
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				v, err := api.EditSpec.Call(cmd.Context(), ask, r)
+				v, err := specs.EditSpec.Call(cmd.Context(), ask, r)
 				if err != nil {
 					return err
 				}
@@ -343,7 +343,7 @@ again, and its next iteration is told.`,
 				return err
 			}
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				v, err := api.FlagSpec.Call(cmd.Context(), ask, api.FlagRequest{Spec: args[0], Text: args[1]})
+				v, err := specs.FlagSpec.Call(cmd.Context(), ask, specs.FlagRequest{Spec: args[0], Text: args[1]})
 				if err != nil {
 					return err
 				}
@@ -366,7 +366,7 @@ trigger; its budget is taken out of what the parent has left, and what it has no
 			}
 			r.Parent = args[0]
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				v, err := api.SpawnSpec.Call(cmd.Context(), ask, r)
+				v, err := specs.SpawnSpec.Call(cmd.Context(), ask, r)
 				if err != nil {
 					return err
 				}
@@ -387,7 +387,7 @@ func newSpecExportCommand(a *app) *cobra.Command {
 		Use: "export SPEC", Short: "Print the document of a LoopSpec", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				d, err := api.ExportSpec.Call(cmd.Context(), ask, api.SpecRef{Spec: args[0]})
+				d, err := specs.ExportSpec.Call(cmd.Context(), ask, specs.SpecRef{Spec: args[0]})
 				if err != nil {
 					return err
 				}
@@ -408,7 +408,7 @@ func newSpecDeleteCommand(a *app) *cobra.Command {
 				return err
 			}
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				gone, err := api.DeleteSpec.Call(cmd.Context(), ask, api.SpecRef{Spec: args[0]})
+				gone, err := specs.DeleteSpec.Call(cmd.Context(), ask, specs.SpecRef{Spec: args[0]})
 				if err != nil {
 					return err
 				}

@@ -63,7 +63,7 @@ description or --criteria, the agent has the skills that it needs, and the board
 			return usageError(cmd, "a task needs --board and --title")
 		}
 		return a.writing(cmd.Context(), "", func(ask api.Caller) error {
-			made, err := api.CreateTask.Call(cmd.Context(), ask, r)
+			made, err := boards.CreateTask.Call(cmd.Context(), ask, r)
 			if err != nil {
 				return err
 			}
@@ -92,7 +92,7 @@ func newTaskSetCommand(a *app) *cobra.Command {
 			return usageError(cmd, "nothing is to be changed")
 		}
 		return a.writing(cmd.Context(), "", func(ask api.Caller) error {
-			v, err := api.SetTask.Call(cmd.Context(), ask, api.TaskSetting{Task: args[0], TaskChange: change()})
+			v, err := boards.SetTask.Call(cmd.Context(), ask, boards.TaskSetting{Task: args[0], TaskChange: change()})
 			if err != nil {
 				return err
 			}
@@ -108,7 +108,7 @@ func newTaskListCommand(a *app) *cobra.Command {
 		Use: "list", Short: "List tasks, the newest first", Args: exactArgs(0), Aliases: []string{"ls"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				all, err := api.ListTasks.Call(cmd.Context(), ask, q)
+				all, err := boards.ListTasks.Call(cmd.Context(), ask, q)
 				if err != nil {
 					return err
 				}
@@ -143,7 +143,7 @@ func newTaskShowCommand(a *app) *cobra.Command {
 		Use: "show TASK", Short: "Show a task with its comments and its log", Args: exactArgs(1), ValidArgsFunction: completeTasks(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				v, err := api.ShowTask.Call(cmd.Context(), ask, api.TaskRef{Task: args[0]})
+				v, err := boards.ShowTask.Call(cmd.Context(), ask, boards.TaskRef{Task: args[0]})
 				if err != nil {
 					return err
 				}
@@ -205,7 +205,7 @@ func newTaskCommentCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Task, r.Text = args[0], args[1]
 			return a.writing(cmd.Context(), strings.TrimPrefix(r.By, "@"), func(ask api.Caller) error {
-				made, err := api.CommentTask.Call(cmd.Context(), ask, r)
+				made, err := boards.CommentTask.Call(cmd.Context(), ask, r)
 				if err != nil {
 					return err
 				}
@@ -235,7 +235,7 @@ A column that has as many tasks as it may takes no more.`,
 		Example: "  pawl task move tk_01j todo",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.writing(cmd.Context(), "", func(ask api.Caller) error {
-				v, err := api.MoveTask.Call(cmd.Context(), ask, api.TaskMove{Task: args[0], Column: args[1]})
+				v, err := boards.MoveTask.Call(cmd.Context(), ask, boards.TaskMove{Task: args[0], Column: args[1]})
 				if err != nil {
 					return err
 				}
@@ -256,7 +256,7 @@ func newTaskAssignCommand(a *app) *cobra.Command {
 				who = ""
 			}
 			return a.writing(cmd.Context(), "", func(ask api.Caller) error {
-				v, err := api.AssignTask.Call(cmd.Context(), ask, api.TaskAssignment{Task: args[0], Agent: who})
+				v, err := boards.AssignTask.Call(cmd.Context(), ask, boards.TaskAssignment{Task: args[0], Agent: who})
 				if err != nil {
 					return err
 				}
@@ -274,7 +274,7 @@ is not ready, or somebody has it. The score of each of its boards has all of its
 		Example: "  pawl task why tk_01j\n  pawl task why tk_01j --jq '.agents[] | [.handle, .reason]'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				v, err := api.ExplainTask.Call(cmd.Context(), ask, api.TaskRef{Task: args[0]})
+				v, err := boards.ExplainTask.Call(cmd.Context(), ask, boards.TaskRef{Task: args[0]})
 				if err != nil {
 					return err
 				}
@@ -310,7 +310,7 @@ func printTaskWhy(p *output.Printer, v boards.TaskWhy) error {
 func completeTasks(a *app) completion {
 	return offerFirst(func(ctx context.Context) (words []string, err error) {
 		err = a.withCaller(ctx, nil, func(c api.Caller) error {
-			all, err := api.ListTasks.Call(ctx, c, boards.TaskQuery{Limit: 200})
+			all, err := boards.ListTasks.Call(ctx, c, boards.TaskQuery{Limit: 200})
 			for _, t := range all {
 				words = append(words, t.ID+"\t"+excerpt(t.Title, 60))
 			}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/formats/boards/boards"
+	"github.com/pawl-run/pawl/internal/formats/spec/specs"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
@@ -61,7 +63,7 @@ func TestAttack131BombsOfJSONAreRefusedOverHTTP(t *testing.T) {
 			t.Errorf("a call with %s is answered %d %.300s", b.name, status, said)
 		}
 		for verb, document := range map[string]string{ // A document is JSON in a text.
-			api.CreateSpec.Path(): strings.Replace(b.text, `"loop"`, `"goal"`, 1), api.PlanBoardImport.Path(): strings.Replace(b.text, `"loop"`, `"tasks"`, 1),
+			specs.CreateSpec.Path(): strings.Replace(b.text, `"loop"`, `"goal"`, 1), boards.PlanBoardImport.Path(): strings.Replace(b.text, `"loop"`, `"tasks"`, 1),
 		} {
 			r := s.request(http.MethodPost, "http://pawl"+verb+"?workspace="+s.root, quoteJSON(t, map[string]string{"document": document}))
 			taken := func(status int, said string) bool {
@@ -180,16 +182,16 @@ func TestAttack130AnAgentOfBoardsIsNotWokenAlwaysOrNever(t *testing.T) {
 	t.Parallel()
 	s := startServing(t, newFixture(t, ""), "")
 	in := "?workspace=" + s.root
-	if status, said := s.ask(http.MethodPost, api.CreateBoard.Path()+in, `{"name":"door"}`); status != http.StatusOK {
+	if status, said := s.ask(http.MethodPost, boards.CreateBoard.Path()+in, `{"name":"door"}`); status != http.StatusOK {
 		t.Fatalf("a board is answered %d %s", status, said)
 	}
 	for i, interval := range []string{"0s", "1ns", "1s", "-1m", "@every 0s", "* * * * * *", "0 0 31 2 *", "1000000d", "99999999999999999999m", strings.Repeat("1", 100_000) + "m"} {
 		body := quoteJSON(t, map[string]any{"agent": fmt.Sprint("a", i), "interval": interval, "boards": []string{"door"}})
-		if status, said := s.ask(http.MethodPost, api.CreateMember.Path()+in, body); status < 400 || status >= 500 || !strings.Contains(said, "nterval") || len(said) > 2000 {
+		if status, said := s.ask(http.MethodPost, boards.CreateMember.Path()+in, body); status < 400 || status >= 500 || !strings.Contains(said, "nterval") || len(said) > 2000 {
 			t.Errorf("an agent with the interval %.30q is answered %d %.500s", interval, status, said)
 		}
 	}
-	if status, said := s.ask(http.MethodPost, api.CreateMember.Path()+in, `{"agent":"fine","interval":"20m","boards":["door"]}`); status != http.StatusOK {
+	if status, said := s.ask(http.MethodPost, boards.CreateMember.Path()+in, `{"agent":"fine","interval":"20m","boards":["door"]}`); status != http.StatusOK {
 		t.Errorf("an agent with a good interval is answered %d %s", status, said)
 	}
 }

@@ -87,12 +87,12 @@ func startCalls(t *testing.T, s *fixture) *calls {
 	ctx, in := t.Context(), c.callIn(s.root)
 	_, err := api.CreateAgent.Call(ctx, in, api.AgentChange{Agent: "fixer", Change: roster.Change{Driver: new("command"), Command: new("true")}})
 	must(t, err)
-	b, err := api.CreateBoard.Call(ctx, in, api.BoardCreation{Name: "Work", BoardChange: boards.BoardChange{Scope: []string{"src/**"}}})
+	b, err := boards.CreateBoard.Call(ctx, in, boards.BoardCreation{Name: "Work", BoardChange: boards.BoardChange{Scope: []string{"src/**"}}})
 	must(t, err)
 	c.board = b.ID
-	_, err = api.CreateMember.Call(ctx, in, api.MemberChange{Agent: "ada", AgentChange: boards.AgentChange{Boards: []string{b.ID}}})
+	_, err = boards.CreateMember.Call(ctx, in, boards.MemberChange{Agent: "ada", AgentChange: boards.AgentChange{Boards: []string{b.ID}}})
 	must(t, err)
-	task, err := api.CreateTask.Call(ctx, in, boards.CreateTaskRequest{Board: b.ID, TaskChange: boards.TaskChange{Title: new("first")}})
+	task, err := boards.CreateTask.Call(ctx, in, boards.CreateTaskRequest{Board: b.ID, TaskChange: boards.TaskChange{Title: new("first")}})
 	must(t, err)
 	c.task = task.ID
 	return c
@@ -111,14 +111,14 @@ func (c *calls) making(round string) []made {
 	writeFile(c.t, filepath.Join(c.root, ".loops", "later-"+round, "loop.config.yaml"), strings.Replace(readFile(c.t, filepath.Join(c.root, ".loops/fix/loop.config.yaml")), "name: fix", "name: later-"+round, 1))
 	scope := boards.BoardChange{Scope: []string{"src/**"}}
 	return []made{
-		{"specs", api.CreateSpec.Info, specs.CreateRequest{Fill: specs.Fill{Goal: "a.txt says two.", Agent: "fixer"}}},
-		{"generated specs", api.GenerateSpec.Info, specs.GenerateRequest{Task: "a.txt says four.", Fill: specs.Fill{Agent: "fixer", Test: "true"}, Create: true}},
-		{"boards", api.CreateBoard.Info, api.BoardCreation{Name: "Board " + round, BoardChange: scope}},
-		{"tasks", api.CreateTask.Info, boards.CreateTaskRequest{Board: c.board, TaskChange: boards.TaskChange{Title: new("task " + round)}}},
-		{"comments", api.CommentTask.Info, boards.CommentRequest{Task: c.task, Text: "looks fine " + round}},
-		{"messages", api.SendMessage.Info, boards.SendRequest{To: "ada", Kind: "question", Content: "what is new in " + round + "?"}},
-		{"resources", api.CreateResource.Info, boards.CreateResourceRequest{Board: c.board, ResourceChange: boards.ResourceChange{Title: new("r " + round), Content: new("c")}}},
-		{"members", api.CreateMember.Info, api.MemberChange{Agent: "bea-" + round, AgentChange: boards.AgentChange{Boards: []string{c.board}}}},
+		{"specs", specs.CreateSpec.Info, specs.CreateRequest{Fill: specs.Fill{Goal: "a.txt says two.", Agent: "fixer"}}},
+		{"generated specs", specs.GenerateSpec.Info, specs.GenerateRequest{Task: "a.txt says four.", Fill: specs.Fill{Agent: "fixer", Test: "true"}, Create: true}},
+		{"boards", boards.CreateBoard.Info, boards.BoardCreation{Name: "Board " + round, BoardChange: scope}},
+		{"tasks", boards.CreateTask.Info, boards.CreateTaskRequest{Board: c.board, TaskChange: boards.TaskChange{Title: new("task " + round)}}},
+		{"comments", boards.CommentTask.Info, boards.CommentRequest{Task: c.task, Text: "looks fine " + round}},
+		{"messages", boards.SendMessage.Info, boards.SendRequest{To: "ada", Kind: "question", Content: "what is new in " + round + "?"}},
+		{"resources", boards.CreateResource.Info, boards.CreateResourceRequest{Board: c.board, ResourceChange: boards.ResourceChange{Title: new("r " + round), Content: new("c")}}},
+		{"members", boards.CreateMember.Info, boards.MemberChange{Agent: "bea-" + round, AgentChange: boards.AgentChange{Boards: []string{c.board}}}},
 		{"memories", api.AddMemory.Info, memories.Addition{Text: "tests need a database " + round}},
 		{"agents", api.CreateAgent.Info, api.AgentChange{Agent: "another-" + round, Change: roster.Change{Driver: new("command"), Command: new("true")}}},
 		{"channels", api.AddChannel.Info, loop.Channel{Name: "hook-" + round, Kind: loop.ChannelNtfy, Target: "https://127.0.0.1/" + round}},
@@ -165,13 +165,13 @@ func (c *calls) made() map[string]int {
 	c.t.Helper()
 	ctx, in, made := c.t.Context(), c.callIn(c.root), map[string]int{}
 	const many = 1000
-	all, err := api.ListSpecs.Call(ctx, in, specs.Query{Limit: many})
+	all, err := specs.ListSpecs.Call(ctx, in, specs.Query{Limit: many})
 	must(c.t, err)
 	made["specs"] = len(all)
-	tasks, err := api.ListTasks.Call(ctx, in, boards.TaskQuery{Limit: many})
+	tasks, err := boards.ListTasks.Call(ctx, in, boards.TaskQuery{Limit: many})
 	must(c.t, err)
 	made["tasks"] = len(tasks)
-	messages, err := api.ListMessages.Call(ctx, in, boards.MessageQuery{Limit: many})
+	messages, err := boards.ListMessages.Call(ctx, in, boards.MessageQuery{Limit: many})
 	must(c.t, err)
 	made["messages"] = len(messages)
 	learned, err := api.ListMemories.Call(ctx, in, memories.Query{Limit: many})
@@ -183,16 +183,16 @@ func (c *calls) made() map[string]int {
 	list, err := api.ListRuns.Call(ctx, in, api.RunQuery{Limit: many})
 	must(c.t, err)
 	made["runs"] = len(list)
-	known, err := api.ListBoards.Call(ctx, in, api.None{})
+	known, err := boards.ListBoards.Call(ctx, in, api.None{})
 	must(c.t, err)
 	made["boards"] = len(known)
-	task, err := api.ShowTask.Call(ctx, in, api.TaskRef{Task: c.task})
+	task, err := boards.ShowTask.Call(ctx, in, boards.TaskRef{Task: c.task})
 	must(c.t, err)
 	made["comments"] = len(task.Comments)
-	resources, err := api.ListResources.Call(ctx, in, boards.ResourceQuery{Limit: many})
+	resources, err := boards.ListResources.Call(ctx, in, boards.ResourceQuery{Limit: many})
 	must(c.t, err)
 	made["resources"] = len(resources)
-	members, err := api.ListMembers.Call(ctx, in, api.None{})
+	members, err := boards.ListMembers.Call(ctx, in, api.None{})
 	must(c.t, err)
 	made["members"] = len(members)
 	channels, err := api.ListChannels.Call(ctx, in, api.None{})
@@ -279,17 +279,17 @@ func TestAKeyIsFreeAgainAfterACallThatDidNothing(t *testing.T) {
 	onBothDatabases(t, func(t *testing.T, s *fixture) {
 		c := startCalls(t, s)
 		k := keyed(c.parts, c.root, "k")
-		if _, err := k.ask(t.Context(), api.CreateTask.Info, boards.CreateTaskRequest{Board: "none", TaskChange: boards.TaskChange{Title: new("t")}}); !errors.Is(err, loop.ErrNotFound) {
+		if _, err := k.ask(t.Context(), boards.CreateTask.Info, boards.CreateTaskRequest{Board: "none", TaskChange: boards.TaskChange{Title: new("t")}}); !errors.Is(err, loop.ErrNotFound) {
 			t.Errorf("a task of no board: %v", err)
 		}
 		task := boards.CreateTaskRequest{Board: c.board, TaskChange: boards.TaskChange{Title: new("t")}}
-		first, err := k.ask(t.Context(), api.CreateTask.Info, task)
+		first, err := k.ask(t.Context(), boards.CreateTask.Info, task)
 		must(t, err)
-		if again, err := k.ask(t.Context(), api.CreateTask.Info, task); err != nil || again != first {
+		if again, err := k.ask(t.Context(), boards.CreateTask.Info, task); err != nil || again != first {
 			t.Errorf("the same call again: %v\n%s\nwant\n%s", err, again, first)
 		}
 		task.Title = new("another")
-		if _, err := k.ask(t.Context(), api.CreateTask.Info, task); err == nil || verb.Explain(err).Exit != loop.ExitUsage {
+		if _, err := k.ask(t.Context(), boards.CreateTask.Info, task); err == nil || verb.Explain(err).Exit != loop.ExitUsage {
 			t.Errorf("another call with the key: %v, want that it is refused", err)
 		}
 	})

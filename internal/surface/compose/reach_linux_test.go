@@ -146,24 +146,24 @@ func populate(t *testing.T, d *always, root, handle string, entries int) populat
 		_, err := api.CreateAgent.Call(ctx, c, api.AgentChange{Agent: "fixer", Change: roster.Change{Driver: new("command"), Command: new("true")}})
 		must(t, err)
 	}
-	made, err := api.CreateSpec.Call(ctx, c, specs.CreateRequest{Fill: specs.Fill{Goal: "a.txt says three.", Agent: "fixer"}})
+	made, err := specs.CreateSpec.Call(ctx, c, specs.CreateRequest{Fill: specs.Fill{Goal: "a.txt says three.", Agent: "fixer"}})
 	must(t, err)
 	p.of[ofSpec] = made.Spec.ID
-	b, err := api.CreateBoard.Call(ctx, c, api.BoardCreation{Name: "Board of " + handle, BoardChange: boards.BoardChange{Scope: []string{"src/**"}}})
+	b, err := boards.CreateBoard.Call(ctx, c, boards.BoardCreation{Name: "Board of " + handle, BoardChange: boards.BoardChange{Scope: []string{"src/**"}}})
 	must(t, err)
 	p.of[ofBoard] = b.ID
-	_, err = api.CreateMember.Call(ctx, c, api.MemberChange{Agent: handle, AgentChange: boards.AgentChange{Boards: []string{b.ID}}})
+	_, err = boards.CreateMember.Call(ctx, c, boards.MemberChange{Agent: handle, AgentChange: boards.AgentChange{Boards: []string{b.ID}}})
 	must(t, err)
-	task, err := api.CreateTask.Call(ctx, c, boards.CreateTaskRequest{Board: b.ID, TaskChange: boards.TaskChange{Title: new("Task of " + handle)}})
+	task, err := boards.CreateTask.Call(ctx, c, boards.CreateTaskRequest{Board: b.ID, TaskChange: boards.TaskChange{Title: new("Task of " + handle)}})
 	must(t, err)
 	p.of[ofTask] = task.ID
-	comment, err := api.CommentTask.Call(ctx, c, boards.CommentRequest{Task: task.ID, Text: "looks fine"})
+	comment, err := boards.CommentTask.Call(ctx, c, boards.CommentRequest{Task: task.ID, Text: "looks fine"})
 	must(t, err)
 	p.of[ofComment] = comment.ID
-	message, err := api.SendMessage.Call(ctx, c, boards.SendRequest{To: handle, Kind: "question", Content: "what is new?"})
+	message, err := boards.SendMessage.Call(ctx, c, boards.SendRequest{To: handle, Kind: "question", Content: "what is new?"})
 	must(t, err)
 	p.of[ofMessage] = message.ID
-	resource, err := api.CreateResource.Call(ctx, c, boards.CreateResourceRequest{Board: b.ID, ResourceChange: boards.ResourceChange{Title: new("r"), Content: new("c")}})
+	resource, err := boards.CreateResource.Call(ctx, c, boards.CreateResourceRequest{Board: b.ID, ResourceChange: boards.ResourceChange{Title: new("r"), Content: new("c")}})
 	must(t, err)
 	p.of[ofResource] = resource.ID
 	return p

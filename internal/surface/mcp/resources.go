@@ -12,6 +12,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pawl-run/pawl/internal/formats/spec/specs"
 	"github.com/pawl-run/pawl/internal/rules/envelope"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
@@ -65,7 +66,7 @@ func readLoop(ctx context.Context, c api.Caller, vars []string) (any, error) {
 	}
 	row, err := api.ShowLoop.Call(ctx, c, api.LoopRef{Loop: name})
 	if err == nil && part == "definition" && row.Protocol == loop.ProtocolSpec {
-		return api.ExportSpec.Call(ctx, c, api.SpecRef{Spec: row.Name})
+		return specs.ExportSpec.Call(ctx, c, specs.SpecRef{Spec: row.Name})
 	}
 	if part == "definition" {
 		row.Steps, row.Budgets, row.Waiting = nil, nil, nil

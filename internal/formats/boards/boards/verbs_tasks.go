@@ -1,4 +1,4 @@
-package api
+package boards
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/formats/boards/board"
-	"github.com/pawl-run/pawl/internal/formats/boards/boards"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
@@ -20,7 +19,7 @@ type TaskRef struct {
 // TaskSetting is a change of a task.
 type TaskSetting struct {
 	Task string `json:"task"`
-	boards.TaskChange
+	TaskChange
 }
 
 // TaskMove says to which column a task is moved.
@@ -88,44 +87,44 @@ type TaskChoice struct {
 
 // The verbs for the tasks of boards.
 var (
-	CreateTask = verb.Write("tasks.create", "create a task of a board", "task create", verb.InOneTransaction, changeBoards((*boards.Service).CreateTask)).
-			ForAgentsUnless(func(r boards.CreateTaskRequest) string { return asPerson(r.By) }).
-			Post("in its own name", inOwnName(func(r boards.CreateTaskRequest) string { return r.By })).
+	CreateTask = verb.Write("tasks.create", "create a task of a board", "task create", verb.InOneTransaction, change((*Service).CreateTask)).
+			ForAgentsUnless(func(r CreateTaskRequest) string { return asPerson(r.By) }).
+			Post("in its own name", inOwnName(func(r CreateTaskRequest) string { return r.By })).
 			ToolBy(verb.With(verb.Tool{Name: "task_create", Group: verb.ToolsCore, Verbs: []verb.Info{ListBoards.Info}, Does: "Create a task of a board for an agent."}, createTask))
-	SetTask = verb.Write("tasks.set", "change what a task says", "task set", verb.InOneTransaction, changeBoards(func(s *boards.Service, ctx context.Context, by loop.Actor, r TaskSetting) (boards.TaskView, error) {
+	SetTask = verb.Write("tasks.set", "change what a task says", "task set", verb.InOneTransaction, change(func(s *Service, ctx context.Context, by loop.Actor, r TaskSetting) (TaskView, error) {
 		return s.SetTask(ctx, by, r.Task, r.TaskChange)
-	})).ForAgents().Post("tasks that it has or made", func(ctx context.Context, w BoardHost, of *loop.Inside, r TaskSetting) (string, error) {
+	})).ForAgents().Post("tasks that it has or made", func(ctx context.Context, w Workspace, of *loop.Inside, r TaskSetting) (string, error) {
 		return notOwnTask(ctx, w, of, r.Task, true)
 	}).ToolBy(verb.With(verb.Tool{
 		Name: "task_update", Group: verb.ToolsCore, Also: []string{"task move"}, Idempotent: true, Verbs: []verb.Info{MoveTask.Info, ShowTask.Info}, Does: "Change what a task says, or its column.",
 	}, updateTask))
-	ListTasks = verb.Read("tasks.list", "list tasks of boards, the newest first", onBoards((*boards.Service).ListTasks)).
-			Seen().ToolFrom(verb.Tool{Name: "task_list", Schema: "pawl.tasks/v1", Group: verb.ToolsCore, Command: "task list", Does: "List tasks of boards, the newest first."}, verb.From(func(r TaskChoice) boards.TaskQuery {
-		return boards.TaskQuery{Board: r.Board, Status: r.Status, Assignee: r.Assignee, Limit: mostRows}
+	ListTasks = verb.Read("tasks.list", "list tasks of boards, the newest first", on((*Service).ListTasks)).
+			Seen().ToolFrom(verb.Tool{Name: "task_list", Schema: "pawl.tasks/v1", Group: verb.ToolsCore, Command: "task list", Does: "List tasks of boards, the newest first."}, verb.From(func(r TaskChoice) TaskQuery {
+		return TaskQuery{Board: r.Board, Status: r.Status, Assignee: r.Assignee, Limit: mostRows}
 	}))
-	ShowTask = verb.Read("tasks.show", "show a task with its comments and its log", onBoards(func(s *boards.Service, ctx context.Context, r TaskRef) (boards.TaskView, error) {
+	ShowTask = verb.Read("tasks.show", "show a task with its comments and its log", on(func(s *Service, ctx context.Context, r TaskRef) (TaskView, error) {
 		return s.ShowTask(ctx, r.Task)
 	})).Seen().ToolFrom(verb.Tool{Name: "task_get", Group: verb.ToolsAll, Command: "task show", Does: "Show a task with its comments."}, verb.From(func(r TaskID) TaskRef { return TaskRef{r.ID} }))
-	CommentTask = verb.Write("tasks.comment", "write a comment below a task", "task comment", verb.InOneTransaction, changeBoards((*boards.Service).Comment)).
-			ForAgentsUnless(func(r boards.CommentRequest) string { return asPerson(r.By) }).
-			Post("in its own name", inOwnName(func(r boards.CommentRequest) string { return r.By })).
-			ToolFrom(verb.Tool{Name: "task_observe", Group: verb.ToolsAll, Does: "Note something below a task, in the name of an agent."}, verb.From(func(r TaskObservation) boards.CommentRequest {
-			return boards.CommentRequest{Task: r.ID, By: "@" + strings.TrimPrefix(r.Agent, "@"), Text: r.Text}
+	CommentTask = verb.Write("tasks.comment", "write a comment below a task", "task comment", verb.InOneTransaction, change((*Service).Comment)).
+			ForAgentsUnless(func(r CommentRequest) string { return asPerson(r.By) }).
+			Post("in its own name", inOwnName(func(r CommentRequest) string { return r.By })).
+			ToolFrom(verb.Tool{Name: "task_observe", Group: verb.ToolsAll, Does: "Note something below a task, in the name of an agent."}, verb.From(func(r TaskObservation) CommentRequest {
+			return CommentRequest{Task: r.ID, By: "@" + strings.TrimPrefix(r.Agent, "@"), Text: r.Text}
 		}))
-	MoveTask = verb.Write("tasks.move", "move a task to another column", "task move", verb.InOneTransaction, changeBoards(func(s *boards.Service, ctx context.Context, by loop.Actor, r TaskMove) (boards.TaskView, error) {
+	MoveTask = verb.Write("tasks.move", "move a task to another column", "task move", verb.InOneTransaction, change(func(s *Service, ctx context.Context, by loop.Actor, r TaskMove) (TaskView, error) {
 		return s.MoveTask(ctx, by, r.Task, r.Column)
-	})).ForAgents().Post("tasks that it has", func(ctx context.Context, w BoardHost, of *loop.Inside, r TaskMove) (string, error) {
+	})).ForAgents().Post("tasks that it has", func(ctx context.Context, w Workspace, of *loop.Inside, r TaskMove) (string, error) {
 		return notOwnTask(ctx, w, of, r.Task, false)
 	}).ToolFrom(verb.Tool{Name: "task_complete", Group: verb.ToolsAll, Command: "task move TASK done", Idempotent: true, Does: "Move a task to the column done."}, verb.From(func(r TaskID) TaskMove { return TaskMove{r.ID, string(board.Done)} }))
-	AssignTask = verb.Write("tasks.assign", "give a task to an agent, or to nobody", "task assign", verb.InOneTransaction, changeBoards(func(s *boards.Service, ctx context.Context, by loop.Actor, r TaskAssignment) (boards.TaskView, error) {
+	AssignTask = verb.Write("tasks.assign", "give a task to an agent, or to nobody", "task assign", verb.InOneTransaction, change(func(s *Service, ctx context.Context, by loop.Actor, r TaskAssignment) (TaskView, error) {
 		return s.AssignTask(ctx, by, r.Task, r.Agent)
 	})).ForAgents().Post("to itself, or a task that it has or made", notOwnAssignment).
 		ToolFrom(verb.Tool{Name: "task_handoff", Group: verb.ToolsAll, Idempotent: true, Does: "Give a task to another agent."}, verb.From(func(r TaskHandoff) TaskAssignment { return TaskAssignment{r.ID, r.To} }))
-	ClaimTask = verb.Write("tasks.claim", "take a task for an agent, unless another one has it", "task assign", verb.InOneTransaction, changeBoards(func(s *boards.Service, ctx context.Context, by loop.Actor, r TaskAssignment) (boards.TaskView, error) {
+	ClaimTask = verb.Write("tasks.claim", "take a task for an agent, unless another one has it", "task assign", verb.InOneTransaction, change(func(s *Service, ctx context.Context, by loop.Actor, r TaskAssignment) (TaskView, error) {
 		return s.ClaimTask(ctx, by, r.Task, r.Agent)
 	})).ForAgents().Post("for itself", inOwnName(func(r TaskAssignment) string { return r.Agent })).
 		ToolFrom(verb.Tool{Name: "task_claim", Group: verb.ToolsCore, Idempotent: true, Does: "Take a task: it is yours and in progress. One that another agent has is refused."}, verb.From(func(r TaskClaim) TaskAssignment { return TaskAssignment{r.ID, r.Agent} }))
-	ExplainTask = verb.Read("tasks.why", "say who would take a task next, and why nobody else does", onBoards(func(s *boards.Service, ctx context.Context, r TaskRef) (boards.TaskWhy, error) {
+	ExplainTask = verb.Read("tasks.why", "say who would take a task next, and why nobody else does", on(func(s *Service, ctx context.Context, r TaskRef) (TaskWhy, error) {
 		return s.WhyTask(ctx, r.Task)
 	})).Seen().ToolFrom(verb.Tool{Name: "task_why", Group: verb.ToolsAll, Command: "task why", Does: "Say who would take a task next, and why nobody else does."}, verb.From(func(r TaskID) TaskRef { return TaskRef{r.ID} }))
 )
@@ -153,16 +152,16 @@ type MessageChoice struct {
 
 // The verbs for messages between agents.
 var (
-	SendMessage = verb.Write("messages.send", "send a message to an agent", "msg send", verb.InOneTransaction, changeBoards((*boards.Service).Send)).
-			ForAgentsUnless(func(r boards.SendRequest) string { return asPerson(r.From) }).
-			Post("in its own name", inOwnName(func(r boards.SendRequest) string { return r.From })).
-			ToolFrom(verb.Tool{Name: "agent_message_post", Group: verb.ToolsCore, Does: "Send a message to an agent, or to a person."}, verb.From(func(r MessagePost) boards.SendRequest {
-			return boards.SendRequest{From: r.From, To: r.To, Kind: r.Kind, Content: r.Content, Task: r.Task}
+	SendMessage = verb.Write("messages.send", "send a message to an agent", "msg send", verb.InOneTransaction, change((*Service).Send)).
+			ForAgentsUnless(func(r SendRequest) string { return asPerson(r.From) }).
+			Post("in its own name", inOwnName(func(r SendRequest) string { return r.From })).
+			ToolFrom(verb.Tool{Name: "agent_message_post", Group: verb.ToolsCore, Does: "Send a message to an agent, or to a person."}, verb.From(func(r MessagePost) SendRequest {
+			return SendRequest{From: r.From, To: r.To, Kind: r.Kind, Content: r.Content, Task: r.Task}
 		}))
-	ListMessages = verb.Read("messages.list", "list messages of agents of boards, the newest first", onBoards((*boards.Service).ListMessages)).
+	ListMessages = verb.Read("messages.list", "list messages of agents of boards, the newest first", on((*Service).ListMessages)).
 			Seen().ToolBy(verb.With(verb.Tool{Name: "agent_message_list", Schema: "pawl.messages/v1", Group: verb.ToolsAll, Command: "msg list", Does: "List messages of agents, the newest first."},
-		func(ctx context.Context, c verb.Caller, messages verb.Ask[boards.MessageQuery, []boards.MessageView], r MessageChoice) (list []boards.MessageView, err error) {
-			all, err := messages(ctx, c, boards.MessageQuery{To: r.To, From: r.From, Limit: mostRows})
+		func(ctx context.Context, c verb.Caller, messages verb.Ask[MessageQuery, []MessageView], r MessageChoice) (list []MessageView, err error) {
+			all, err := messages(ctx, c, MessageQuery{To: r.To, From: r.From, Limit: mostRows})
 			for _, m := range all {
 				if r.Task == "" || m.TaskID == r.Task {
 					list = append(list, m)
@@ -170,7 +169,7 @@ var (
 			}
 			return list, err
 		}))
-	ShowMessage = verb.Read("messages.show", "show a message and its response", onBoards(func(s *boards.Service, ctx context.Context, r MessageRef) (boards.MessageView, error) {
+	ShowMessage = verb.Read("messages.show", "show a message and its response", on(func(s *Service, ctx context.Context, r MessageRef) (MessageView, error) {
 		return s.ShowMessage(ctx, r.Message)
 	})).Seen().Tool(verb.Tool{Name: "agent_message_get", Group: verb.ToolsAll, Command: "msg show", Does: "Show a message and its response."})
 )
@@ -184,8 +183,8 @@ func asPerson(handle string) string {
 }
 
 // inOwnName refuses the agent of a run to write in the name of somebody else.
-func inOwnName[In any](handle func(In) string) func(context.Context, BoardHost, *loop.Inside, In) (string, error) {
-	return func(_ context.Context, _ BoardHost, of *loop.Inside, in In) (string, error) {
+func inOwnName[In any](handle func(In) string) func(context.Context, Workspace, *loop.Inside, In) (string, error) {
+	return func(_ context.Context, _ Workspace, of *loop.Inside, in In) (string, error) {
 		if strings.TrimPrefix(handle(in), "@") != of.Handle {
 			return "it writes in its own name only: @" + of.Handle, nil
 		}
@@ -195,7 +194,7 @@ func inOwnName[In any](handle func(In) string) func(context.Context, BoardHost, 
 
 // notOwnTask refuses a change of a task that is not the agent's: one that it has, or if made that
 // it made.
-func notOwnTask(ctx context.Context, w BoardHost, of *loop.Inside, id string, made bool) (string, error) {
+func notOwnTask(ctx context.Context, w Workspace, of *loop.Inside, id string, made bool) (string, error) {
 	t, err := w.BoardService().ShowTask(ctx, id)
 	if err != nil || t.AssigneeID == of.Handle || made && t.CreatedBy == of.Handle {
 		return "", err
@@ -205,7 +204,7 @@ func notOwnTask(ctx context.Context, w BoardHost, of *loop.Inside, id string, ma
 
 // notOwnAssignment refuses the agent of a run to take what another agent has, and to give away what is
 // not its own.
-func notOwnAssignment(ctx context.Context, w BoardHost, of *loop.Inside, r TaskAssignment) (string, error) {
+func notOwnAssignment(ctx context.Context, w Workspace, of *loop.Inside, r TaskAssignment) (string, error) {
 	if strings.TrimPrefix(r.Agent, "@") != of.Handle {
 		return notOwnTask(ctx, w, of, r.Task, true)
 	}
@@ -217,20 +216,20 @@ func notOwnAssignment(ctx context.Context, w BoardHost, of *loop.Inside, r TaskA
 }
 
 // createTask creates a task of the only board, if none is named.
-func createTask(ctx context.Context, c verb.Caller, create verb.Ask[boards.CreateTaskRequest, boards.TaskView], r TaskCreation) (t boards.TaskView, err error) {
+func createTask(ctx context.Context, c verb.Caller, create verb.Ask[CreateTaskRequest, TaskView], r TaskCreation) (t TaskView, err error) {
 	if r.Board == "" {
 		if r.Board, err = onlyBoard(ctx, c); err != nil {
 			return t, err
 		}
 	}
-	change := boards.TaskChange{Title: &r.Goal}
+	change := TaskChange{Title: &r.Goal}
 	if r.Text != "" {
 		change.Description = &r.Text
 	}
 	if r.Criteria != "" {
 		change.Criteria = &r.Criteria
 	}
-	return create(ctx, c, boards.CreateTaskRequest{Board: r.Board, Assignee: r.Assignee, By: cmp.Or(r.By, r.Assignee), TaskChange: change})
+	return create(ctx, c, CreateTaskRequest{Board: r.Board, Assignee: r.Assignee, By: cmp.Or(r.By, r.Assignee), TaskChange: change})
 }
 
 // onlyBoard is the board that is meant if none is named.
@@ -255,8 +254,8 @@ func onlyBoard(ctx context.Context, c verb.Caller) (string, error) {
 }
 
 // updateTask changes what a task says, and then its column.
-func updateTask(ctx context.Context, c verb.Caller, set verb.Ask[TaskSetting, boards.TaskView], r TaskUpdate) (t boards.TaskView, err error) {
-	change := boards.TaskChange{Title: r.Title, Description: r.Text, Criteria: r.Criteria, Priority: r.Priority}
+func updateTask(ctx context.Context, c verb.Caller, set verb.Ask[TaskSetting, TaskView], r TaskUpdate) (t TaskView, err error) {
+	change := TaskChange{Title: r.Title, Description: r.Text, Criteria: r.Criteria, Priority: r.Priority}
 	if r.Title == nil && r.Text == nil && r.Criteria == nil && r.Priority == nil {
 		t, err = ShowTask.Call(ctx, c, TaskRef{r.ID})
 	} else {
