@@ -82,7 +82,8 @@ type Caller interface {
 	Call(ctx context.Context, v Info, in, out any) error
 }
 
-// Info is a verb with all its facts, and without its types. A fact that is not set allows nothing.
+// Info is a verb with all its facts, and without its types. Agents and viewers may read what is not hidden;
+// beyond that, a rule that is missing refuses.
 type Info struct {
 	Name   string // noun.verb
 	Does   string // a sentence for whoever uses it
