@@ -24,7 +24,7 @@ var limits = map[Measure]limit{
 	Keys:     {71, 71},
 	Commands: {55, 50},
 	Shown:    {54, 12},
-	Lines:    {178_300, 172_000},
+	Lines:    {178_400, 172_000},
 	Readme:   {86, 86},
 	Wide:     {0, 0},
 }
