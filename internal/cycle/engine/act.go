@@ -131,7 +131,7 @@ func (c *cycle) loseClaim(ctx context.Context, key string) (*ending, error) {
 	if c.claimed[key] = true; len(c.claimed) >= mostLost {
 		return &ending{outcome: loop.OutcomeQuiet, reason: loop.ReasonStepClaimed, detail: fmt.Sprintf("others were first at %d steps", len(c.claimed))}, nil
 	}
-	s, ok := c.memory.session.(interface{ Refresh(context.Context) error })
+	s, ok := c.memory.session.(SharedSteps)
 	if !ok {
 		return nil, nil
 	}

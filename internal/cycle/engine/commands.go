@@ -35,16 +35,6 @@ var (
 	afterCommand  = fault.New("engine.command.after")
 )
 
-// commandSession is a Session that writes what the runtime runs for an agent into a
-// memory of its own. Planned is called when the plan is known; its changes are durable
-// before the first command runs. Ran is called once when the plan is over, with a result
-// for each of its commands; its changes join the next transaction. It is not called if
-// the run ends meanwhile.
-type commandSession interface {
-	Planned(plan []loop.PlannedCommand) []loop.Change
-	Ran(results []loop.CommandResult) []loop.Change
-}
-
 // commandRun is what became of the commands of a turn.
 type commandRun struct {
 	plan    []loop.PlannedCommand
@@ -97,7 +87,7 @@ func (c *cycle) runCommands(ctx context.Context, step loop.Step, turn turnResult
 	}
 	ran.plan = c.planCommands(guard, commands)
 	c.emitJSON(loop.EventCommands, ran.plan)
-	session, logs := c.memory.session.(commandSession)
+	session, logs := c.memory.session.(CommandLog)
 	var changes []loop.Change
 	if logs {
 		changes = session.Planned(ran.plan)

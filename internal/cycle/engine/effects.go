@@ -88,7 +88,7 @@ func (o *outbox) drain(ctx context.Context) ([]loop.Effect, error) {
 // applyOwed applies what a session owes from earlier runs, and reports whether it did
 // anything. A failure is no failure of this run.
 func (o *outbox) applyOwed(ctx context.Context, s Session) (bool, error) {
-	owing, ok := s.(interface{ Owed() []loop.EffectRequest })
+	owing, ok := s.(OwedEffects)
 	if !ok {
 		return false, nil
 	}

@@ -49,7 +49,7 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 
 // endSession lets a session ask for effects now that the outcome is known.
 func (c *cycle) endSession(ctx context.Context) error {
-	s, ok := c.memory.session.(endingSession)
+	s, ok := c.memory.session.(BranchMemory)
 	if !ok {
 		return nil
 	}
@@ -207,7 +207,7 @@ func (h *heldRun) unsettledUsage() loop.Usage {
 // A paused run gets none, unless its session has an End. A run that failed before its memory was open tries once
 // more to open it. If that fails, the protocol may still write what needs no memory.
 func (m *memory) closingChanges(ctx context.Context, effects []loop.Effect, now time.Time) []loop.Change {
-	_, always := m.session.(endingSession)
+	_, always := m.session.(BranchMemory)
 	if m.run.Outcome == loop.OutcomePaused && !always {
 		return nil
 	}
@@ -220,9 +220,7 @@ func (m *memory) closingChanges(ctx context.Context, effects []loop.Effect, now 
 		}
 		if end := m.open(ctx, v); end != nil {
 			m.said.Note("the run is not written into the loop's memory: %s", end.detail)
-			if p, ok := m.target.Protocol.(interface {
-				CloseUnopened(v View, sum Summary) []loop.Change
-			}); ok {
+			if p, ok := m.target.Protocol.(UnopenedAccount); ok {
 				return m.checkedChanges(p.CloseUnopened(v, sum))
 			}
 			return nil

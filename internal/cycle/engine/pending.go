@@ -12,9 +12,7 @@ import (
 // loopFiles is the memory of a target's loop.
 func (e *Engine) loopFiles(t Target) projection.Memory {
 	m := projection.Memory{Home: e.Home, Root: t.Workspace.Root, Loop: t.Loop.ID}
-	if p, ok := t.Protocol.(interface {
-		Mergers() map[string]projection.Merger
-	}); ok {
+	if p, ok := t.Protocol.(FileMergers); ok {
 		m.Mergers = p.Mergers()
 	}
 	return m

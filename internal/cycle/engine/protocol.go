@@ -13,17 +13,7 @@ import (
 
 // Protocol is one of the ways in which a loop keeps its memory and picks its
 // work. A protocol never writes: it returns changes, and the engine applies
-// them.
-//
-// One whose memory numbers the runs has a method LastRun(Files, string) (int64,
-// error), which returns the highest number for a loop of this name: the first run
-// that the store knows goes on from it.
-//
-// One whose edits are not merged line by line with what people write meanwhile has a method
-// Mergers() map[string]projection.Merger, by the names that the edits have for that.
-//
-// One that has something to write of a run whose memory cannot be opened has a
-// method CloseUnopened(View, Summary) []loop.Change.
+// them. What it may do beside stands in capabilities.go.
 type Protocol interface {
 	// Open reads the memory that the view shows. An error ends the run, as an
 	// *OpenError says or else as failed; a broken part that can be rebuilt is not an
@@ -41,38 +31,7 @@ type OpenError struct {
 func (e *OpenError) Error() string { return e.Reason.Explain(e.Detail) }
 
 // Session is one run's dealing with a protocol's memory. Its methods are
-// called by one goroutine.
-//
-// One that may have to ask a person before anything is worked on has a method
-// Question() *Question.
-//
-// One whose memory is on a branch has a method
-//
-//	End(Summary) ([]loop.Change, []loop.EffectRequest)
-//
-// which is called when a run ends, whatever its outcome, before its effects are
-// applied, and like Close on a session that saw nothing of the run. The outcome is
-// only that of an effect that fails after it.
-//
-// What people should know of the memory beside repairs, a method Notes() []string says, and what they should know of each later step of the
-// session a method Remarks() []string, which returns what is new since its last call. A
-// method Discards() []string lists files, and folders that end with a slash, to which the
-// agent's changes are dropped: the runtime writes them, or they never leave the copy.
-//
-// One whose steps others may claim, which is a row of Begin that they have changed, may have a
-// method Refresh(context.Context) error. It is called when that has happened, before
-// Candidates is called once more.
-//
-// One that writes down what the runtime runs for an agent has the methods
-//
-//	Planned([]loop.PlannedCommand) []loop.Change
-//	Ran([]loop.CommandResult) []loop.Change
-//
-// The changes of Planned are durable before the first command runs; see commandSession.
-//
-// One that owes effects from earlier runs has a method Owed() []loop.EffectRequest. They
-// are applied before anything is sensed, and the memory is opened once more; one that
-// fails is noted, and the run goes on.
+// called by one goroutine. What it may do beside stands in capabilities.go.
 type Session interface {
 	// Recovered lists what had to be repaired. It is durable before anything
 	// is sensed, and each repair says what it did.
@@ -92,11 +51,6 @@ type Session interface {
 	// may be called on a session that saw nothing of the run, when another
 	// process died: everything it needs is in the summary.
 	Close(Summary) []loop.Change
-}
-
-// endingSession is a Session with an End.
-type endingSession interface {
-	End(s Summary) ([]loop.Change, []loop.EffectRequest)
 }
 
 // View is what a protocol may see, read-only.

@@ -58,7 +58,7 @@ func (c *cycle) giveUpSpent(ctx context.Context, d plan.Decision) error {
 	}
 	step := s.Step
 	c.steps[step.Key] = step
-	if told, ok := c.memory.session.(interface{ GaveUp(loop.Step) }); ok {
+	if told, ok := c.memory.session.(GivenUpStep); ok {
 		told.GaveUp(step)
 	}
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) })
@@ -128,7 +128,7 @@ func readQuestions(ctx context.Context, r *store.Reader, v *View) error {
 // askFirst asks what a session has to know before anything is worked on, once, and ends the
 // run. Nil: it asks nothing.
 func (c *cycle) askFirst(ctx context.Context) (*ending, error) {
-	s, ok := c.memory.session.(interface{ Question() *Question })
+	s, ok := c.memory.session.(FirstQuestion)
 	if !ok {
 		return nil, nil
 	}

@@ -80,7 +80,7 @@ func (m *memory) open(ctx context.Context, v View) *ending {
 		return &ending{outcome: loop.OutcomeFailed, reason: loop.ReasonMemory, detail: err.Error()}
 	}
 	m.session = session
-	if s, ok := session.(interface{ Discards() []string }); ok {
+	if s, ok := session.(DiscardedFiles); ok {
 		m.outbox.tree.discards = s.Discards()
 	}
 	return nil
@@ -299,7 +299,7 @@ func withoutIdleTime(steps []loop.Step, quiet bool, now time.Time) []loop.Step {
 
 // sayRemarks notes what the session has found since it was asked last.
 func (m *memory) sayRemarks() {
-	if s, ok := m.session.(interface{ Remarks() []string }); ok {
+	if s, ok := m.session.(StepRemarks); ok {
 		for _, text := range s.Remarks() {
 			m.said.Note("%s", text)
 		}
@@ -340,7 +340,7 @@ func (m *memory) readAnswers(ctx context.Context, r *store.Reader, steps []loop.
 // has to look at ends the run.
 func (m *memory) applyRepairs(ctx context.Context) (end *ending, err error) {
 	var changes []loop.Change
-	if s, ok := m.session.(interface{ Notes() []string }); ok {
+	if s, ok := m.session.(MemoryNotes); ok {
 		for _, text := range s.Notes() {
 			m.said.Note("%s", text)
 		}

@@ -242,9 +242,7 @@ func (e *Engine) IntroduceAll(ctx context.Context, list []Target) error {
 			listed[t.Repo] = last
 		}
 		t.introduced, t.Loop.LastN = true, max(t.Loop.LastN, last[t.Loop.Name])
-		p, ok := t.Protocol.(interface {
-			LastRun(files Files, name string) (int64, error)
-		})
+		p, ok := t.Protocol.(RunNumbers)
 		if !ok {
 			continue
 		}

@@ -4,11 +4,21 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/formats/boot/bootdef"
 	"github.com/pawl-run/pawl/internal/formats/boot/bootrepo"
 	"github.com/pawl-run/pawl/internal/rules/loop"
+)
+
+// What the engine may ask of them beside.
+var (
+	_ engine.MemoryNotes    = (*session)(nil)
+	_ engine.DiscardedFiles = (*session)(nil)
+	_ engine.FirstQuestion  = (*session)(nil)
+	_ engine.OwedEffects    = (*session)(nil)
+	_ engine.BranchMemory   = (*session)(nil)
 )
 
 // Format is that of the loop that an AGENT_LINK.md makes.

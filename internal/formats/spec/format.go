@@ -3,8 +3,14 @@ package spec
 import (
 	"fmt"
 
+	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/rules/loop"
+)
+
+// What the engine may ask of them beside.
+var (
+	_ engine.GivenUpStep = (*session)(nil)
 )
 
 // Format is that of specs.

@@ -6,9 +6,16 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/rules/loop"
+)
+
+// What the engine may ask of them beside.
+var (
+	_ engine.UnopenedAccount = Protocol{}
+	_ engine.RunNumbers      = Protocol{}
 )
 
 // Format is that of loops with a folder in .loops.

@@ -8,12 +8,20 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/formats/tasks/orgdef"
 	"github.com/pawl-run/pawl/internal/formats/tasks/taskfile"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
+)
+
+// What the engine may ask of them beside.
+var (
+	_ engine.FileMergers    = Protocol{}
+	_ engine.MemoryNotes    = (*session)(nil)
+	_ engine.DiscardedFiles = (*session)(nil)
 )
 
 // Format is that of the agents in agents/, by a clock that tells how old their files are.

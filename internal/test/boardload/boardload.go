@@ -165,7 +165,7 @@ func (w *worker) takeOne(ctx context.Context, handle string, l loop.Loop, run lo
 			return false, err
 		}
 		lost[step.Key] = true
-		if err := session.(interface{ Refresh(context.Context) error }).Refresh(ctx); err != nil {
+		if err := session.(engine.SharedSteps).Refresh(ctx); err != nil {
 			return false, err
 		}
 	}

@@ -182,7 +182,7 @@ func (s *simulation) Open(ctx context.Context, agent string, run loop.Run, now t
 		if !claimed {
 			s.tallies[agent].Lost++
 			b.settled[d.Choice.Step.Key] = true
-			if err := session.(interface{ Refresh(context.Context) error }).Refresh(ctx); err != nil {
+			if err := session.(engine.SharedSteps).Refresh(ctx); err != nil {
 				return false, err
 			}
 			continue

@@ -3,10 +3,19 @@ package heartbeat
 import (
 	"context"
 
+	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/cycle/format"
 	"github.com/pawl-run/pawl/internal/formats/boards/board"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
+)
+
+// What the engine may ask of them beside.
+var (
+	_ engine.MemoryNotes = (*session)(nil)
+	_ engine.StepRemarks = (*session)(nil)
+	_ engine.SharedSteps = (*session)(nil)
+	_ engine.CommandLog  = (*session)(nil)
 )
 
 // Format is that of the agents of boards.

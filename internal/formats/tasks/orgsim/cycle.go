@@ -89,7 +89,7 @@ func (w *World) Open(ctx context.Context, agent string, run loop.Run) (*Cycle, e
 		return c, nil //nolint:nilerr // The run has failed, and its organisation goes on.
 	}
 	c.session = opened
-	if noted, is := opened.(interface{ Notes() []string }); is {
+	if noted, is := opened.(engine.MemoryNotes); is {
 		c.Notes = noted.Notes()
 	}
 	for _, r := range opened.Recovered() {
