@@ -42,13 +42,13 @@ build: ## bin/pawl as it is released: static, stripped, reproducible
 # make lint has vet. Many tests wait for a process, a lease or a server: two packages more than there are cores keep these busy.
 # With one more they were idle for a seventh of the time, as one of the packages is often proc, which waits for five sixths of its own.
 test: postgres ## every test, on SQLite and PostgreSQL (TESTFLAGS="-run X -v")
-	tools/testtmp.sh $(GO) test -p $$(( $$(getconf _NPROCESSORS_ONLN) + 2 )) -timeout 1h $(TESTBUILD) $(TESTFLAGS) $(LONGEST) ./...
+	tools/testtmp.sh tools/summary.sh $(GO) test -p $$(( $$(getconf _NPROCESSORS_ONLN) + 2 )) -timeout 1h $(TESTBUILD) $(TESTFLAGS) $(LONGEST) ./...
 
 # Each test of the sweep adds its table to the file; the tables are printed also
 # when something failed.
 test-all: postgres ## every test with all that it can try: faults at every point, a machine asleep for 60 s (half an hour and more)
 	@tables=$$(mktemp); trap 'cat "$$tables"; rm -f "$$tables"' EXIT; \
-	PAWL_TEST_ALL=$$tables tools/testtmp.sh $(GO) test -count=1 -timeout 3h $(TESTBUILD) $(TESTFLAGS) $(PACKAGES)
+	PAWL_TEST_ALL=$$tables tools/testtmp.sh tools/summary.sh $(GO) test -count=1 -timeout 3h $(TESTBUILD) $(TESTFLAGS) $(PACKAGES)
 
 # Nobody waits for what chance finds in others' work: states that are drawn are the same ones each time. Stopped
 # processes leave a processor idle until their lease is over, and the longest packages begin first.
