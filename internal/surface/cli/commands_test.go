@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/ground/lazyregexp"
+	"github.com/pawl-run/pawl/internal/surface/api"
 )
 
 // spelledOut are the files outside of this package that write a command of pawl as
@@ -166,7 +167,7 @@ func (s *handedOut) check(n ast.Node) bool {
 		s.checkPlaces(call.Args[0], len(call.Args)-1)
 	case isNamed(fun, "loop", "PawlCommand"):
 		if fact, is := call.Args[0].(*ast.SelectorExpr); is && fact.Sel.Name == "Command" {
-			return true // That of a verb: the tests of package api hold each against what there is.
+			return true // That of a verb: TestEachCommandOfAVerbExists holds each against what there is.
 		}
 		s.seen++
 		cmd := s.command(literal(call.Args[0]))
@@ -252,6 +253,25 @@ func (s *handedOut) checkPlaces(text ast.Expr, commands int) {
 }
 
 // command is the one with this name, or nil.
+// The command with which a person does what a verb does is a fact of the verb.
+func TestEachCommandOfAVerbExists(t *testing.T) {
+	t.Parallel()
+	s := handedOut{t: t, root: newRootCommand(&app{})}
+	named := 0
+	for _, v := range api.Verbs() {
+		if v.Command == "" {
+			continue
+		}
+		named++
+		if s.command(v.Command) == nil {
+			t.Errorf("%s: pawl has no command %q", v.Name, v.Command)
+		}
+	}
+	if named < 30 {
+		t.Errorf("only %d verbs have a command", named)
+	}
+}
+
 func (s *handedOut) command(verb string) *cobra.Command {
 	cmd, rest, err := s.root.Find(strings.Fields(verb))
 	if err != nil || len(rest) > 0 || cmd == s.root {
