@@ -45,16 +45,38 @@ type Effect interface {
 	Look(ctx context.Context, e loop.Effect) (effect.Found, error)
 }
 
-// Deps are the parts that an engine is made of. All but Accepted, Guard, Live, Egress, Prices, Gates, PawlTools, Critic and Sleep are required.
+// Deps are the parts that an engine is made of. All but Optional are required to carry out
+// runs; a simulation, which only claims them, needs Store, Now, NewID, Self and HolderState.
 type Deps struct {
-	Store   *store.Store
-	Now     func() time.Time
-	NewID   func(prefix string) string
+	Store *store.Store
+	Now   func() time.Time
+	NewID func(prefix string) string
+
 	Exec    proc.Runner
 	Drivers map[string]turn.Driver
-	Prices  func() (price.Table, error) // read before a run starts; nil: the built-in ones
 	Effects func(*git.Repo) map[string]Effect
 	Self    loop.Holder
+
+	// HolderState looks at the process behind a holder, and EndHolder kills it and
+	// waits for its end.
+	HolderState func(loop.Holder) loop.HolderState
+	EndHolder   func(context.Context, loop.Holder) error
+
+	Survive func(ctx context.Context, tag string) (int, error)
+	Home    string   // folder for trees and run files
+	Environ []string // of this process; what a definition allows is taken from it
+	Log     *slog.Logger
+
+	// Pulls asks the code host behind a remote of a repository what became of pull
+	// requests, by their addresses: a state of forge for each.
+	Pulls func(ctx context.Context, r *git.Repo, remote string, addresses []string) (map[string]string, error)
+
+	Optional
+}
+
+// Optional are the parts that an engine can do without. The zero value has none.
+type Optional struct {
+	Prices func() (price.Table, error) // read before a run starts; nil: the built-in ones
 
 	// Gates lists the gates of a definition in the order in which they run; nil: those that
 	// it has.
@@ -65,35 +87,21 @@ type Deps struct {
 	PawlTools func(by loop.Actor, root string, told func(tool, outcome string)) turn.ToolServer
 
 	Accepted *accepted.Folder // what a person has accepted on this machine; nil: no other machine shares the store, and all is
+	Critic   loop.Reviewer    // who reviews where a gate names nobody; zero: nobody does
+	Guard    *proc.Guard      // ends the programs of runs whose lease is over while this process is stopped; nil: nobody does
 
-	Critic loop.Reviewer // who reviews where a gate names nobody; zero: nobody does
+	Egress func(*meter.Egress)                        // changes a proxy before it serves; nil: nobody does
+	Live   func(loop.Event)                           // sees every event of the runs that are fired without a Live of their own; nil: nobody does
+	Sleep  func(context.Context, time.Duration) error // waits before a turn is tried again; nil: by the machine's clock
 
-	// HolderState looks at the process behind a holder, and EndHolder kills it and
-	// waits for its end.
-	HolderState func(loop.Holder) loop.HolderState
-	EndHolder   func(context.Context, loop.Holder) error
-
-	Guard       *proc.Guard // ends the programs of runs whose lease is over while this process is stopped; nil: nobody does
-	Survive     func(ctx context.Context, tag string) (int, error)
-	Home        string   // folder for trees and run files
-	Environ     []string // of this process; what a definition allows is taken from it
-	Log         *slog.Logger
-	Egress      func(*meter.Egress)                        // may change a proxy before it serves; may be nil
-	Live        func(loop.Event)                           // sees every event of the runs that are fired without a Live of their own; may be nil
-	Sleep       func(context.Context, time.Duration) error // waits before a turn is tried again; nil: by the machine's clock
-	WatchGap    time.Duration                              // between looks at the kill switch; 0: 100 ms
-	CommandTime time.Duration                              // that a command may take which an agent has pawl run; 0: CommandTime
-	DiskGap     time.Duration                              // between looks at how much disk a run takes up; 0: 5 s
+	WatchGap    time.Duration // between looks at the kill switch; 0: 100 ms
+	CommandTime time.Duration // that a command may take which an agent has pawl run; 0: CommandTime
+	DiskGap     time.Duration // between looks at how much disk a run takes up; 0: 5 s
 
 	// Label asks the code host of a repository what carries loop.PauseLabel; empty:
-	// nothing does. ErrNoCodeHost is the error of a repository without one. May be
-	// nil: then nobody asks.
+	// nothing does. ErrNoCodeHost is the error of a repository without one. Nil: nobody asks.
 	Label    func(context.Context, *git.Repo) (on string, err error)
 	LabelGap time.Duration // between questions for it while a run works; 0: a minute
-
-	// Pulls asks the code host behind a remote of a repository what became of pull
-	// requests, by their addresses: a state of forge for each.
-	Pulls func(ctx context.Context, r *git.Repo, remote string, addresses []string) (map[string]string, error)
 }
 
 // Engine runs loops. Its methods may be called concurrently for different

@@ -106,7 +106,7 @@ func newRigAt(t *testing.T, database string, now func() time.Time) *rig {
 			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 		},
 		Self: node.Self(""), HolderState: stateOf, EndHolder: node.EndHolder, Survive: proc.KillTagged,
-		Home: r.home, Environ: os.Environ(), Log: slog.New(slog.DiscardHandler), Live: r.see,
+		Home: r.home, Environ: os.Environ(), Log: slog.New(slog.DiscardHandler), Optional: engine.Optional{Live: r.see},
 	}
 	r.engine = engine.New(r.deps)
 	return r

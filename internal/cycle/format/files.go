@@ -18,8 +18,8 @@ import (
 // Files finds and reads the definitions of a format's loops in a workspace. Its methods may
 // be called concurrently, and open nothing but what Read needs.
 type Files interface {
-	// Find finds the definitions of all loops. Folders that cannot be listed are an error, a
-	// *loop.Fault.
+	// Find finds the definitions of all loops, sorted by name. A folder that cannot be listed
+	// is an error, a *loop.Fault.
 	Find(root string) ([]Source, error)
 	// FindNamed finds that of the loop with this name, which is the name of a file.
 	FindNamed(root, name string) (s Source, found bool, err error)
@@ -109,13 +109,19 @@ func (l Infos) Settled(now time.Time) bool {
 	})
 }
 
+// withFiles yields the formats whose loops are defined by files.
+func (l List) withFiles(yield func(Format) bool) {
+	for _, f := range l {
+		if f.Files != nil && !yield(f) {
+			return
+		}
+	}
+}
+
 // Find finds the definitions of all loops, in the order of a listing.
 func (l List) Find(root string) ([]Source, error) {
 	var all []Source
-	for _, f := range l {
-		if f.Files == nil {
-			continue
-		}
+	for f := range l.withFiles {
 		found, err := f.Files.Find(root)
 		if err != nil {
 			return all, err
@@ -136,10 +142,7 @@ func (l List) FindNamed(root, name string) ([]Source, error) {
 		return nil, nil
 	}
 	var all []Source
-	for _, f := range l {
-		if f.Files == nil {
-			continue
-		}
+	for f := range l.withFiles {
 		s, found, err := f.Files.FindNamed(root, name)
 		if err != nil {
 			return nil, err
@@ -161,11 +164,8 @@ func (l List) Defines(root, name, format string) bool {
 // MissingNamed is the error for a name that only one loop of a format can have, and that no
 // file defines; nil if it is no such name.
 func (l List) MissingNamed(root, name string) error {
-	for _, f := range l {
-		if f.Files == nil || f.Files.Place().Name == "" {
-			continue
-		}
-		if only := f.Files.Place().Name; name == only || name == f.Name+":"+only {
+	for f := range l.withFiles {
+		if only := f.Files.Place().Name; only != "" && (name == only || name == f.Name+":"+only) {
 			return f.Files.Missing(root, only)
 		}
 	}
@@ -174,9 +174,9 @@ func (l List) MissingNamed(root, name string) error {
 
 // OnlyNames lists the names of loops of formats that have no more than one.
 func (l List) OnlyNames() (names []string) {
-	for _, f := range l {
-		if f.Files != nil && f.Files.Place().Name != "" {
-			names = append(names, f.Files.Place().Name)
+	for f := range l.withFiles {
+		if only := f.Files.Place().Name; only != "" {
+			names = append(names, only)
 		}
 	}
 	return names
@@ -184,10 +184,8 @@ func (l List) OnlyNames() (names []string) {
 
 // Marks lists the files at the top of a folder that make it a workspace.
 func (l List) Marks() (marks []string) {
-	for _, f := range l {
-		if f.Files != nil {
-			marks = append(marks, f.Files.Place().Marks...)
-		}
+	for f := range l.withFiles {
+		marks = append(marks, f.Files.Place().Marks...)
 	}
 	return marks
 }

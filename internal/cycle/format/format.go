@@ -7,7 +7,6 @@ package format
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/pawl-run/pawl/internal/cycle/engine"
@@ -68,45 +67,35 @@ type Goals struct {
 // List is the formats that this program has.
 type List []Format
 
-// Of returns the format with that name; the zero Format if there is none.
+// Of returns the format with a name, or the zero Format if the name is unknown.
 func (l List) Of(name string) Format {
-	if i := slices.IndexFunc(l, func(f Format) bool { return f.Name == name }); i >= 0 {
+	return l.first(func(f Format) bool { return f.Name == name })
+}
+
+func (l List) first(fits func(Format) bool) Format {
+	if i := slices.IndexFunc(l, fits); i >= 0 {
 		return l[i]
 	}
 	return Format{}
 }
 
-// Protocol returns that of the format with the name; nil if there is none.
+// Protocol returns the protocol of a format, or nil if the name is unknown.
 func (l List) Protocol(name string) engine.Protocol { return l.Of(name).Protocol }
 
 // ByFile reports whether files of the workspace define the loops of a format.
 func (l List) ByFile(name string) bool { return l.Of(name).Files != nil }
 
-// New returns the files of a new loop in .loops.
+// New returns the files of a new loop in .loops. A format of the list must have New.
 func (l List) New(r LoopRequest) ([]NewFile, error) {
-	for _, f := range l {
-		if f.New != nil {
-			return f.New(r)
-		}
-	}
-	return nil, errors.New("no format of this program has loops in .loops")
+	return l.first(func(f Format) bool { return f.New != nil }).New(r)
 }
 
-// Tasks returns the file of tasks that can be taken over.
+// Tasks returns the file of tasks that can be taken over. A format of the list must have one.
 func (l List) Tasks() TaskFile {
-	for _, f := range l {
-		if f.Tasks != nil {
-			return *f.Tasks
-		}
-	}
-	return TaskFile{Parse: func(string) ([]loop.ListedTask, []readiness.Finding) { return nil, nil }}
+	return *l.first(func(f Format) bool { return f.Tasks != nil }).Tasks
 }
 
-// Goals returns the format whose loops need no file.
+// Goals returns the format whose loops need no file. A format of the list must have Goals.
 func (l List) Goals() Format {
-	i := slices.IndexFunc(l, func(f Format) bool { return f.Goals != nil })
-	if i < 0 {
-		return Format{Goals: &Goals{}}
-	}
-	return l[i]
+	return l.first(func(f Format) bool { return f.Goals != nil })
 }

@@ -30,14 +30,14 @@ func MissingFault(name string) *loop.Fault {
 	}
 }
 
-// OtherFolder is the one folder of .loops that may belong to a loop of another protocol than
-// spine: it has the keys of the loop that an AGENT_LINK.md makes.
-const OtherFolder = loop.ProtocolBoot
+// BootFolder is the folder in .loops with the keys of the loop that an AGENT_LINK.md makes. A
+// person may have called a spine loop so, too.
+const BootFolder = loop.ProtocolBoot
 
-// IsOther reports whether the folder OtherFolder is not that of a spine loop. Its definition is
-// opened only where no STATE.md tells.
-func IsOther(root string) bool {
-	dir := filepath.Join(root, filepath.FromSlash(Dir(OtherFolder)))
+// BootOwnsFolder reports whether BootFolder belongs to the boot loop. Its definition is opened
+// only if it has no STATE.md, which shows that it is a spine loop's.
+func BootOwnsFolder(root string) bool {
+	dir := filepath.Join(root, filepath.FromSlash(Dir(BootFolder)))
 	if _, err := os.Lstat(filepath.Join(dir, loop.StateFile)); err == nil {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
-// What the engine may ask of them beside.
+// What the session can do beside the phases of a run.
 var (
 	_ engine.MemoryNotes    = (*session)(nil)
 	_ engine.DiscardedFiles = (*session)(nil)
@@ -26,7 +26,10 @@ func Format(contracts bootrepo.Cache) format.Format {
 	return format.Format{
 		Name: loop.ProtocolBoot, Protocol: Protocol{Contracts: contracts}, Files: files{},
 		Memory: func(root string) []string {
-			link, _ := bootdef.Read(root) // One that cannot be read names no files.
+			link, err := bootdef.Read(root)
+			if err != nil {
+				return nil // A link that cannot be read names no files.
+			}
 			return link.Paths()
 		},
 	}
@@ -54,7 +57,7 @@ func (files) FindNamed(root, name string) (s format.Source, found bool, err erro
 		return s, false, nil
 	}
 	s = format.Source{Name: name, Format: loop.ProtocolBoot, File: bootdef.LinkFile, Infos: format.Lstat(root, bootdef.LinkFile, definition.Path(name))}
-	if s.Infos[1] != nil && !definition.IsOther(root) {
+	if s.Infos[1] != nil && !definition.BootOwnsFolder(root) {
 		s.Infos[1] = nil
 	}
 	if s.Infos[1] != nil {

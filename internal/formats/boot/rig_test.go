@@ -133,7 +133,7 @@ func (r *rig) clone() *rig {
 			}
 		},
 		Self: node.Self(""), HolderState: node.HolderState, EndHolder: node.EndHolder, Survive: proc.KillTagged,
-		Home: r.t.TempDir(), Environ: os.Environ(), Log: slog.New(slog.DiscardHandler), Live: func(e loop.Event) {
+		Home: r.t.TempDir(), Environ: os.Environ(), Log: slog.New(slog.DiscardHandler), Optional: engine.Optional{Live: func(e loop.Event) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if e.Kind == loop.EventNote {
@@ -142,7 +142,7 @@ func (r *rig) clone() *rig {
 			if c.live != nil {
 				c.live(e)
 			}
-		},
+		}},
 	})
 	c.def = loop.Definition{
 		Name: "boot", Protocol: loop.ProtocolBoot, Tier: loop.TierAssisted, Goal: "work on one task", Sandbox: "none", AgentCommand: "x", MaxIterations: 1,

@@ -8,10 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
-// What the engine may ask of them beside.
-var (
-	_ engine.GivenUpStep = (*session)(nil)
-)
+var _ engine.GivenUpStep = (*session)(nil)
 
 // Format is that of specs.
 func Format() format.Format {

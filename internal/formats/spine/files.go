@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
-// What the engine may ask of them beside.
+// What the protocol and its session can do beside the phases of a run.
 var (
 	_ engine.UnopenedAccount = Protocol{}
 	_ engine.RunNumbers      = Protocol{}
@@ -58,7 +58,7 @@ func (f files) FindNamed(root, name string) (format.Source, bool, error) {
 func (files) source(root, name string) (format.Source, bool) {
 	s := format.Source{Name: name, Format: loop.ProtocolSpine, File: definition.Path(name)}
 	s.Infos = format.Lstat(root, s.File)
-	return s, s.Infos.Exist() && (name != definition.OtherFolder || !definition.IsOther(root))
+	return s, s.Infos.Exist() && (name != definition.BootFolder || !definition.BootOwnsFolder(root))
 }
 
 // Read implements format.Files.

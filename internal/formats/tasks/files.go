@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/readiness"
 )
 
-// What the engine may ask of them beside.
+// What the protocol and its session can do beside the phases of a run.
 var (
 	_ engine.FileMergers    = Protocol{}
 	_ engine.MemoryNotes    = (*session)(nil)

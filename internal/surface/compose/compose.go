@@ -132,7 +132,7 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 	gh := forge.GH{Exec: proc.Plain{}, Environ: o.Environ}
 	d.engine = engine.New(engine.Deps{
 		Store: d.lookup.Store, Now: d.lookup.Now, NewID: d.newID, Exec: proc.Tree{},
-		Drivers: d.lookup.Drivers, Prices: func() (price.Table, error) { return budgets.Prices(o.Settings.Home, "") },
+		Drivers: d.lookup.Drivers,
 		Effects: func(r *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{
 				effect.KindPropose: effect.NewPropose(r), effect.KindLand: effect.NewLand(r), effect.KindPush: effect.NewPush(r, o.Environ),
@@ -142,18 +142,6 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 				effect.KindMemoryPush:   effect.NewMemoryPush(r, boots.MergeMemory, clock.System{}.Sleep, o.Environ),
 				effect.KindBranchPush:   effect.NewBranchPush(r, clock.System{}.Sleep, o.Environ),
 			}
-		},
-		Label: func(ctx context.Context, r *git.Repo) (string, error) {
-			address, err := r.RemoteURL("origin")
-			if err != nil {
-				return "", engine.ErrNoCodeHost
-			}
-			repo, err := forge.ParseRepository(address)
-			if err != nil {
-				return "", engine.ErrNoCodeHost
-			}
-			_, on, err := gh.FindPauseLabel(ctx, repo)
-			return on, err
 		},
 		Pulls: func(ctx context.Context, r *git.Repo, remote string, addresses []string) (map[string]string, error) {
 			address, err := r.RemoteURL(remote)
@@ -166,8 +154,23 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 			}
 			return gh.PullRequestStates(ctx, repo, addresses)
 		},
-		Accepted: d.lookup.Accepted, Critic: d.critic, PawlTools: d.insideTools,
-		Self: node.Self(d.lookup.Node.ID), HolderState: node.HolderState, EndHolder: node.EndHolder, Guard: &d.guard, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log,
+		Self: node.Self(d.lookup.Node.ID), HolderState: node.HolderState, EndHolder: node.EndHolder, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log,
+		Optional: engine.Optional{
+			Prices:   func() (price.Table, error) { return budgets.Prices(o.Settings.Home, "") },
+			Accepted: d.lookup.Accepted, Critic: d.critic, PawlTools: d.insideTools, Guard: &d.guard,
+			Label: func(ctx context.Context, r *git.Repo) (string, error) {
+				address, err := r.RemoteURL("origin")
+				if err != nil {
+					return "", engine.ErrNoCodeHost
+				}
+				repo, err := forge.ParseRepository(address)
+				if err != nil {
+					return "", engine.ErrNoCodeHost
+				}
+				_, on, err := gh.FindPauseLabel(ctx, repo)
+				return on, err
+			},
+		},
 	})
 	return d, nil
 }

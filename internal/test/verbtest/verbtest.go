@@ -124,7 +124,7 @@ func NewOn(t *testing.T, database string) *Rig {
 			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 		},
 		Self: node.Self(here.ID), HolderState: node.HolderState, Survive: proc.KillTagged, Home: home, Environ: os.Environ(),
-		Log: slog.New(slog.DiscardHandler), WatchGap: 10 * time.Millisecond,
+		Log: slog.New(slog.DiscardHandler), Optional: engine.Optional{WatchGap: 10 * time.Millisecond},
 	})
 	return joinVerbs(t, e, home, newID, lookup.Deps{
 		Store: s, Node: here, Now: s.Now, HolderState: node.HolderState, Drivers: drivers,

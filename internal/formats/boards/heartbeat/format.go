@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
-// What the engine may ask of them beside.
+// What the protocol and its session can do beside the phases of a run.
 var (
 	_ engine.MemoryNotes = (*session)(nil)
 	_ engine.StepRemarks = (*session)(nil)

@@ -125,7 +125,7 @@ func (r *rig) open(ctx context.Context, database, home string) (err error) {
 			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 		},
 		Self: node.Self(""), HolderState: node.HolderState, EndHolder: node.EndHolder, Survive: proc.KillTagged,
-		Home: home, Environ: os.Environ(), Log: slog.New(slog.DiscardHandler), Live: r.see,
+		Home: home, Environ: os.Environ(), Log: slog.New(slog.DiscardHandler), Optional: engine.Optional{Live: r.see},
 	})
 	return nil
 }
