@@ -14,7 +14,7 @@ import (
 	"testing/fstest"
 )
 
-// foreignMethods are methods of other people's types, for which there is no name.
+// foreignMethods are methods of types of other modules, which have no interface here.
 var foreignMethods = []string{"Unwrap", "CloseWrite"}
 
 // unnamedCapabilities finds type assertions to interfaces without a name: what is asked for is

@@ -22,7 +22,7 @@ func TestAnExplanationIsWhatThereIsToKnow(t *testing.T) {
 
 How many steps one run may finish.
 
-With more than 1 a run goes on with the next step of Priority after one has passed, while
+With more than 1, a run takes the next step of Priority when one has passed, as long as
 max_iterations, max_wall_clock and budget_tokens allow it.
 
 Example:

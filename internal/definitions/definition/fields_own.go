@@ -249,7 +249,7 @@ var ownFields = []Field{
 	{
 		Name: "max_items", Kind: KindCount, Default: "1",
 		Meaning: "How many steps one run may finish.",
-		More: "With more than 1 a run goes on with the next step of Priority after one has passed, while max_iterations, " +
+		More: "With more than 1, a run takes the next step of Priority when one has passed, as long as max_iterations, " +
 			"max_wall_clock and budget_tokens allow it.",
 		Example: "3",
 	},

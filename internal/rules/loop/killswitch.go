@@ -10,7 +10,8 @@ import (
 const PausedFile = "PAUSED"
 
 // KillSwitch is a kill switch that is set: a file, one in the store, or a label on the
-// code host. What could not be looked at counts as set. The zero KillSwitch is none.
+// code host. A switch that could not be looked at counts as set. The zero KillSwitch says
+// that nothing stops the loop.
 type KillSwitch struct {
 	Path   string      `json:"path,omitempty"`   // of the file; relative to the workspace unless the definition names it otherwise
 	Scope  SwitchScope `json:"scope,omitempty"`  // of the one in the store

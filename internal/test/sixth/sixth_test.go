@@ -64,7 +64,7 @@ const list = `---
 scope: ["src/**"]
 agent: command
 agent_command: sh agent.sh
-verify: "! grep -rq TODO src"
+verify: "! grep -rq unsaid src"
 guard: "true"
 sandbox: none
 land_via: human

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
-// Hide keeps a verb that only reads from agents and viewers. A person does the same with a command; empty: there
-// is none.
+// Hide keeps a verb that only reads from agents and viewers. Command is the one with which a
+// person does the same, or "".
 func (v Verb[W, In, Out]) Hide(why, command string) Verb[W, In, Out] {
 	v.Hidden, v.Command = why, command
 	return v
