@@ -195,6 +195,9 @@ func landing(ctx context.Context, d *compose.Parts, s *api.Workspace, name strin
 }
 
 func fail(err error) int {
+	if errors.Is(err, loop.ErrLeaseLost) && !strings.Contains(err.Error(), loop.ErrLeaseLost.Error()) {
+		err = fmt.Errorf("%w: %w", loop.ErrLeaseLost, err) // The parent tries again with a longer one.
+	}
 	fmt.Fprintln(os.Stderr, "child:", err)
 	return 1
 }

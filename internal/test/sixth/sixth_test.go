@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -122,7 +123,7 @@ func (r *repository) write(name, text string) {
 	}
 }
 
-// up runs the daemon until it has fired the loop.
+// up runs the daemon until a line contains want.
 func (r *repository) up(want string) {
 	r.t.Helper()
 	cmd := exec.CommandContext(r.t.Context(), r.program, "up")
@@ -136,10 +137,11 @@ func (r *repository) up(want string) {
 		r.t.Fatal(err)
 	}
 	var said strings.Builder
+	interrupt := sync.OnceFunc(func() { _ = cmd.Process.Signal(os.Interrupt) }) // A second one would not let it drain.
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		said.WriteString(lines.Text() + "\n")
 		if strings.Contains(lines.Text(), want) {
-			_ = cmd.Process.Signal(os.Interrupt) // It drains, and ends.
+			interrupt()
 		}
 	}
 	if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), want) {
@@ -172,9 +174,9 @@ func TestASixthFormatIsAFolderAndALine(t *testing.T) {
 	r.pawl("approve words#1 --yes", 0, "landed")
 	r.pawl("run words", 0, "proposed", "src/c.txt")
 	r.pawl("run words", 0)
-	r.write("checklists/soon.md", strings.Replace(list, "1h", "1m", 1))
+	r.write("checklists/soon.md", strings.NewReplacer("1h", "1m", "[ ] src/b", "[x] src/b").Replace(list))
 	r.pawl("check soon", 0, "ready")
-	r.up("soon#1")
+	r.up("soon#1 ✓ proposed")
 	if text, err := os.ReadFile(filepath.Join(r.dir, "checklists/words.md")); err != nil || !strings.Contains(string(text), "- [x] src/b.txt\n- [x] src/c.txt\n") {
 		t.Errorf("the checklist is %q, %v", text, err)
 	}
