@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +23,8 @@ import (
 // guardedArg METHOD RUN…, where a RUN is that of guardedRun.String.
 const guardedArg = "__proc-guarded"
 
-// guardedRun is one run of a pawl with a guard.
+// guardedRun is one run of a pawl with a guard. Its lease lasts for an hour until the test
+// begins it, so that a slow machine has its tree before it ends.
 type guardedRun struct {
 	tag           string
 	until, before time.Duration
@@ -35,11 +37,13 @@ func (r guardedRun) leaseFile() string {
 	return filepath.Join(os.TempDir(), "lease-"+strings.TrimPrefix(r.tag, "MARK="))
 }
 
-// extend extends the lease and notes a time that is not after its end.
+// extend extends the lease. If a guard was told, it notes a time that is not after its end.
 func (r guardedRun) extend(g *Guard) {
 	end := guard.BootTime() + int64(r.until)
 	g.Extend(r.tag, r.until, r.before)
-	if r.again > 0 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.process != nil {
 		_ = os.WriteFile(r.leaseFile()+"~", []byte(strconv.FormatInt(end, 10)), 0o600)
 		_ = os.Rename(r.leaseFile()+"~", r.leaseFile())
 	}
@@ -60,6 +64,11 @@ func parseGuardedRun(text string) guardedRun {
 func runAsGuarded(method string, runs []string) {
 	var g Guard
 	var running sync.WaitGroup
+	begun := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		close(begun)
+	}()
 	for _, text := range runs {
 		r := parseGuardedRun(text)
 		running.Go(func() {
@@ -67,16 +76,20 @@ func runAsGuarded(method string, runs []string) {
 			word := "quiet"
 			g.Hold(r.tag, func() { mu.Lock(); defer mu.Unlock(); word = "told" })
 			defer g.Release(r.tag)
-			r.extend(&g)
+			g.Extend(r.tag, time.Hour, time.Minute)
 			stop := make(chan struct{})
 			var extending sync.WaitGroup
 			extending.Go(func() {
-				for r.again > 0 {
+				select {
+				case <-stop:
+					return
+				case <-begun:
+				}
+				for r.extend(&g); r.again > 0; r.extend(&g) {
 					select {
 					case <-stop:
 						return
 					case <-time.After(r.again):
-						r.extend(&g)
 					}
 				}
 			})
@@ -99,7 +112,8 @@ func runAsGuarded(method string, runs []string) {
 type guardedPawl struct {
 	*exec.Cmd
 
-	lines *bufio.Scanner
+	leases io.Closer
+	lines  *bufio.Scanner
 }
 
 func startGuarded(t *testing.T, method Method, runs ...guardedRun) *guardedPawl {
@@ -110,6 +124,10 @@ func startGuarded(t *testing.T, method Method, runs ...guardedRun) *guardedPawl 
 	}
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Stderr = os.Stderr
+	leases, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +136,19 @@ func startGuarded(t *testing.T, method Method, runs ...guardedRun) *guardedPawl 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { killAndWait(cmd) })
-	return &guardedPawl{cmd, bufio.NewScanner(out)}
+	return &guardedPawl{cmd, leases, bufio.NewScanner(out)}
+}
+
+// begin lets the leases of the runs last as long as they say, from now on.
+func (p *guardedPawl) begin(t *testing.T, runs ...guardedRun) {
+	t.Helper()
+	p.leases.Close()
+	for _, r := range runs {
+		t.Cleanup(func() { _ = os.Remove(r.leaseFile()) })
+		if !waitUntil(long, func() bool { _, err := os.Stat(r.leaseFile()); return err == nil }) {
+			t.Fatal("the lease does not begin")
+		}
+	}
 }
 
 // guards are the guards below pid.
@@ -201,11 +231,11 @@ func TestAStoppedPawlLosesItsTreesBeforeTheirTimeIsOver(t *testing.T) {
 	for _, m := range treeMethods() {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()
-			r, mark := markedTree(2 * time.Second)
-			r.again, r.before = 100*time.Millisecond, time.Second
-			t.Cleanup(func() { _ = os.Remove(r.leaseFile()) })
+			r, mark := markedTree(8 * time.Second)
+			r.again, r.before = 100*time.Millisecond, 4*time.Second
 			p := startGuarded(t, m, r)
 			p.awaitTrees(t, mark)
+			p.begin(t, r)
 			p.stop(t)
 			text, err := os.ReadFile(r.leaseFile())
 			if err != nil {
@@ -289,6 +319,7 @@ func TestOnlyTheRunsWhoseTimeIsOverAreKilled(t *testing.T) {
 			other, second := markedTree(time.Hour)
 			p := startGuarded(t, m, short, other)
 			p.awaitTrees(t, first, second)
+			p.begin(t, short, other)
 			p.stop(t)
 			if !waitUntil(long, func() bool { return len(sleepsWith(t, first)) == 0 }) {
 				t.Errorf("left: %q", livingWith(t, first))
@@ -309,7 +340,7 @@ func TestOnlyTheRunsWhoseTimeIsOverAreKilled(t *testing.T) {
 
 func TestAGuardThatWasKilledIsStartedAgainAndGuards(t *testing.T) {
 	t.Parallel()
-	r, mark := markedTree(3 * time.Second)
+	r, mark := markedTree(5 * time.Second)
 	r.again = 50 * time.Millisecond
 	p := startGuarded(t, Tree{}.Method(), r)
 	p.awaitTrees(t, mark)
@@ -325,7 +356,7 @@ func TestAGuardThatWasKilledIsStartedAgainAndGuards(t *testing.T) {
 			t.Fatalf("guards: %v after %v was killed", guards(p.Process.Pid), first)
 		}
 	}
-	time.Sleep(time.Second) // The last guard has to hear of the run before pawl stands still.
+	p.begin(t, r)
 	p.stop(t)
 	if !waitUntil(long, func() bool { return len(sleepsWith(t, mark)) == 0 }) {
 		t.Fatalf("left: %q", livingWith(t, mark)) // The run would go on for ever.
@@ -385,10 +416,12 @@ func TestARunThatEndsIsNotTouched(t *testing.T) {
 	r, _ := markedTree(time.Hour)
 	r.script = "exit 3"
 	late, mark := markedTree(200 * time.Millisecond) // Nothing is killed for want of a word once it has ended.
-	late.script = "exit 0"
+	late.script = "sleep 0.1"
 	last, _ := markedTree(time.Hour)
 	last.script = `sleep 0.5; [ $(ls /proc/self/fd | wc -l) = 4 ] || kill -9 $$` // Three streams, and the folder that ls reads.
-	ends := startGuarded(t, Tree{}.Method(), r, late, last).ends(t)
+	p := startGuarded(t, Tree{}.Method(), r, late, last)
+	p.begin(t)
+	ends := p.ends(t)
 	for tag, want := range map[string]string{r.tag: "exit quiet <nil>", last.tag: "exit quiet <nil>"} {
 		if ends[tag] != want {
 			t.Errorf("%s ended as %q, want %q", tag, ends[tag], want)
@@ -406,10 +439,11 @@ func TestASuspendedTreeThatIsContinuedKeepsItsProgramsIfItIsTold(t *testing.T) {
 	for name, again := range map[string]time.Duration{"told": 50 * time.Millisecond, "not told": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, mark := markedTree(time.Second)
+			r, mark := markedTree(5 * time.Second)
 			r.again = again
 			p := startGuarded(t, Tree{}.Method(), r)
 			p.awaitTrees(t, mark)
+			p.begin(t, r)
 			id := IdentityOf(guards(p.Process.Pid)[0])
 			p.stop(t)
 			_ = syscall.Kill(id.PID, syscall.SIGSTOP)
@@ -422,7 +456,7 @@ func TestASuspendedTreeThatIsContinuedKeepsItsProgramsIfItIsTold(t *testing.T) {
 				}
 				return
 			}
-			time.Sleep(3 * time.Second)
+			time.Sleep(3 * time.Second) // Longer than a guard waits for a word.
 			if n := len(sleepsWith(t, mark)); n != 4 {
 				t.Errorf("%d of four are left", n)
 			}
