@@ -99,11 +99,22 @@ func (o *outbox) admitLanding(ctx context.Context, e loop.Effect, id string) err
 	if err := o.admitAnswer(a); err != nil {
 		return err
 	}
-	act := a.Action
-	if e.Args[effect.ArgCommit] != act.Commit || e.Args[effect.ArgTree] != a.Tree || e.Args[effect.ArgBase] != act.Base || e.Args[effect.ArgBranch] != act.Branch || !act.MayAdvance(e.Args[effect.ArgOnto]) {
+	allows := func(r loop.EffectRequest) bool { return r.Kind == e.Kind && maps.Equal(decided(r.Args), decided(e.Args)) }
+	lands := slices.Contains([]string{loop.ActionLand, loop.ActionPullRequest, loop.ActionPush}, a.Action.Kind)
+	if !lands || !a.Action.MayAdvance(e.Args[effect.ArgOnto]) || !slices.ContainsFunc(effect.RequestsFor(a, o.Now()), allows) {
 		return rowFault("apply effect "+e.Key, "it is not what "+a.ID+" allows")
 	}
 	return nil
+}
+
+// decided returns the arguments of a landing that follow from the yes to it. The others say
+// when it is tried, and from where: MayAdvance judges that.
+func decided(args map[string]string) map[string]string {
+	args = maps.Clone(args)
+	for _, free := range []string{effect.ArgOnto, effect.ArgWhen, effect.ArgApproval, effect.ArgRetry} {
+		delete(args, free)
+	}
+	return args
 }
 
 // admitTree refuses a commit or tree that changes what the scope of the definition does not

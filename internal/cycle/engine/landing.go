@@ -145,7 +145,7 @@ func (h *heldRun) checkLanding(ctx context.Context, owed *owedLanding) (bool, er
 		if err != nil {
 			return false, err
 		}
-		owed.moved = !owed.Action.MayAdvance(tip)
+		owed.moved = owed.Action.BaseMoved(tip)
 	}
 	if why == "" && !owed.moved {
 		return true, nil

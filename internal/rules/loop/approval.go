@@ -42,11 +42,14 @@ type Lower struct {
 }
 
 // MayAdvance reports whether Base may be moved to the commit from where it points to now:
-// it is where the gates ran, or below a proposal that lands with this one. A push leaves it
-// where it is, wherever that is.
+// it is where the gates ran, or below a proposal that lands with this one.
 func (a Action) MayAdvance(tip string) bool {
-	return a.Kind == ActionPush || tip == a.Onto || slices.ContainsFunc(a.Stack, func(l Lower) bool { return l.Onto == tip })
+	return tip == a.Onto || slices.ContainsFunc(a.Stack, func(l Lower) bool { return l.Onto == tip })
 }
+
+// BaseMoved reports whether the change has to be made again because Base points to tip by now.
+// A push leaves Base where it is, wherever that is.
+func (a Action) BaseMoved(tip string) bool { return a.Kind != ActionPush && !a.MayAdvance(tip) }
 
 // LandsWith returns the branches of the stack that land with the proposal if Base points to
 // that commit.

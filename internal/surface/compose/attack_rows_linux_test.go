@@ -1,19 +1,23 @@
 package compose_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-run/pawl/internal/cycle/effect"
 	"github.com/pawl-run/pawl/internal/cycle/engine"
+	"github.com/pawl-run/pawl/internal/record/accepted"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
@@ -359,25 +363,73 @@ func TestAttack126AnEffectThatIsARowMovesNothing(t *testing.T) {
 	// A process of the node seems to have died while it applied what a run asked for.
 	for name, e := range map[string]loop.Effect{
 		"a landing by itself":  {Kind: effect.KindLand, Key: "%s/autoland/land", Args: map[string]string{effect.ArgBase: "main", effect.ArgOnto: main, effect.ArgCommit: proposed, effect.ArgTree: tree, effect.ArgBranch: v.Run.Branch}},
-		"a landing of a yes":   {Kind: effect.KindLand, Key: v.Run.Approval + "/land%.0s", Args: map[string]string{effect.ArgBase: "main", effect.ArgOnto: main, effect.ArgCommit: proposed, effect.ArgTree: tree, effect.ArgBranch: v.Run.Branch}},
+		"a landing of a yes":   {Kind: effect.KindLand, Key: v.Run.Approval + "/land", Args: map[string]string{effect.ArgBase: "main", effect.ArgOnto: main, effect.ArgCommit: proposed, effect.ArgTree: tree, effect.ArgBranch: v.Run.Branch}},
 		"a file of the memory": {Kind: effect.KindMemoryCommit, Key: "%s/commit", Args: map[string]string{effect.ArgBase: "main", effect.ArgOnto: main, effect.ArgFiles: config, effect.ArgMessage: "x", effect.ArgWhen: "2026-09-03T08:20:00Z"}},
 		"a push of the memory": {Kind: effect.KindMemoryPush, Key: "%s/push", Args: map[string]string{effect.ArgBase: "main", effect.ArgRemote: "origin"}},
 	} {
-		id := a.queue(a.fileDefinition(), loop.Overrides{})
-		a.exec(`INSERT INTO effects (run_id, seq, kind, effect_key, args, state, loop_id) VALUES ($1, 1, $2, $3, $4, 'requested', $5)`, id, e.Kind, fmt.Sprintf(e.Key, id), asJSON(t, e.Args), a.fix.ID)
-		dead := a.parts.Self()
-		dead.PID, dead.Start = 1<<22+1, 1
-		a.exec(`UPDATE runs SET state = 'settling', phase = 'effect', outcome = 'proposed', holder = $2, fence = 1, node_id = $3 WHERE id = $1`, id, asJSON(t, dead), dead.Node)
-		if _, err := a.v.Runs.Recover(t.Context()); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		var state, why string
-		if err := a.sql.QueryRow(t.Context(), `SELECT state, error FROM effects WHERE run_id = $1 AND seq = 1`, id).Scan(&state, &why); err != nil || state != "refused" || why == "" {
-			t.Errorf("%s is %s: %s, %v; want refused", name, state, why, err)
-		}
+		a.wantRowRefused(name, e, "")
 		if got := a.git("rev-parse", "main"); got != main {
 			t.Fatalf("%s moved main", name)
 		}
+	}
+}
+
+// wantRowRefused writes an effect as if the process that was to apply it had died, and has
+// another process find it. A %s in its key is the run. Why it was refused contains want.
+func (a *attacker) wantRowRefused(name string, e loop.Effect, want string) {
+	a.t.Helper()
+	id := a.queue(a.fileDefinition(), loop.Overrides{})
+	a.exec(`INSERT INTO effects (run_id, seq, kind, effect_key, args, state, loop_id) VALUES ($1, 1, $2, $3, $4, 'requested', $5)`, id, e.Kind, strings.ReplaceAll(e.Key, "%s", id), asJSON(a.t, e.Args), a.fix.ID)
+	dead := a.parts.Self()
+	dead.PID, dead.Start = 1<<22+1, 1
+	a.exec(`UPDATE runs SET state = 'settling', phase = 'effect', outcome = 'proposed', holder = $2, fence = 1, node_id = $3 WHERE id = $1`, id, asJSON(a.t, dead), dead.Node)
+	if _, err := a.v.Runs.Recover(a.t.Context()); err != nil {
+		a.t.Errorf("%s: %v", name, err)
+	}
+	var state, why string
+	if err := a.sql.QueryRow(a.t.Context(), `SELECT state, error FROM effects WHERE run_id = $1 AND seq = 1`, id).Scan(&state, &why); err != nil || state != "refused" || why == "" || !strings.Contains(why, want) {
+		a.t.Errorf("%s is %s: %s, %v; want refused: %s", name, state, why, err, want)
+	}
+}
+
+// A yes that was given here is a yes to what was shown, and to nothing else.
+func TestAttack126AYesAllowsNoOtherLanding(t *testing.T) {
+	t.Parallel()
+	for kind, lands := range map[string]string{loop.ActionLand: effect.KindLand, loop.ActionPullRequest: effect.KindPush, loop.ActionPush: effect.KindBranchPush, loop.ActionKeep: "", loop.ActionAccept: ""} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			a := newAttacker(t)
+			v := a.pawl("run")
+			main := a.git("rev-parse", "main")
+			a.exec(`UPDATE approvals SET state = 'landing', answered_by = 'bob', answered_ms = 1, kind = $2, body = jsonb_set(body::jsonb, '{action,kind}', to_jsonb($2::text))::text WHERE id = $1`, v.Run.Approval, kind)
+			var yes loop.Approval
+			err := a.parts.Store().View(t.Context(), func(r *store.Reader) (err error) {
+				yes, err = r.Approval(t.Context(), v.Run.Approval)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := accepted.In(a.home).Accept(accepted.Answer(yes)); err != nil {
+				t.Fatal(err)
+			}
+			a.exec(`UPDATE approvals SET state = 'approved' WHERE id = $1`, yes.ID) // No run tries it by itself.
+			forbidden := "it is not what " + yes.ID + " allows"
+			allowed := effect.RequestsFor(yes, time.Now())[0]
+			for _, other := range []string{effect.KindLand, effect.KindPush, effect.KindPullRequest, effect.KindBranchPush} {
+				if other != lands {
+					a.wantRowRefused(other+" by a yes to "+kind, loop.Effect{Kind: other, Key: yes.ID + "/" + other, Args: allowed.Args}, forbidden)
+				}
+			}
+			for _, arg := range []string{effect.ArgOnto, effect.ArgCommit, effect.ArgTree, effect.ArgBase, effect.ArgBranch, effect.ArgRemote, effect.ArgMerge} {
+				args := maps.Clone(allowed.Args)
+				args[arg] += "x"
+				a.wantRowRefused("another "+arg, loop.Effect{Kind: cmp.Or(lands, effect.KindLand), Key: yes.ID + "/" + arg, Args: args}, forbidden)
+			}
+			if got := a.git("rev-parse", "main"); got != main {
+				t.Errorf("main moved to %s", got)
+			}
+		})
 	}
 }
 

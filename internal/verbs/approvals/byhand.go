@@ -181,7 +181,7 @@ func (s *Service) voidIfNotArrived(ctx context.Context, v View) (again bool, err
 		return s.voidIfStale(ctx, v)
 	}
 	tip, _, refErr := s.ws.Repo.Ref(ctx, effect.BranchRef(v.Action.Base))
-	if refErr != nil || v.Stale == "" && v.Action.MayAdvance(tip) {
+	if refErr != nil || v.Stale == "" && !v.Action.BaseMoved(tip) {
 		return false, refErr // The try says what is wrong.
 	}
 	return false, &loop.Fault{

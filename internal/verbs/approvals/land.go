@@ -128,7 +128,7 @@ func (s *Service) voidIfStale(ctx context.Context, v View) (again bool, err erro
 	case !ok:
 		return false, s.voidWithFault(ctx, v, "branch "+act.Base+" is gone")
 	}
-	if !act.MayAdvance(tip) {
+	if act.BaseMoved(tip) {
 		lost, err := s.checkLower(ctx, v)
 		if err != nil {
 			return false, err
