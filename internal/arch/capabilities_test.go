@@ -29,16 +29,24 @@ func unnamedCapabilities(tree fs.FS, file string) (list []found, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse: %w", err)
 	}
-	ast.Inspect(parsed, func(n ast.Node) bool {
-		assertion, is := n.(*ast.TypeAssertExpr)
+	ask := func(at ast.Node, asked ast.Expr) {
+		unnamed, is := asked.(*ast.InterfaceType)
 		if !is {
-			return true
+			return
 		}
-		if unnamed, is := assertion.Type.(*ast.InterfaceType); is {
-			for _, method := range unnamed.Methods.List {
-				if len(method.Names) > 0 && !slices.Contains(foreignMethods, method.Names[0].Name) {
-					list = append(list, found{method.Names[0].Name, fmt.Sprintf("%s:%d", file, set.Position(n.Pos()).Line)})
-				}
+		for _, method := range unnamed.Methods.List {
+			if len(method.Names) > 0 && !slices.Contains(foreignMethods, method.Names[0].Name) {
+				list = append(list, found{method.Names[0].Name, fmt.Sprintf("%s:%d", file, set.Position(at.Pos()).Line)})
+			}
+		}
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.TypeAssertExpr:
+			ask(n, n.Type)
+		case *ast.CaseClause:
+			for _, asked := range n.List {
+				ask(n, asked)
 			}
 		}
 		return true
@@ -61,8 +69,8 @@ func TestWhatATypeMayDoBesideIsANamedInterface(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	planted := fstest.MapFS{"x.go": {Data: []byte("package x\nfunc f(s any) { _ = s.(interface{ Refresh() error }) }\n")}}
-	if list, err := unnamedCapabilities(planted, "x.go"); err != nil || len(list) != 1 || list[0].at != "x.go:2" {
+	planted := fstest.MapFS{"x.go": {Data: []byte("package x\nfunc f(s any) { _ = s.(interface{ Refresh() error }) }\nfunc g(s any) {\n\tswitch s.(type) {\n\tcase interface{ Notes() []string }:\n\t}\n}\n")}}
+	if list, err := unnamedCapabilities(planted, "x.go"); err != nil || len(list) != 2 || list[0].at != "x.go:2" || list[1].at != "x.go:5" {
 		t.Errorf("found %v, %v", list, err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
-// What a Protocol or a Session may do beside what each does. A format asserts each of these
-// that it has (var _ X = ...): a method with another name would compile, and never be called.
+// Optional interfaces of a Protocol or a Session. A format asserts those that it implements
+// (var _ X = ...); otherwise a misspelt method would compile and never be called.
 
 // RunNumbers is a Protocol whose memory numbers the runs: the first run of a loop of this name
 // that the store knows goes on from the highest number.

@@ -23,7 +23,7 @@ var afterConfirm = fault.New("engine.effect.confirm.after")
 // may be set (ErrPaused). After it only a stop of this very process can come
 // between, and whoever takes the run ends a stopped process first.
 func (h *heldRun) confirmEffect(ctx context.Context) error {
-	if sw := h.setSwitch(); !sw.IsZero() {
+	if sw := h.switchFile(); !sw.IsZero() {
 		return &loop.PausedError{By: sw}
 	}
 	return h.confirmHold(ctx, true)

@@ -289,14 +289,14 @@ func (o *outbox) recordOutcome(e *loop.Effect, from, to loop.EffectState, result
 	o.settleLanding(row)
 }
 
-// refuseBy is recordOutcome for an effect that a switch keeps from happening. The switch is in
-// the row of the run by then: whoever takes the run over has no other word of it.
+// refuseBy records that a switch kept an effect from happening. It also stores the switch in the
+// run, because another worker may have to finish the run.
 func (o *outbox) refuseBy(sw loop.KillSwitch, e *loop.Effect, from loop.EffectState, result map[string]string, cause error) {
 	o.run.Cause.Switch = sw
 	o.recordOutcome(e, from, loop.EffectRefused, result, cause)
 }
 
-// switchOf is the switch that an error is about; zero: it does not say which.
+// switchOf returns the switch in a PausedError, or the zero KillSwitch.
 func switchOf(err error) (sw loop.KillSwitch) {
 	if paused, ok := errors.AsType[*loop.PausedError](err); ok {
 		sw = paused.By
@@ -339,7 +339,7 @@ func (o *outbox) noteDone(e loop.Effect) {
 // concludeUndone gives the run the outcome that an effect left it with. Steps that had
 // passed are open again, because their result went nowhere.
 func (o *outbox) concludeUndone(ctx context.Context, e loop.Effect) error {
-	end := endingOfEffect(e, o.refusal, o.run.Cause.Switch)
+	end := endingOfEffect(e, o.refusal)
 	o.run.Outcome, o.run.Reason, o.run.Detail = end.outcome, end.reason, end.detail
 	o.reopenPassed()
 	if e.Kind != effect.KindPropose && e.Kind != effect.KindMemoryCommit || len(o.its) == 0 {

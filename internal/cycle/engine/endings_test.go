@@ -49,17 +49,16 @@ func TestAnEffectThatDidNotComeAboutDecidesHowTheRunEnds(t *testing.T) {
 	stopped := failed
 	stopped.State = loop.EffectRefused
 	guardrail := &loop.Fault{Exit: loop.ExitRefused, What: "land", Why: "no", Fix: "do it"}
-	sw := loop.KillSwitch{Scope: loop.SwitchStore}
 	for name, c := range map[string]struct {
 		e       loop.Effect
 		refusal *loop.Fault
 		want    ending
 	}{
 		"it failed":            {failed, nil, ending{outcome: loop.OutcomeFailed, reason: loop.ReasonEffectFailed, detail: "land: no"}},
-		"a switch stopped it":  {stopped, nil, ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: "land: no", cause: loop.Cause{Switch: sw}}},
+		"a switch stopped it":  {stopped, nil, ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: "land: no"}},
 		"a guardrail is in it": {stopped, guardrail, ending{outcome: loop.OutcomeRefused, reason: loop.ReasonLanding, detail: guardrail.Error() + "; nothing was changed; do it"}},
 	} {
-		if got := endingOfEffect(c.e, c.refusal, sw); got != c.want {
+		if got := endingOfEffect(c.e, c.refusal); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}

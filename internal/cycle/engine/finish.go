@@ -23,7 +23,7 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 	c.judgeOpen(end)
 	c.releaseSteps(end)
 	c.run.Readiness = readinessAfter(end, c.assessed, c.run.Readiness)
-	c.run.Outcome, c.run.Reason, c.run.Detail, c.run.Cause = end.outcome, end.reason, end.detail, c.run.Cause.And(end.cause)
+	c.run.Outcome, c.run.Reason, c.run.Detail, c.run.Cause = end.outcome, end.reason, end.detail, c.run.Cause.Merge(end.cause)
 	c.halt = end.halt
 	if err := c.endSession(ctx); err != nil {
 		return err

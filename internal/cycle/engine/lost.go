@@ -91,7 +91,7 @@ func (c *cycle) endLost(ctx context.Context, end ending) error {
 	if c.run.State == loop.RunSettling {
 		c.reopenPassed()
 	}
-	c.run.Outcome, c.run.Reason, c.run.Detail, c.run.Cause, c.run.Owed = end.outcome, end.reason, end.detail, c.run.Cause.And(end.cause), true
+	c.run.Outcome, c.run.Reason, c.run.Detail, c.run.Cause, c.run.Owed = end.outcome, end.reason, end.detail, c.run.Cause.Merge(end.cause), true
 	c.spent()
 	c.said.Emit(loop.EventOutcome, outcomeText(c.run))
 	run := c.run

@@ -368,12 +368,19 @@ func TestTheRepositorysInstructionsStandInBlocksThatTheyCannotEnd(t *testing.T) 
 }
 
 func TestTheSwitchOfAllLoopsIsNotClearedByResumingOne(t *testing.T) {
-	for sw, set := range map[string]loop.KillSwitch{
-		".loops/PAUSED": {Path: ".loops/PAUSED"}, ".loops/PAUSED (cannot be read: x)": {Path: ".loops/PAUSED", Unread: "x"},
-		".loops/fix/PAUSED": {Path: ".loops/fix/PAUSED"}, ".loops/PAUSED2/PAUSED": {Path: ".loops/PAUSED2/PAUSED"}, "`pawl pause fix`": {Scope: loop.SwitchLoop},
-		"ops/off (cannot be read: x)": {Path: "ops/off", Unread: "x"}, "the label loop-pause is on https://x.test/7": {Label: "https://x.test/7"},
+	for sw, c := range map[string]struct {
+		set loop.KillSwitch
+		all bool
+	}{
+		".loops/PAUSED":                               {loop.KillSwitch{Path: ".loops/PAUSED"}, true},
+		".loops/PAUSED (cannot be read: x)":           {loop.KillSwitch{Path: ".loops/PAUSED", Unread: "x"}, true},
+		".loops/fix/PAUSED":                           {loop.KillSwitch{Path: ".loops/fix/PAUSED"}, false},
+		".loops/PAUSED2/PAUSED":                       {loop.KillSwitch{Path: ".loops/PAUSED2/PAUSED"}, false},
+		"`pawl pause fix`":                            {loop.KillSwitch{Scope: loop.SwitchLoop}, false},
+		"ops/off (cannot be read: x)":                 {loop.KillSwitch{Path: "ops/off", Unread: "x"}, false},
+		"the label loop-pause is on https://x.test/7": {loop.KillSwitch{Label: "https://x.test/7"}, false},
 	} {
-		all := set.Path == ".loops/PAUSED"
+		set, all := c.set, c.all
 		if set.StopsAll() != all {
 			t.Errorf("%s stops all: %v", sw, !all)
 		}

@@ -106,13 +106,13 @@ func successOf(tier loop.Tier, effects []loop.EffectRequest, before loop.Outcome
 }
 
 // endingOfEffect says how a run ends one of whose effects did not come about. Refusal
-// is why a guardrail refused it, if one did; sw the switch that did.
-func endingOfEffect(e loop.Effect, refusal *loop.Fault, sw loop.KillSwitch) ending {
+// is why a guardrail refused it, if one did.
+func endingOfEffect(e loop.Effect, refusal *loop.Fault) ending {
 	switch {
 	case refusal != nil:
 		return ending{outcome: loop.OutcomeRefused, reason: loop.ReasonLanding, detail: fmt.Sprintf("%s; nothing was changed; %s", refusal, refusal.Advice())}
 	case e.State == loop.EffectRefused:
-		return ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: fmt.Sprintf("%s: %s", e.Kind, e.Error), cause: loop.Cause{Switch: sw}}
+		return ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: fmt.Sprintf("%s: %s", e.Kind, e.Error)}
 	}
 	return ending{outcome: loop.OutcomeFailed, reason: loop.ReasonEffectFailed, detail: fmt.Sprintf("%s: %s", e.Kind, e.Error)}
 }

@@ -13,7 +13,7 @@ import (
 
 // Protocol is one of the ways in which a loop keeps its memory and picks its
 // work. A protocol never writes: it returns changes, and the engine applies
-// them. What it may do beside stands in capabilities.go.
+// them. Its optional methods are in capabilities.go.
 type Protocol interface {
 	// Open reads the memory that the view shows. An error ends the run, as an
 	// *OpenError says or else as failed; a broken part that can be rebuilt is not an
@@ -31,7 +31,7 @@ type OpenError struct {
 func (e *OpenError) Error() string { return e.Reason.Explain(e.Detail) }
 
 // Session is one run's dealing with a protocol's memory. Its methods are
-// called by one goroutine. What it may do beside stands in capabilities.go.
+// called by one goroutine. Its optional methods are in capabilities.go.
 type Session interface {
 	// Recovered lists what had to be repaired. It is durable before anything
 	// is sensed, and each repair says what it did.

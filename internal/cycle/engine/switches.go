@@ -11,18 +11,15 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
-// PausedFile is the name of the kill switch.
-const PausedFile = loop.PausedFile
-
 // Switch returns which kill switch file is set for a loop of the workspace at
 // root, and the zero switch if none is. Existence is all that
 // counts: a folder, a dangling link or a file without permissions are switches
 // too, and so is any error other than absence. An empty name asks for the
 // switch of all loops only. Named are more paths, of the loop's definition.
 func Switch(root, name string, named ...string) loop.KillSwitch {
-	rels := []string{filepath.Join(".loops", PausedFile)}
+	rels := []string{filepath.Join(".loops", loop.PausedFile)}
 	if name != "" {
-		rels = append(rels, filepath.Join(".loops", name, PausedFile))
+		rels = append(rels, filepath.Join(".loops", name, loop.PausedFile))
 	}
 	for _, rel := range append(rels, named...) {
 		at := rel
@@ -40,14 +37,14 @@ func Switch(root, name string, named ...string) loop.KillSwitch {
 	return loop.KillSwitch{}
 }
 
-// setSwitch is the file of a kill switch that is set for the run.
-func (h *heldRun) setSwitch() loop.KillSwitch {
+// switchFile returns the kill switch file that stops the run, or the zero KillSwitch.
+func (h *heldRun) switchFile() loop.KillSwitch {
 	return Switch(h.target.Workspace.Root, h.target.Loop.Name, h.def.SwitchPaths()...)
 }
 
-func (h *heldRun) switchEnding() *ending { return pausedBy(h.setSwitch()) }
+func (h *heldRun) switchEnding() *ending { return pausedBy(h.switchFile()) }
 
-// pausedBy is how a run ends that a switch stops; nil: none is set. One in the store may have
+// pausedBy returns how a run ends that sw stops, or nil if sw is zero. One in the store may have
 // been set from a node that does not have this checkout.
 func pausedBy(sw loop.KillSwitch) *ending {
 	if sw.IsZero() {
@@ -93,7 +90,7 @@ func explainPaused(ctx context.Context, tx *store.Tx, t Target, err error) error
 	if err != nil || len(set) == 0 {
 		return errors.Join(err, PausedFault(t.Loop.Name, paused.By))
 	}
-	return PausedFault(t.Loop.Name, set[0].Set())
+	return PausedFault(t.Loop.Name, set[0].KillSwitch())
 }
 
 // PausedFault is the error of a run that a switch keeps from starting.

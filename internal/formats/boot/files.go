@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
-// What the session can do beside the phases of a run.
+// The optional interfaces that the format implements.
 var (
 	_ engine.MemoryNotes    = (*session)(nil)
 	_ engine.DiscardedFiles = (*session)(nil)

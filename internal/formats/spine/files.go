@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
-// What the protocol and its session can do beside the phases of a run.
+// The optional interfaces that the format implements.
 var (
 	_ engine.UnopenedAccount = Protocol{}
 	_ engine.RunNumbers      = Protocol{}

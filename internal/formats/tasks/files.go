@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/readiness"
 )
 
-// What the protocol and its session can do beside the phases of a run.
+// The optional interfaces that the format implements.
 var (
 	_ engine.FileMergers    = Protocol{}
 	_ engine.MemoryNotes    = (*session)(nil)

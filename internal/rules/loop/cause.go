@@ -17,10 +17,12 @@ type Cause struct {
 	Item        string     `json:"item,omitempty"`         // what the agent calls the item that it worked on
 }
 
-// And returns c with what more says about how the run ended.
-func (c Cause) And(more Cause) Cause {
-	c.Switch, c.Fetch, c.GitChange = cmp.Or(more.Switch, c.Switch), cmp.Or(more.Fetch, c.Fetch), c.GitChange || more.GitChange
-	return c
+// Merge returns c with the fields that are set in more.
+func (c Cause) Merge(more Cause) Cause {
+	return Cause{
+		Switch: cmp.Or(more.Switch, c.Switch), PullRequest: cmp.Or(more.PullRequest, c.PullRequest), Unpushed: cmp.Or(more.Unpushed, c.Unpushed),
+		Ungated: cmp.Or(more.Ungated, c.Ungated), Fetch: cmp.Or(more.Fetch, c.Fetch), GitChange: more.GitChange || c.GitChange, Item: cmp.Or(more.Item, c.Item),
+	}
 }
 
 // subject is what a run is about, as key=value or in the agent's words.

@@ -6,8 +6,8 @@ import "strings"
 // without one. Nothing else may take a text apart that is about a run; internal/arch holds
 // that.
 
-// CauseOf is the cause of a run whose row has none, from its reason, its detail and the
-// subject that was stored.
+// CauseOf returns the cause of a run that was stored without one. It reads the run's reason,
+// its detail and the stored subject.
 func CauseOf(r Run, subject string) (c Cause) {
 	address, opened := strings.CutPrefix(subject, pullRequestKey)
 	branch, unpushed := strings.CutPrefix(subject, unpushedKey)
@@ -24,7 +24,7 @@ func CauseOf(r Run, subject string) (c Cause) {
 	}
 	switch r.Reason {
 	case ReasonKillSwitch:
-		c.Switch = SwitchNamed(r.Detail)
+		c.Switch = switchNamed(r.Detail)
 	case ReasonUnfilled:
 		_, c.Fetch, _ = strings.Cut(r.Detail, FetchMark)
 	case ReasonGitConfig:
@@ -33,9 +33,8 @@ func CauseOf(r Run, subject string) (c Cause) {
 	return c
 }
 
-// SwitchNamed is the switch in the detail of a paused run, and the one that KillSwitch.String
-// names. It is zero if there is none.
-func SwitchNamed(text string) (k KillSwitch) {
+// switchNamed returns the switch that the detail of a paused run names, or the zero KillSwitch.
+func switchNamed(text string) (k KillSwitch) {
 	_, text = cutPast(text, "the kill switch is set: ")
 	late, text := cutPast(text, "the kill switch was set: ")
 	_, text = cutPast(text, ErrPaused.Error()+": ")

@@ -12,18 +12,19 @@ var switches = map[string]struct {
 	set    KillSwitch
 	words  string
 	clears string
+	all    bool // it stops all loops
 }{
-	"the file of all loops":     {KillSwitch{Path: ".loops/PAUSED"}, ".loops/PAUSED", "pawl resume --all"},
-	"one that cannot be read":   {KillSwitch{Path: ".loops/PAUSED", Unread: "x: (y)"}, ".loops/PAUSED (cannot be read: x: (y))", "pawl resume --all"},
-	"the file of the loop":      {KillSwitch{Path: ".loops/fix/PAUSED"}, ".loops/fix/PAUSED", "pawl resume fix"},
-	"the file of another loop":  {KillSwitch{Path: ".loops/b/PAUSED"}, ".loops/b/PAUSED", "pawl resume b"},
-	"a path of the definition":  {KillSwitch{Path: "ops/off"}, "ops/off", "remove ops/off, or take it out of kill_switch"},
-	"the label":                 {KillSwitch{Label: "https://x.test/7"}, "the label loop-pause is on https://x.test/7", "remove the label from https://x.test/7"},
-	"a label that is not known": {KillSwitch{Unread: "no login"}, "the label loop-pause cannot be asked for, which counts as set at L3: no login", "gh auth status"},
-	"that of the loop":          {KillSwitch{Scope: SwitchLoop}, "pawl pause", "pawl resume fix"},
-	"that of the workspace":     {KillSwitch{Scope: SwitchWorkspace}, "`pawl pause --all`", "pawl resume --all"},
-	"that of the store":         {KillSwitch{Scope: SwitchStore}, "`pawl pause --everywhere`", "pawl resume --everywhere"},
-	"none":                      {KillSwitch{}, "", "pawl resume fix"},
+	"the file of all loops":     {KillSwitch{Path: ".loops/PAUSED"}, ".loops/PAUSED", "pawl resume --all", true},
+	"one that cannot be read":   {KillSwitch{Path: ".loops/PAUSED", Unread: "x: (y)"}, ".loops/PAUSED (cannot be read: x: (y))", "pawl resume --all", true},
+	"the file of the loop":      {KillSwitch{Path: ".loops/fix/PAUSED"}, ".loops/fix/PAUSED", "pawl resume fix", false},
+	"the file of another loop":  {KillSwitch{Path: ".loops/b/PAUSED"}, ".loops/b/PAUSED", "pawl resume b", false},
+	"a path of the definition":  {KillSwitch{Path: "ops/off"}, "ops/off", "remove ops/off, or take it out of kill_switch", false},
+	"the label":                 {KillSwitch{Label: "https://x.test/7"}, "the label loop-pause is on https://x.test/7", "remove the label from https://x.test/7", false},
+	"a label that is not known": {KillSwitch{Unread: "no login"}, "the label loop-pause cannot be asked for, which counts as set at L3: no login", "gh auth status", false},
+	"that of the loop":          {KillSwitch{Scope: SwitchLoop}, "pawl pause", "pawl resume fix", false},
+	"that of the workspace":     {KillSwitch{Scope: SwitchWorkspace}, "`pawl pause --all`", "pawl resume --all", true},
+	"that of the store":         {KillSwitch{Scope: SwitchStore}, "`pawl pause --everywhere`", "pawl resume --everywhere", true},
+	"none":                      {KillSwitch{}, "", "pawl resume fix", false},
 }
 
 func TestASwitchIsNamedAndReadByItsName(t *testing.T) {
@@ -34,16 +35,16 @@ func TestASwitchIsNamedAndReadByItsName(t *testing.T) {
 		if got := c.set.ClearedBy("fix").String(); got != c.clears {
 			t.Errorf("%s is cleared by %q, want %q", name, got, c.clears)
 		}
-		if d := cmp.Diff(c.set, SwitchNamed(c.words)); d != "" {
+		if d := cmp.Diff(c.set, switchNamed(c.words)); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
-		if c.set.StopsAll() != (c.clears == "pawl resume --all" || c.clears == "pawl resume --everywhere") {
+		if c.set.StopsAll() != c.all {
 			t.Errorf("%s stops all: %v", name, c.set.StopsAll())
 		}
 	}
 	row := Switch{Scope: SwitchStore, By: Actor{Who: "ann"}, At: time.Unix(0, 0), Why: "see ops/off"}
-	if got := row.Set().String(); got != row.String() || SwitchNamed(got) != (KillSwitch{Scope: SwitchStore}) {
-		t.Errorf("a row of the store is named %q, which reads as %+v", got, SwitchNamed(got))
+	if got := row.KillSwitch().String(); got != row.String() || switchNamed(got) != (KillSwitch{Scope: SwitchStore}) {
+		t.Errorf("a row of the store is named %q, which reads as %+v", got, switchNamed(got))
 	}
 }
 

@@ -17,7 +17,7 @@ type KillSwitch struct {
 	Scope  SwitchScope `json:"scope,omitempty"`  // of the one in the store
 	Label  string      `json:"label,omitempty"`  // address of what has the label
 	Unread string      `json:"unread,omitempty"` // why the file cannot be read; without a path: why the label cannot be asked for
-	Row    Switch      `json:"-"`                // of the one in the store: who set it, when and why, where that was read
+	Row    Switch      `json:"-"`                // of the one in the store, if it was read
 }
 
 // IsZero reports whether no switch is set.

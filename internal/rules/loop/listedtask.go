@@ -6,7 +6,7 @@ type ListedTask struct {
 	Line      int    // of the file, from 1
 	Title     string
 	Text      string
-	State     StepState // empty: Status is none that pawl knows, or the task cannot be read
+	State     StepState // empty: pawl does not know Status, or the task cannot be read
 	Status    string    // as written
 	Priority  string    // critical, high, medium, low or empty
 	Tags      []string

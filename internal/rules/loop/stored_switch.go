@@ -49,8 +49,8 @@ func (s Switch) String() string {
 	return text
 }
 
-// Set is the switch as one that stops a loop.
-func (s Switch) Set() KillSwitch { return KillSwitch{Scope: s.Scope, Row: s} }
+// KillSwitch returns s as what stops a loop.
+func (s Switch) KillSwitch() KillSwitch { return KillSwitch{Scope: s.Scope, Row: s} }
 
 // PausedError means that a kill switch, a file or one in the store, keeps a run from starting
 // or an effect from being applied. It is ErrPaused.

@@ -81,12 +81,12 @@ func checkDefinitions(ctx context.Context, a *app, found []loops.Found, o checkO
 	paused := a.pausedNow(ctx)
 	if p.JSON {
 		report := loops.NewReport(checked, unread, o.least, o.strict)
-		report.Meta.Paused = paused
+		report.Meta.Paused, report.Meta.PausedBy = paused.String(), paused
 		if err := p.WriteJSON(report); err != nil {
 			return err
 		}
-	} else if paused != "" {
-		p.Note("%s", output.CleanLine("every loop is paused by "+paused+" ("+loops.ResumeCommand("", paused).String()+")"))
+	} else if !paused.IsZero() {
+		p.Note("%s", output.CleanLine("every loop is paused by "+paused.String()+" ("+paused.ClearedBy("").String()+")"))
 	}
 	if unread > 0 {
 		return unreadableError(unread)
@@ -132,7 +132,7 @@ func (a *app) acceptReady(ctx context.Context, checked []loops.Checked, o checkO
 
 // pausedNow names the kill switch that stops all loops of the workspace. A definition can
 // be checked without a repository and without a store: nothing is paused then.
-func (a *app) pausedNow(ctx context.Context) (sw string) {
+func (a *app) pausedNow(ctx context.Context) (sw loop.KillSwitch) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	err := a.withReadOnlyVerbs(ctx, func(s *api.Workspace) (err error) {
@@ -140,7 +140,7 @@ func (a *app) pausedNow(ctx context.Context) (sw string) {
 		return err
 	})
 	if err != nil {
-		return ""
+		return loop.KillSwitch{}
 	}
 	return sw
 }

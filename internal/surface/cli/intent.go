@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/surface/api"
-	"github.com/pawl-run/pawl/internal/verbs/loops"
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
 )
@@ -40,7 +39,7 @@ func printIntent(p *output.Printer, i runs.Plan) error {
 	}
 	p.Field("  ", "limits", limits)
 	if i.Paused != "" {
-		p.Field("  ", "paused", i.Paused+": it would not run ("+loops.ResumeCommand(i.Loop, i.Paused).String()+")")
+		p.Field("  ", "paused", i.Paused+": it would not run ("+i.PausedBy.ClearedBy(i.Loop).String()+")")
 	}
 	p.Line("dry run: nothing was started, nothing was written")
 	return p.Err()

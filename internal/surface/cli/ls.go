@@ -96,11 +96,11 @@ func loopState(s output.Style, row loops.Row) string {
 // printProblems says which loops cannot run, are paused by which switch, rest, died
 // or wait for a person. The switch of all loops is named once.
 func printProblems(p *output.Printer, rows []loops.Row) {
-	if i := slices.IndexFunc(rows, func(row loops.Row) bool { return loops.StopsAll(row.Paused) }); i >= 0 {
-		p.Line("every loop is paused by %s (%s)", output.CleanLine(rows[i].Paused), output.CleanLine(loops.ResumeCommand("", rows[i].Paused).String()))
+	if i := slices.IndexFunc(rows, func(row loops.Row) bool { return row.PausedBy.StopsAll() }); i >= 0 {
+		p.Line("every loop is paused by %s (%s)", output.CleanLine(rows[i].Paused), output.CleanLine(rows[i].PausedBy.ClearedBy("").String()))
 		for _, sw := range rows[i].Switches {
 			if text := sw.String(); text != rows[i].Paused {
-				p.Line("every loop is paused by %s (%s)", output.CleanLine(text), output.CleanLine(loops.ResumeCommand("", text).String()))
+				p.Line("every loop is paused by %s (%s)", output.CleanLine(text), output.CleanLine(sw.KillSwitch().ClearedBy("").String()))
 			}
 		}
 	}
@@ -109,8 +109,8 @@ func printProblems(p *output.Printer, rows []loops.Row) {
 		if row.Problem != "" {
 			p.Line("%s: %s (%s; pawl run %s says more)", name, output.CleanLine(row.Problem), describeLastGood(row.LastGood), name)
 		}
-		if row.Paused != "" && !loops.StopsAll(row.Paused) {
-			p.Line("%s is paused by %s (%s)", name, output.CleanLine(row.Paused), output.CleanLine(loops.ResumeCommand(row.Name, row.Paused).String()))
+		if row.Paused != "" && !row.PausedBy.StopsAll() {
+			p.Line("%s is paused by %s (%s)", name, output.CleanLine(row.Paused), output.CleanLine(row.PausedBy.ClearedBy(row.Name).String()))
 		}
 		if row.Rests != nil {
 			p.Line("%s rests %s (pawl resume %s ends that)", name, output.CleanLine(describeRest(row.Rests)), name)

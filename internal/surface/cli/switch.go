@@ -195,5 +195,5 @@ func printResumed(p *output.Printer, sw loops.Switched) error {
 		return nil
 	}
 	f := &loop.Fault{Exit: loop.ExitPaused, What: switchedName(sw) + " stays paused", Why: "another kill switch is set: " + sw.Switch}
-	return f.WithAdvice(loops.ResumeCommand(sw.Loop, sw.Switch).Then(" ", loop.Advise("clears it")))
+	return f.WithAdvice(sw.PausedBy.ClearedBy(sw.Loop).Then(" ", loop.Advise("clears it")))
 }

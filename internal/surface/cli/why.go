@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/lookup"
-	"github.com/pawl-run/pawl/internal/verbs/loops"
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
 )
@@ -99,7 +98,7 @@ func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 		p.Field("", "refused", text)
 	}
 	if w.Paused != "" {
-		p.Field("", "paused", "all loops, by "+w.Paused+" ("+loops.ResumeCommand("", w.Paused).String()+")")
+		p.Field("", "paused", "all loops, by "+w.Paused+" ("+w.PausedBy.ClearedBy("").String()+")")
 	}
 	p.Field("", "next", w.Next)
 	return p.Err()

@@ -176,3 +176,12 @@ func FuzzACopyNeverVerifiesWithOtherEntries(f *testing.F) {
 		}
 	})
 }
+
+func TestOnlyAYesOpensAPullRequestInTheLog(t *testing.T) {
+	for reason, want := range map[loop.Reason]bool{loop.ReasonApproved: true, loop.ReasonGatesPass: false} {
+		a := account{N: 1, Outcome: loop.OutcomeProposed, Reason: reason, Subject: "pr=https://x.test/31"}
+		if got := strings.Contains(strings.Join(a.lines("log"), "\n"), "outcome="+runlog.PullRequest); got != want {
+			t.Errorf("%s: the lines are %q, want a pull request: %v", reason, a.lines("log"), want)
+		}
+	}
+}

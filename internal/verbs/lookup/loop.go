@@ -131,7 +131,7 @@ func (w *Workspace) PausedBy(l Loop) loop.KillSwitch {
 	sw := engine.Switch(w.Root, l.Name, l.Usable().SwitchPaths()...)
 	switch {
 	case len(l.Switches) > 0 && !sw.StopsAll():
-		return l.Switches[0].Set()
+		return l.Switches[0].KillSwitch()
 	case sw.IsZero() && l.Row.Paused:
 		return loop.KillSwitch{Scope: loop.SwitchLoop}
 	}
@@ -182,7 +182,7 @@ func (w *Workspace) Paused(ctx context.Context) (loop.KillSwitch, error) {
 	if err != nil || len(set) == 0 {
 		return loop.KillSwitch{}, err
 	}
-	return set[0].Set(), nil
+	return set[0].KillSwitch(), nil
 }
 
 // Switches lists the kill switches in the store that stop all loops of the workspace.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 
-	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/record/store"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
@@ -33,7 +32,7 @@ func (s *Service) below(ctx context.Context, name string) (list []loop.Loop, err
 	return list, err
 }
 
-func switchFile(name string) string { return filepath.Join(".loops", name, engine.PausedFile) }
+func switchFile(name string) string { return filepath.Join(".loops", name, loop.PausedFile) }
 
 // pauseBelow sets the switches of the loops below one, of those that are not paused yet, and returns
 // their names. Each has a link that names the one that they were paused with.

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/cycle/catalog"
-	"github.com/pawl-run/pawl/internal/cycle/engine"
 	"github.com/pawl-run/pawl/internal/cycle/listen"
 	"github.com/pawl-run/pawl/internal/definitions/definition"
 	"github.com/pawl-run/pawl/internal/git"
@@ -57,7 +56,7 @@ func Check(f Found) (Checked, error) {
 			Kind: readiness.KindOwn, Severity: readiness.SeverityError, Key: "protocol", Line: at.Line, Column: at.Column, Message: problem + "; remove the key",
 		})
 	}
-	c.Switches = []string{path.Join(".loops", engine.PausedFile), path.Join(definition.Dir(f.Name), engine.PausedFile)}
+	c.Switches = []string{path.Join(".loops", loop.PausedFile), path.Join(definition.Dir(f.Name), loop.PausedFile)}
 	for _, name := range c.Definition.SwitchPaths() {
 		if !slices.Contains(c.Switches, name) {
 			c.Switches = append(c.Switches, name)

@@ -27,6 +27,7 @@ type Row struct {
 	State      string          `json:"state"`            // never_run, idle, queued, running, dead, lost, paused, disabled, broken
 	Status     loop.SpecStatus `json:"status,omitempty"` // of a LoopSpec: draft, running, paused, waiting_human, done, gave_up; it holds until somebody answers, whatever the last run was
 	Paused     string          `json:"paused,omitempty"`
+	PausedBy   loop.KillSwitch `json:"paused_by,omitzero"` // the switch that Paused names
 	Switches   []loop.Switch   `json:"switches,omitempty"` // in the store, of all loops: who set them, when and why
 	Problem    string          `json:"problem,omitempty"`  // why the definition cannot be run
 	LastN      int64           `json:"last_n"`
@@ -134,10 +135,10 @@ func (s *Service) rowsOf(ctx context.Context, list []lookup.Loop) ([]Row, error)
 }
 
 func (s *Service) rowOf(l lookup.Loop) Row {
-	d := l.Usable()
+	d, paused := l.Usable(), s.ws.PausedBy(l)
 	row := Row{
 		Name: l.Name, Protocol: l.Protocol, State: "never_run", LastN: l.Row.LastN, Definition: l.Row.Definition, Approvals: l.Open,
-		Tier: d.Tier, Cadence: d.Cadence, On: d.On, Goal: d.Goal, Scope: d.Scope, Verify: d.Verify, Guard: d.Guard, Gates: d.Gates, Agent: d.Agent, Paused: s.ws.PausedBy(l).String(), Switches: l.Switches,
+		Tier: d.Tier, Cadence: d.Cadence, On: d.On, Goal: d.Goal, Scope: d.Scope, Verify: d.Verify, Guard: d.Guard, Gates: d.Gates, Agent: d.Agent, Paused: paused.String(), PausedBy: paused, Switches: l.Switches,
 	}
 	if run := l.Last; run != nil {
 		row.State, row.LastRun = s.ws.Liveness(*run), shape.Time(run.Started)

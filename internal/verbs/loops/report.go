@@ -36,6 +36,7 @@ type ReportMeta struct {
 	Tier     string          `json:"tier,omitempty"`
 	Switches []string        `json:"switches,omitempty"` // paths that stop the loop, if there are more than the usual ones
 	Paused   string          `json:"paused,omitempty"`   // what stops all loops of the workspace now
+	PausedBy loop.KillSwitch `json:"paused_by,omitzero"` // the same as a value
 	Unknown  []Finding       `json:"unknown,omitempty"`
 	Notes    []Finding       `json:"notes,omitempty"`
 	Loops    []CheckedResult `json:"loops,omitempty"` // only if there is more than one

@@ -99,7 +99,7 @@ func TestALoopThatIsResumedUnderTheSwitchForAllIsSaidToBePaused(t *testing.T) {
 	r.DefineLoop("tidy", verbtest.FindsNone)
 	pause(t, r, "tidy")
 	pause(t, r, loops.All)
-	wantSwitch(t, resume(t, r, "tidy"), loops.Switched{Loop: "tidy", Paused: true, Switch: ".loops/PAUSED", Was: true})
+	wantSwitch(t, resume(t, r, "tidy"), loops.Switched{Loop: "tidy", Paused: true, Switch: ".loops/PAUSED", PausedBy: loop.KillSwitch{Path: ".loops/PAUSED"}, Was: true})
 	if r.Exists(".loops/tidy/PAUSED") || !r.Exists(".loops/PAUSED") {
 		t.Error("resume of one loop cleared another switch than its own")
 	}
@@ -194,13 +194,14 @@ func everywhere(r *verbtest.Rig) loops.Everywhere {
 }
 
 func TestTheSwitchOfTheStoreStopsEveryWorkspaceAndIsClearedByItselfOnly(t *testing.T) {
+	const why = "the kill switch is set: .loops/tidy/PAUSED" // A person's words name no switch.
 	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
 		ended := r.StartLive("slow")
 		other := r.InRepo(verbtest.NewRepo(t))
 		other.DefineLoop("tidy", verbtest.FindsNone)
 		other.RunLoop(runs.StartRequest{Loop: "tidy"})
-		sw, err := everywhere(r).Pause(t.Context(), verbtest.Ann, "fire")
-		want := loops.Switched{Schema: schema, Scope: loop.SwitchStore, Paused: true, Switch: "`pawl pause --everywhere`", Why: "fire", Stopped: []string{"slow#1"}}
+		sw, err := everywhere(r).Pause(t.Context(), verbtest.Ann, why)
+		want := loops.Switched{Schema: schema, Scope: loop.SwitchStore, Paused: true, Switch: "`pawl pause --everywhere`", Why: why, Stopped: []string{"slow#1"}}
 		if diff := cmp.Diff(want, sw); err != nil || diff != "" {
 			t.Fatalf("pause = %v (-want +got):\n%s", err, diff)
 		}
@@ -215,13 +216,13 @@ func TestTheSwitchOfTheStoreStopsEveryWorkspaceAndIsClearedByItselfOnly(t *testi
 			_, err = other.Runs.Start(t.Context(), p)
 		}
 		verbtest.WantFault(t, err, loop.ExitPaused, "tidy is paused", "`pawl pause --everywhere`, set by Ann at ", "`pawl resume --everywhere` clears it; `pawl resume tidy` does not")
-		if row := other.ShowRow("tidy"); row.State != "paused" || !strings.HasSuffix(row.Paused, ": fire") {
+		if row := other.ShowRow("tidy"); row.State != "paused" || !strings.HasSuffix(row.Paused, ": "+why) {
 			t.Errorf("tidy is %s by %q", row.State, row.Paused)
 		}
-		if sw := resume(t, other, loops.All); !sw.Paused || !loops.StopsAll(sw.Switch) {
+		if sw := resume(t, other, loops.All); !sw.Paused || !sw.PausedBy.StopsAll() {
 			t.Errorf("resume --all = %+v, want that the switch of the store still stands", sw)
 		}
-		if got := loops.ResumeCommand("tidy", other.ShowRow("tidy").Paused).String(); got != "pawl resume --everywhere" {
+		if got := other.ShowRow("tidy").PausedBy.ClearedBy("tidy").String(); got != "pawl resume --everywhere" {
 			t.Errorf("the fix is %s", got)
 		}
 		for _, was := range []bool{false, true} {
@@ -262,7 +263,7 @@ func TestALoopOfTheStoreIsPausedByNameAndByProtocol(t *testing.T) {
 		t.Error("the pause is not recorded")
 	}
 	pause(t, r, loops.All)
-	wantSwitch(t, resume(t, r, "spec:tidy"), loops.Switched{Loop: "tidy", Paused: true, Switch: ".loops/PAUSED", Was: true})
+	wantSwitch(t, resume(t, r, "spec:tidy"), loops.Switched{Loop: "tidy", Paused: true, Switch: ".loops/PAUSED", PausedBy: loop.KillSwitch{Path: ".loops/PAUSED"}, Was: true})
 	if r.LoopRow(loop.ProtocolSpec, "tidy").Paused || r.Exists(".loops/tidy/PAUSED") {
 		t.Error("the loop's own switch still stands")
 	}

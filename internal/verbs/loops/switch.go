@@ -26,17 +26,18 @@ const All = ""
 
 // Switched says which switch was set or cleared, schema pawl.switch/v1.
 type Switched struct {
-	Schema  string           `json:"schema"`
-	Loop    string           `json:"loop,omitempty"` // empty: all loops
-	Paused  bool             `json:"paused"`
-	Switch  string           `json:"switch"`
-	Scope   loop.SwitchScope `json:"scope"`
-	Why     string           `json:"why,omitempty"`
-	Was     bool             `json:"was"`             // it had this state before
-	Below   []string         `json:"below,omitempty"` // names of the loops below it that were paused or resumed with it
-	Stopped []string         `json:"stopped,omitempty"`
-	Silent  []Silent         `json:"silent,omitempty"` // runs whose holders did not answer
-	Holds   []string         `json:"holds,omitempty"`  // holds that were cleared, in words
+	Schema   string           `json:"schema"`
+	Loop     string           `json:"loop,omitempty"` // empty: all loops
+	Paused   bool             `json:"paused"`
+	Switch   string           `json:"switch"`
+	PausedBy loop.KillSwitch  `json:"paused_by,omitzero"` // the switch that still pauses what was resumed
+	Scope    loop.SwitchScope `json:"scope"`
+	Why      string           `json:"why,omitempty"`
+	Was      bool             `json:"was"`             // it had this state before
+	Below    []string         `json:"below,omitempty"` // names of the loops below it that were paused or resumed with it
+	Stopped  []string         `json:"stopped,omitempty"`
+	Silent   []Silent         `json:"silent,omitempty"` // runs whose holders did not answer
+	Holds    []string         `json:"holds,omitempty"`  // holds that were cleared, in words
 }
 
 // Silent is a run whose holder did not answer a kill switch.
@@ -186,7 +187,7 @@ func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switc
 		}
 	}
 	if !still.IsZero() {
-		sw.Paused, sw.Switch = true, still.String()
+		sw.Paused, sw.Switch, sw.PausedBy = true, still.String(), still
 	}
 	sw.Was = before == sw.Paused
 	return sw, nil
@@ -299,17 +300,8 @@ func (s *Service) isHeld(h loop.Hold) bool {
 	return h.Reason != "" && (h.Until.IsZero() || s.ws.Now().Before(h.Until))
 }
 
-// StopsAll reports whether a switch, as named in Row and Switched, stops all loops.
-func StopsAll(sw string) bool { return loop.SwitchNamed(sw).StopsAll() }
-
-// ResumeCommand returns the command that clears a switch that pauses a loop.
-func ResumeCommand(name, sw string) loop.Advice { return loop.SwitchNamed(sw).ClearedBy(name) }
-
-// Paused names a kill switch that stops all loops of the workspace; empty: none does.
-func (s *Service) Paused(ctx context.Context) (string, error) {
-	sw, err := s.ws.Paused(ctx)
-	return sw.String(), err
-}
+// Paused returns a kill switch that stops all loops of the workspace, or the zero KillSwitch.
+func (s *Service) Paused(ctx context.Context) (loop.KillSwitch, error) { return s.ws.Paused(ctx) }
 
 // anyPaused reports whether a switch keeps the loop, or any of the list, from running.
 func (s *Service) anyPaused(ctx context.Context, name string, list []catalog.Entry) (bool, error) {
@@ -322,13 +314,13 @@ func (s *Service) anyPaused(ctx context.Context, name string, list []catalog.Ent
 // switchFiles lists the paths of kill switches, also in folders without a definition:
 // pausing a loop that only the store has makes such a folder.
 func (s *Service) switchFiles() ([]string, error) {
-	paths := []string{filepath.Join(".loops", engine.PausedFile)}
+	paths := []string{filepath.Join(".loops", loop.PausedFile)}
 	entries, err := os.ReadDir(filepath.Join(s.ws.Root, ".loops"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, switchFault("resume", ".loops", err)
 	}
 	for _, e := range entries {
-		rel := filepath.Join(".loops", e.Name(), engine.PausedFile)
+		rel := filepath.Join(".loops", e.Name(), loop.PausedFile)
 		if _, err := os.Lstat(filepath.Join(s.ws.Root, rel)); err == nil || e.IsDir() {
 			paths = append(paths, rel)
 		}
@@ -361,7 +353,7 @@ func (s *Service) clearSwitch(rel string) error {
 }
 
 func (s *Service) switchFor(ctx context.Context, name string) (Switched, error) {
-	sw := Switched{Schema: "pawl.switch/v1", Scope: loop.SwitchWorkspace, Loop: name, Switch: filepath.Join(".loops", engine.PausedFile)}
+	sw := Switched{Schema: "pawl.switch/v1", Scope: loop.SwitchWorkspace, Loop: name, Switch: filepath.Join(".loops", loop.PausedFile)}
 	if name == All {
 		return sw, nil
 	}
@@ -370,7 +362,7 @@ func (s *Service) switchFor(ctx context.Context, name string) (Switched, error) 
 		return sw, err
 	}
 	sw.Loop, sw.Scope = e.Name, loop.SwitchLoop
-	sw.Switch = filepath.Join(".loops", e.Name, engine.PausedFile)
+	sw.Switch = filepath.Join(".loops", e.Name, loop.PausedFile)
 	return sw, nil
 }
 

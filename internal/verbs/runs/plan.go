@@ -11,26 +11,27 @@ import (
 
 // Plan is what would run, schema pawl.plan/v1.
 type Plan struct {
-	Schema       string     `json:"schema"`
-	Loop         string     `json:"loop"`
-	Protocol     string     `json:"protocol"`
-	Tier         loop.Tier  `json:"tier"`
-	Goal         string     `json:"goal"`
-	Agent        string     `json:"agent"`
-	AgentCommand string     `json:"agent_command"`
-	Model        string     `json:"model,omitempty"`
-	Request      string     `json:"request,omitempty"`
-	Base         PlanBase   `json:"base"`
-	Dirty        bool       `json:"dirty"` // uncommitted work, which is not seen
-	Scope        []string   `json:"scope"`
-	Protect      []string   `json:"protect,omitempty"`
-	Sense        string     `json:"sense,omitempty"`
-	Gates        PlanGates  `json:"gates"`
-	Limits       PlanLimits `json:"limits"`
-	Env          []string   `json:"env,omitempty"`
-	Sandbox      string     `json:"sandbox"`
-	Paused       string     `json:"paused,omitempty"` // the switch that would keep it from running
-	Warnings     []string   `json:"warnings"`
+	Schema       string          `json:"schema"`
+	Loop         string          `json:"loop"`
+	Protocol     string          `json:"protocol"`
+	Tier         loop.Tier       `json:"tier"`
+	Goal         string          `json:"goal"`
+	Agent        string          `json:"agent"`
+	AgentCommand string          `json:"agent_command"`
+	Model        string          `json:"model,omitempty"`
+	Request      string          `json:"request,omitempty"`
+	Base         PlanBase        `json:"base"`
+	Dirty        bool            `json:"dirty"` // uncommitted work, which is not seen
+	Scope        []string        `json:"scope"`
+	Protect      []string        `json:"protect,omitempty"`
+	Sense        string          `json:"sense,omitempty"`
+	Gates        PlanGates       `json:"gates"`
+	Limits       PlanLimits      `json:"limits"`
+	Env          []string        `json:"env,omitempty"`
+	Sandbox      string          `json:"sandbox"`
+	Paused       string          `json:"paused,omitempty"`   // the switch that would keep it from running
+	PausedBy     loop.KillSwitch `json:"paused_by,omitzero"` // the same as a value
+	Warnings     []string        `json:"warnings"`
 }
 
 // PlanBase is what a run starts from.
@@ -76,11 +77,12 @@ func (s *Service) Plan(ctx context.Context, p Prepared) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	paused = cmp.Or(paused, engine.Switch(s.ws.Root, d.Name, d.SwitchPaths()...))
 	return Plan{
 		Schema: "pawl.plan/v1", Loop: d.Name, Protocol: d.Protocol, Tier: d.Tier, Goal: d.Goal, Agent: cmp.Or(d.Agent, "command"),
 		AgentCommand: d.AgentCommand, Model: d.Model, Request: p.Firing.Request, Base: PlanBase{base.Branch, base.Commit}, Dirty: dirty,
 		Scope: d.Scope, Protect: d.Protect, Sense: d.Sense, Gates: PlanGates{d.Verify, d.Guard, d.Gates}, Env: d.Env,
 		Limits:  PlanLimits{d.MaxIterations, d.MaxItems, d.MaxStepTimeout.Seconds(), d.MaxWallClock.Seconds(), d.BudgetTokens},
-		Sandbox: cmp.Or(d.Sandbox, "none"), Paused: cmp.Or(paused, engine.Switch(s.ws.Root, d.Name, d.SwitchPaths()...)).String(), Warnings: warnings,
+		Sandbox: cmp.Or(d.Sandbox, "none"), Paused: paused.String(), PausedBy: paused, Warnings: warnings,
 	}, nil
 }

@@ -16,29 +16,30 @@ import (
 
 // Why explains a run, schema pawl.why/v1.
 type Why struct {
-	Schema        string       `json:"schema"`
-	Run           string       `json:"run"`
-	ID            string       `json:"id"`
-	State         string       `json:"state"` // as in View
-	Outcome       loop.Outcome `json:"outcome"`
-	Reason        loop.Reason  `json:"reason"`
-	Detail        string       `json:"detail"`
-	Exit          int          `json:"exit"`
-	Paused        string       `json:"paused,omitempty"` // what stops all loops of the workspace now
-	Decisions     []Decision   `json:"decisions"`
-	Attempts      []Attempt    `json:"attempts"`
-	Broken        string       `json:"broken,omitempty"`     // of a loop: why its definition cannot run now, so that the loop does not fire
-	LastGood      string       `json:"last_good,omitempty"`  // digest of the newest definition that could run; only with Broken
-	Late          *time.Time   `json:"late,omitempty"`       // of a loop: when it should have come, if it has stopped coming; with LateUntil: when it would come
-	LateUntil     *time.Time   `json:"late_until,omitempty"` // of a loop: when it comes, as it waits because the clock was set back
-	Unserved      string       `json:"unserved,omitempty"`   // of a loop or a queued run: why no machine can execute its runs
-	Careful       []string     `json:"careful,omitempty"`    // what makes the verdict of a gate worth less
-	Denied        []string     `json:"denied,omitempty"`     // requests of its programs that did not pass, the first of them
-	Refused       []string     `json:"refused,omitempty"`    // calls to a model that no budget pays for, each reason once
-	GoesFirst     *GoesFirst   `json:"goes_first,omitempty"` // the run that it gave way to, or for which it waits in the queue
-	Landings      []Landing    `json:"landings,omitempty"`   // yeses whose landing has not come about: that of a run, or those of a loop
-	lookup.Family              // of its loop
-	Next          string       `json:"next"` // what a person can do about it, for somebody with a shell
+	Schema        string          `json:"schema"`
+	Run           string          `json:"run"`
+	ID            string          `json:"id"`
+	State         string          `json:"state"` // as in View
+	Outcome       loop.Outcome    `json:"outcome"`
+	Reason        loop.Reason     `json:"reason"`
+	Detail        string          `json:"detail"`
+	Exit          int             `json:"exit"`
+	Paused        string          `json:"paused,omitempty"`   // what stops all loops of the workspace now
+	PausedBy      loop.KillSwitch `json:"paused_by,omitzero"` // the same as a value
+	Decisions     []Decision      `json:"decisions"`
+	Attempts      []Attempt       `json:"attempts"`
+	Broken        string          `json:"broken,omitempty"`     // of a loop: why its definition cannot run now, so that the loop does not fire
+	LastGood      string          `json:"last_good,omitempty"`  // digest of the newest definition that could run; only with Broken
+	Late          *time.Time      `json:"late,omitempty"`       // of a loop: when it should have come, if it has stopped coming; with LateUntil: when it would come
+	LateUntil     *time.Time      `json:"late_until,omitempty"` // of a loop: when it comes, as it waits because the clock was set back
+	Unserved      string          `json:"unserved,omitempty"`   // of a loop or a queued run: why no machine can execute its runs
+	Careful       []string        `json:"careful,omitempty"`    // what makes the verdict of a gate worth less
+	Denied        []string        `json:"denied,omitempty"`     // requests of its programs that did not pass, the first of them
+	Refused       []string        `json:"refused,omitempty"`    // calls to a model that no budget pays for, each reason once
+	GoesFirst     *GoesFirst      `json:"goes_first,omitempty"` // the run that it gave way to, or for which it waits in the queue
+	Landings      []Landing       `json:"landings,omitempty"`   // yeses whose landing has not come about: that of a run, or those of a loop
+	lookup.Family                 // of its loop
+	Next          string          `json:"next"` // what a person can do about it, for somebody with a shell
 
 	Event   string             `json:"event,omitempty"`   // as in View
 	Events  []loop.FiringEvent `json:"events,omitempty"`  // as in View
@@ -80,7 +81,7 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 	if err != nil {
 		return w, err
 	}
-	w.Paused = paused.String()
+	w.Paused, w.PausedBy = paused.String(), paused
 	next := Next(v)
 	w.Next, w.Actions = next.String(), append([]loop.Command{}, next.Actions...)
 	if v.Landing != nil {

@@ -1,5 +1,5 @@
 -- +goose Up
--- What the outcome of a run is about, as data. Rows from before have none, and their words are read.
+-- What the outcome of a run is about, as data. Older rows have no cause; it is read from their words.
 ALTER TABLE runs ADD COLUMN cause TEXT; -- JSON
 
 -- +goose Down

@@ -6,8 +6,8 @@ UPDATE sqlite_schema SET sql = replace(sql, ' CHECK (protocol IN (''spine'', ''s
 WHERE type = 'table' AND name = 'loops';
 PRAGMA writable_schema = RESET;
 -- Other connections read the tables anew.
-CREATE TABLE formats_changed (n INTEGER) STRICT;
-DROP TABLE formats_changed;
+CREATE INDEX formats_changed ON workspaces (id);
+DROP INDEX formats_changed;
 
 -- +goose Down
 PRAGMA writable_schema = ON;
@@ -15,5 +15,5 @@ UPDATE sqlite_schema
 SET    sql = replace(sql, 'protocol     TEXT NOT NULL', 'protocol     TEXT NOT NULL CHECK (protocol IN (''spine'', ''spec'', ''boot'', ''tasks'', ''board''))')
 WHERE  type = 'table' AND name = 'loops';
 PRAGMA writable_schema = RESET;
-CREATE TABLE formats_changed (n INTEGER) STRICT;
-DROP TABLE formats_changed;
+CREATE INDEX formats_changed ON workspaces (id);
+DROP INDEX formats_changed;
