@@ -39,6 +39,7 @@ func Format(contracts bootrepo.Cache) format.Format {
 // unless a person has called a spine loop boot.
 type files struct{}
 
+// Place implements format.Files.
 func (files) Place() format.Place {
 	return format.Place{Name: bootdef.Name, Marks: []string{bootdef.LinkFile}, Elsewhere: "only the loop has that " + bootdef.LinkFile + " makes"}
 }

@@ -26,6 +26,7 @@ func Format() format.Format {
 // files are the definitions in .loops.
 type files struct{}
 
+// Place implements format.Files: the folders are those of every loop.
 func (files) Place() format.Place { return format.Place{} }
 
 // Find implements format.Files.

@@ -50,6 +50,7 @@ type organisation struct {
 // own is how many infos of a source are of the agent's own files.
 const own = 2
 
+// Place implements format.Files.
 func (*agentFiles) Place() format.Place {
 	return format.Place{Marks: []string{orgdef.OrgFile}, Elsewhere: "only the agents in " + orgdef.AgentsDir + "/ have"}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func TestTheStepsOfATasksFileAreListedForOtherFormats(t *testing.T) {
-	listed, wrong := tasks.Format(time.Now).Tasks.Parse(`# Tasks
+	listed, _ := tasks.Format(time.Now).Tasks.Parse(`# Tasks
 
 ## Active Tasks
 
@@ -44,7 +44,7 @@ func TestTheStepsOfATasksFileAreListedForOtherFormats(t *testing.T) {
 	if diff := cmp.Diff(want, listed); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, wrong = tasks.Format(time.Now).Tasks.Parse("- **Step 1**: a\n- **Step 1**: b\n"); len(wrong) == 0 || wrong[0].Line != 2 {
+	if _, wrong := tasks.Format(time.Now).Tasks.Parse("- **Step 1**: a\n- **Step 1**: b\n"); len(wrong) == 0 || wrong[0].Line != 2 {
 		t.Errorf("a key that is there twice: %v", wrong)
 	}
 }

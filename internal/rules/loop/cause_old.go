@@ -22,12 +22,12 @@ func CauseOf(r Run, subject string) (c Cause) {
 	default:
 		c.Item = subject
 	}
-	switch r.Reason {
-	case ReasonKillSwitch:
+	switch {
+	case r.Reason == ReasonKillSwitch:
 		c.Switch = switchNamed(r.Detail)
-	case ReasonUnfilled:
+	case r.Reason == ReasonUnfilled:
 		_, c.Fetch, _ = strings.Cut(r.Detail, FetchMark)
-	case ReasonGitConfig:
+	case r.Reason == ReasonGitConfig:
 		c.GitChange = strings.HasPrefix(r.Detail, GitChanged)
 	}
 	return c

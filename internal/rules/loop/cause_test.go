@@ -61,15 +61,18 @@ func TestARowWithoutACauseIsReadByItsWords(t *testing.T) {
 		"a push without gates":       {Run{Outcome: OutcomeDone, Reason: ReasonGatesPass}, "ungated=origin/main", Cause{Ungated: "origin/main"}},
 		"an item":                    {Run{Outcome: OutcomeLanded, Reason: ReasonApproved}, "a thing", Cause{Item: "a thing"}},
 		"files that are missing": {
-			Run{Outcome: OutcomeFailed, Reason: ReasonUnfilled, Detail: "sub is not there; fetch them in the checkout: git submodule update --init --recursive sub && git lfs pull"}, "",
+			Run{Outcome: OutcomeFailed, Reason: ReasonUnfilled, Detail: "sub is not there; fetch them in the checkout: git submodule update --init --recursive sub && git lfs pull"},
+			"",
 			Cause{Fetch: "git submodule update --init --recursive sub && git lfs pull"},
 		},
 		"git's configuration changed": {
-			Run{Outcome: OutcomeRefused, Reason: ReasonGitConfig, Detail: "the repository's git configuration changed since it was registered: hook x; undo it"}, "reason=git_config",
+			Run{Outcome: OutcomeRefused, Reason: ReasonGitConfig, Detail: "the repository's git configuration changed since it was registered: hook x; undo it"},
+			"reason=git_config",
 			Cause{GitChange: true, Item: "reason=git_config"},
 		},
 		"git's configuration is refused": {
-			Run{Outcome: OutcomeRefused, Reason: ReasonGitConfig, Detail: "the repository's git configuration is refused: include x; take it out"}, "reason=git_config",
+			Run{Outcome: OutcomeRefused, Reason: ReasonGitConfig, Detail: "the repository's git configuration is refused: include x; take it out"},
+			"reason=git_config",
 			Cause{Item: "reason=git_config"},
 		},
 		"words of an agent": {Run{Outcome: OutcomeEscalated, Reason: ReasonAgentEscalated, Detail: "is .loops/PAUSED set?"}, "", Cause{}},

@@ -7,9 +7,13 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path/filepath"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,57 +22,58 @@ import (
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/test/drawn"
 	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
-// makers make verbs, and begin the value of each variable that is one.
+// makers make verbs.
 var makers = regexp.MustCompile(`^(Read|Write|SwitchOff|ReadStore|WriteStore|StopStore)$`)
 
-// maker is the function with which the value of a variable begins; empty: with none.
-func maker(value ast.Expr) string {
-	for {
-		call, ok := value.(*ast.CallExpr)
-		if !ok {
-			return ""
+// madeVerbs counts the places in the product that make a verb, whichever package they are in.
+func madeVerbs(t *testing.T) (n int) {
+	t.Helper()
+	const itself = "verbs/verb"
+	err := fs.WalkDir(os.DirFS("../.."), ".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata/") {
+			return err
 		}
-		switch f := call.Fun.(type) {
-		case *ast.Ident:
-			return f.Name
-		case *ast.SelectorExpr:
-			if value = f.X; makers.MatchString(f.Sel.Name) {
-				return f.Sel.Name
+		file, err := parser.ParseFile(token.NewFileSet(), "../../"+name, nil, 0)
+		if err != nil {
+			return err
+		}
+		within := path.Dir(name) == itself
+		imports := func(i *ast.ImportSpec) bool {
+			return strings.HasSuffix(strings.Trim(i.Path.Value, `"`), "/internal/"+itself)
+		}
+		if !within && !slices.ContainsFunc(file.Imports, imports) {
+			return nil
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			call, is := node.(*ast.CallExpr)
+			if !is {
+				return true
 			}
-		default:
-			return ""
-		}
+			switch f := call.Fun.(type) {
+			case *ast.Ident:
+				if within && makers.MatchString(f.Name) {
+					n++
+				}
+			case *ast.SelectorExpr:
+				if of, is := f.X.(*ast.Ident); is && of.Name == "verb" && makers.MatchString(f.Sel.Name) {
+					n++
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return n
 }
 
 func TestEveryVerbIsInTheTableOnceWithAllItsFacts(t *testing.T) {
-	made := 0
-	var files []string
-	for _, dir := range []string{"", "../../verbs/verb/", "../../formats/boards/boards/", "../../formats/boot/boots/", "../../formats/spec/specs/", "../../formats/tasks/orgs/"} {
-		found, err := filepath.Glob(dir + "*.go")
-		if err != nil || len(found) == 0 {
-			t.Fatal(err, dir)
-		}
-		files = append(files, found...)
-	}
-	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range file.Decls {
-			if vars, ok := d.(*ast.GenDecl); ok && vars.Tok == token.VAR {
-				for _, s := range vars.Specs {
-					if values := s.(*ast.ValueSpec).Values; len(values) == 1 && makers.MatchString(maker(values[0])) {
-						made++
-					}
-				}
-			}
-		}
-	}
 	seen := map[string]bool{}
 	for _, v := range api.Verbs() {
 		if seen[v.Name] {
@@ -85,7 +90,7 @@ func TestEveryVerbIsInTheTableOnceWithAllItsFacts(t *testing.T) {
 			t.Errorf("%s needs a %s, and gets a %s", v.Name, v.On, on)
 		}
 	}
-	if made != len(seen) {
+	if made := madeVerbs(t); made != len(seen) {
 		t.Errorf("%d verbs are made and %d are listed", made, len(seen))
 	}
 }
@@ -95,18 +100,37 @@ func contradictions(v verb.Info) map[string]bool {
 	noun, does, _ := strings.Cut(v.Name, ".")
 	isRun := v.Out == api.StartRun.Out || v.Out == api.FireRun.Out
 	return map[string]bool{
+		"it needs no workspace, and has a rule for posting in one":             !v.InWorkspace && v.PostRefusal != nil,
 		"its name is not NOUN.VERB, or it does not say what it does":           noun == "" || does == "" || v.Does == "",
 		"it writes, and has no command":                                        v.Writes && v.Command == "",
 		"it writes and does not say how it is done once, or it reads and does": v.Writes != (v.Once != 0),
 		"it writes, and has a rule for reading":                                v.Writes && (v.ReadRefusal != nil || v.Hidden != ""),
 		"it reads, and has a rule for writing":                                 !v.Writes && (v.AgentRefusal != nil || v.PostRefusal != nil || v.PostLimit != ""),
-		"agents of runs may ask for it, and others not":                        v.PostRefusal != nil && v.AgentRefusal == nil || v.ReadRefusal != nil && v.Hidden != "",
+		"an agent inside a run may ask for it, and other agents may not":       v.PostRefusal != nil && v.AgentRefusal == nil || v.ReadRefusal != nil && v.Hidden != "",
 		"agents may not ask for it, and have a tool":                           v.AsTool() != nil && v.RefusesAgents() != "",
 		"it has a tool, and a reason why not":                                  v.AsTool() != nil && v.WhyNoTool != "",
-		"it is posted to below a loop, and does not say what it is about":      strings.Contains(v.PostLimit, "loops below") && v.SubjectOf == nil,
-		"it is found by its run, and returns none":                             v.Once == verb.ByRun && !isRun,
-		"only a daemon carries it out, and it has no twin, or the other way":   (v.Needs == "") != (v.Twin == ""),
+		"Once is ByRun, and its result is no run":                              v.Once == verb.ByRun && !isRun,
+		"it has Needs without Twin, or Twin without Needs":                     (v.Needs == "") != (v.Twin == ""),
 	}
+}
+
+// Programs of others are written against the names of the schemas.
+func TestTheNamesOfSchemasAreDrawn(t *testing.T) {
+	document := api.OpenAPI("1.2.3")
+	body, err := json.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Components struct {
+			Schemas map[string]any `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	names := slices.Sorted(maps.Keys(doc.Components.Schemas))
+	drawn.File(t, "testdata/schemas.txt", strings.Join(names, "\n")+"\n")
 }
 
 func TestTheOpenAPIDescribesEveryVerbWithSchemasThatCompile(t *testing.T) {

@@ -129,7 +129,7 @@ var (
 var (
 	ShowBudgets = verb.Read("budgets.show", "show what is used, reserved and left", func(ctx context.Context, ws *Workspace, _ verb.Call, t budgets.Target) ([]budgets.Row, error) {
 		return ws.Budgets.Show(ctx, t)
-	}).About(aboutBudgets).SeenUnless(ofEverything).
+	}).About(aboutBudgets).SeenUnless(ofAllWorkspaces).
 		Tool(verb.Tool{Name: "budget_show", Schema: "pawl.budgets/v1", Group: verb.ToolsCore, Command: "budget show", Does: "Show what is used, reserved and left of each budget."})
 	SetBudget = verb.Write("budgets.set", "set or remove caps", "budget set", verb.Repeatable, func(ctx context.Context, ws *Workspace, c verb.Call, change budgets.Change) ([]budgets.Row, error) {
 		change.By = c.By
@@ -151,8 +151,8 @@ func aboutBudgets(t budgets.Target) verb.Subject {
 	return verb.Subject{}
 }
 
-// ofEverything refuses the agent of a run the budgets of all workspaces.
-func ofEverything(t budgets.Target) string {
+// ofAllWorkspaces refuses the agent of a run the budgets of all workspaces.
+func ofAllWorkspaces(t budgets.Target) string {
 	if t.All {
 		return "the budget of everything tells of other workspaces"
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
 	"github.com/pawl-run/pawl/internal/formats/boards/boards"
 	"github.com/pawl-run/pawl/internal/formats/spec/specs"
 	"github.com/pawl-run/pawl/internal/verbs/verb"
@@ -119,7 +120,8 @@ func fieldSchema(t reflect.Type) map[string]any {
 // schemas are the JSON Schemas of types, by name.
 type schemas map[string]*jsonschema.Schema
 
-// published are types that are described as those of this package, in which they were declared at first.
+// published are types of other packages that the document names api.TYPE: other programs know them by that
+// name.
 var published = []reflect.Type{
 	reflect.TypeFor[verb.None](), reflect.TypeFor[verb.Problem](), reflect.TypeFor[verb.Fired](),
 	reflect.TypeFor[specs.SpecRef](), reflect.TypeFor[specs.FlagRequest](), reflect.TypeFor[specs.SpecDocument](),
@@ -141,9 +143,11 @@ func (s schemas) of(t reflect.Type) *jsonschema.Schema {
 	if slices.Contains(published, t) {
 		name = "api." + t.Name()
 	}
-	if s[name] == nil {
-		s[name] = schemaOf(t)
+	described := schemaOf(t)
+	if known := s[name]; known != nil && !reflect.DeepEqual(known, described) {
+		panic(fmt.Sprintf("%s.%s and another type are both called %s, and differ", t.PkgPath(), t.Name(), name))
 	}
+	s[name] = described
 	return &jsonschema.Schema{Ref: "#/components/schemas/" + name}
 }
 

@@ -55,7 +55,7 @@ func TestEachVerbIsTriedByEachRole(t *testing.T) {
 			in = one
 		}
 		if allowed, err := try(t, loop.RoleAgent, v, in); allowed != (v.RefusesAgents() == "") {
-			t.Errorf("an agent asks for %s: allowed %v (%v), and the table says %q", v.Name, allowed, err, v.RefusesAgents())
+			t.Errorf("an agent asks for %s: allowed %v (%v), and RefusesAgents says %q", v.Name, allowed, err, v.RefusesAgents())
 		}
 		if allowed, err := try(t, loop.RoleViewer, v, in); allowed && v.Writes {
 			t.Errorf("a viewer asks for %s: allowed (%v)", v.Name, err)

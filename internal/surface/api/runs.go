@@ -154,7 +154,7 @@ var (
 	AwaitRun = verb.Read("runs.await", "wait for a change of a run, for two seconds at most", func(ctx context.Context, ws *Workspace, _ verb.Call, w RunWait) (p FeedPlace, err error) {
 		p.Cursor, err = ws.Runs.WaitForRun(ctx, w.ID, w.After)
 		return p, err
-	}).About(func(w RunWait) verb.Subject { return verb.Subject{Run: w.ID} }).Seen().NoTool("as runs.head")
+	}).About(func(w RunWait) verb.Subject { return verb.Subject{Run: w.ID} }).Seen().NoTool("it waits in the feed, for programs that follow it: subscriptions to resources do so")
 	FindLive = verb.Read("runs.live", "tell whether a run of the workspace has a holder, dead or alive", func(ctx context.Context, ws *Workspace, _ verb.Call, _ verb.None) (l Liveness, err error) {
 		l.Live, err = ws.Runs.Live(ctx)
 		return l, err

@@ -69,7 +69,7 @@ const secretAddresses = "the addresses of channels may have secrets in them"
 var (
 	ListChannels = verb.ReadStore("notices.channels", "list where notices are sent", func(ctx context.Context, s *Store, c verb.Call, _ verb.None) ([]notices.View, error) {
 		return s.Notices.List(ctx)
-	}).Hide(secretAddresses, "notify list").NoTool(secretAddresses)
+	}).Hide(secretAddresses, "notify list")
 	AddChannel = verb.WriteStore("notices.add", "send notices to one more place", "notify add", verb.InOneTransaction, func(ctx context.Context, s *Store, c verb.Call, channel loop.Channel) (loop.Channel, error) {
 		once := *s.Notices
 		once.Claim = c.Claim

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
@@ -16,6 +17,9 @@ func TestEachVerbHasAToolOrAReasonWhyNot(t *testing.T) {
 			t.Errorf("tool %q of group %q does %q", tool.Name, tool.Group, tool.Does)
 		}
 		names[tool.Name] = true
+		if tool.Lists() != (tool.Schema != "") {
+			t.Errorf("%s lists: %t, and the schema of its pages is %q", tool.Name, tool.Lists(), tool.Schema)
+		}
 		for _, v := range tool.Verbs {
 			asked[v.Name] = tool.Name
 			if why := v.RefusesAgents(); why != "" {
@@ -27,7 +31,7 @@ func TestEachVerbHasAToolOrAReasonWhyNot(t *testing.T) {
 		if own := v.AsTool(); own != nil && !names[own.Name] {
 			t.Errorf("the tool %s of %s is not listed", own.Name, v.Name)
 		}
-		why := v.WhyNoTool
+		why := cmp.Or(v.WhyNoTool, v.Hidden)
 		if v.Writes && why == "" {
 			why = v.RefusesAgents()
 		}

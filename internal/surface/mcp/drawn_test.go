@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,8 +47,8 @@ func withoutTable() string {
 	b.WriteString("| verb | why it has no tool |\n|---|---|\n")
 	verbs := slices.SortedFunc(slices.Values(api.Verbs()), func(a, b verb.Info) int { return strings.Compare(a.Name, b.Name) })
 	for _, v := range verbs {
-		if v.WhyNoTool != "" {
-			fmt.Fprintf(&b, "| `%s` | %s |\n", v.Name, v.WhyNoTool)
+		if why := cmp.Or(v.WhyNoTool, v.Hidden); why != "" {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", v.Name, why)
 		}
 	}
 	return b.String()

@@ -98,8 +98,14 @@ func document(called, name string, body []byte) (*definition.Document, error) {
 	}
 	doc.OfFormat(Name)
 	for _, d := range [][2]string{
-		{"name", name}, {"pattern", "custom"}, {"tier", string(loop.TierAssisted)}, {"goal", heading(body)}, {"permission_mode", "dontAsk"}, {"worktree", "true"},
-		{"escalation", "whatever is outside of the scope"}, {"kill_switch", ".loops/" + name + "/PAUSED exists"},
+		{"name", name},
+		{"pattern", "custom"},
+		{"tier", string(loop.TierAssisted)},
+		{"goal", heading(body)},
+		{"permission_mode", "dontAsk"},
+		{"worktree", "true"},
+		{"escalation", "whatever is outside of the scope"},
+		{"kill_switch", ".loops/" + name + "/PAUSED exists"},
 	} {
 		doc.Default(d[0], d[1])
 	}

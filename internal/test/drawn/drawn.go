@@ -74,7 +74,7 @@ var startsBlock = regexp.MustCompile(`^(>.*|[-+*=]+|#{1,6}|\d+[.)])$`)
 // Wrap breaks a paragraph of Markdown into lines of at most 120 columns.
 func Wrap(paragraph string) string {
 	var parts []string // what is never broken
-	for _, word := range strings.Fields(paragraph) {
+	for word := range strings.FieldsSeq(paragraph) {
 		if len(parts) > 0 && startsBlock.MatchString(word) {
 			parts[len(parts)-1] += " " + word
 			continue

@@ -53,7 +53,8 @@ func (v Verb[W, In, Out]) Cut(limit func(*In) *int, cut func(out Out, reached Re
 	return v
 }
 
-// Seen lets the agent of a run ask for a verb that only reads.
+// Seen lets the agent of a run ask for a verb that only reads: one that tells of the workspace of the run, and
+// of nothing that may contain secrets.
 func (v Verb[W, In, Out]) Seen() Verb[W, In, Out] {
 	return v.SeenUnless(func(In) string { return "" })
 }
@@ -74,25 +75,30 @@ func (v Verb[W, In, Out]) Post(limit string, refuse func(ctx context.Context, w 
 	return v
 }
 
-// PostBelow is Post for what is about a loop that the run's own has made, or about a run of one.
+// PostBelow is Post for what is about a loop that the run's own has made, or about a run of one. About comes
+// before it.
 func (v Verb[W, In, Out]) PostBelow(limit string) Verb[W, In, Out] {
+	if v.SubjectOf == nil {
+		panic(v.Name + ": PostBelow needs About")
+	}
 	v.PostLimit, v.PostRefusal = limit, refuseOthers
 	return v
 }
 
-// PostAny is Post for a verb that says itself what it is limited to.
+// PostAny is Post without a check here: the verb itself refuses what the agent may not do.
 func (v Verb[W, In, Out]) PostAny(limit string) Verb[W, In, Out] {
 	return v.Post(limit, func(context.Context, W, *loop.Inside, In) (string, error) { return "", nil })
 }
 
-// OnDaemon makes a verb that queues a run one that only a daemon carries out. In a process the twin carries
-// out the same run.
+// OnDaemon makes a verb that queues a run one that only a daemon carries out. Without a daemon, the twin
+// carries out the same run in the process that asks.
 func (v Verb[W, In, Out]) OnDaemon(twin Info) Verb[W, In, Out] {
 	v.Needs, v.Twin = "runs for which nobody waits are executed by a daemon", twin.Name
 	return v
 }
 
-// EndsRuns makes a verb one that a daemon carries out although it waits for its runs to end.
+// EndsRuns marks a verb that ends runs. A daemon that is shutting down, and takes no new work, still carries
+// it out.
 func (v Verb[W, In, Out]) EndsRuns() Verb[W, In, Out] {
 	v.Brief = true
 	return v
@@ -118,7 +124,7 @@ func (v Verb[W, In, Out]) ToolBy(by ToolFor[In, Out]) Verb[W, In, Out] {
 	return v
 }
 
-// NoTool says why no tool offers the verb to agents. Of one that only people may ask for nothing has to be said.
+// NoTool says why no tool offers the verb to agents. A verb that only people may ask for needs no reason.
 func (v Verb[W, In, Out]) NoTool(why string) Verb[W, In, Out] {
 	v.WhyNoTool = why
 	return v

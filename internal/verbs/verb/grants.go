@@ -47,8 +47,15 @@ func (i Info) checkGrant(ctx context.Context, c *Call, in any) error {
 		return nil
 	}
 	if !i.InWorkspace {
-		if g.Inside != nil && (i.Writes || i.ReadRefusal == nil) || g.Inside == nil && i.SubjectOf == nil {
-			return grantFault(i, c.By, "it is about more than its grant", in)
+		why := ""
+		switch {
+		case g.Inside != nil && (i.Writes || i.ReadRefusal == nil), g.Inside == nil && i.SubjectOf == nil:
+			why = "it is about more than its grant"
+		case g.Inside != nil:
+			why = i.ReadRefusal(in)
+		}
+		if why != "" {
+			return grantFault(i, c.By, why, in)
 		}
 		return nil
 	}

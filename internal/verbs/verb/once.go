@@ -31,14 +31,14 @@ const mostKey = 200
 type Once int
 
 const (
-	// InOneTransaction: what the verb does, the key and the answer are one transaction. A call without an
-	// answer has done nothing.
+	// InOneTransaction stores the effect of the verb, the key and the answer together. A call without an
+	// answer has changed nothing.
 	InOneTransaction Once = iota + 1
-	// ByRun: what the verb does is a run that has the key. It is looked for first.
+	// ByRun starts a run that keeps the key. Before it starts one, it looks for that run.
 	ByRun
-	// Repeatable: the verb says how something is to be. Carried out again it changes nothing more.
+	// Repeatable sets something to a state. Done again, it changes nothing more.
 	Repeatable
-	// Unknown: no row says whether a call without an answer was carried out. It is not made again.
+	// Unknown leaves no row that tells whether a call without an answer was carried out. It is not repeated.
 	Unknown
 )
 
@@ -136,13 +136,13 @@ const (
 // begin claims a call, and waits as long as another one with its key is carried out. It
 // returns the claim, or what is known of the key: an answer, or that it was used for another
 // request.
-func (s *Claims) begin(ctx context.Context, call store.KeyedCall) (known store.KeyedCall, err error) {
+func (c *Claims) begin(ctx context.Context, call store.KeyedCall) (known store.KeyedCall, err error) {
 	var by atomic.Value
 	by.Store("")
 	defer waiting.For(ctx, "another call with the same idempotency key", func() string { return by.Load().(string) })()
 	gone, look := loop.Holder{}, firstLook
 	for {
-		err = s.Rows.Update(ctx, func(tx *store.Tx) (err error) {
+		err = c.Rows.Update(ctx, func(tx *store.Tx) (err error) {
 			known, err = tx.BeginCall(ctx, call, gone)
 			return err
 		})
@@ -151,7 +151,7 @@ func (s *Claims) begin(ctx context.Context, call store.KeyedCall) (known store.K
 		}
 		for known.By != (loop.Holder{}) && known.Answer == "" && !known.Lapsed {
 			by.Store(known.By.String())
-			if s.HolderState(known.By) == loop.HolderDead {
+			if c.HolderState(known.By) == loop.HolderDead {
 				gone = known.By
 				break
 			}
@@ -161,7 +161,7 @@ func (s *Claims) begin(ctx context.Context, call store.KeyedCall) (known store.K
 			case <-time.After(look):
 			}
 			look = min(2*look, lastLook)
-			err = s.Rows.View(ctx, func(r *store.Reader) error {
+			err = c.Rows.View(ctx, func(r *store.Reader) error {
 				known, err = r.Call(ctx, call.Key)
 				return err
 			})

@@ -33,11 +33,11 @@ type Tool struct {
 	Name  string
 	Does  string // for the model that reads it: no text of a repository
 	Group ToolGroup
-	// Verbs are those that a call asks for. That which the tool is of comes first, by itself.
+	// Verbs are those that a call asks for. AsTool puts the tool's own verb in front.
 	Verbs []Info
 	// Command is the command of pawl that does the same: errors that advise it name the tool.
-	// One with arguments is never advised like that. Empty: that of the verb. Also has more commands that
-	// it does.
+	// One with arguments is never advised like that. Empty: that of the verb. Also lists further commands
+	// that the tool stands in for.
 	Command string
 	Also    []string
 	Schema  string // of a list, whose pages say it

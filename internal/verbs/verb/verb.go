@@ -2,7 +2,8 @@
 // data, and with all that is true of it whoever asks and over whichever surface: who may, what of a workspace
 // it is about, how it is carried out once, with which command a person does it, and as which tool an agent.
 //
-// It lists no verb but one, and knows neither the services that carry verbs out nor the surfaces that ask.
+// It lists no verb but one, and calls no service: a verb brings the function that carries it out. What a
+// surface needs of each verb is here too: its path over HTTP, the status of an error, its tool.
 package verb
 
 import (
@@ -25,7 +26,7 @@ var ErrNoDaemon = errors.New("no daemon is at work")
 // verb's own type says.
 type Workspace interface{ place() *Place }
 
-// Place is what of a workspace is needed whatever is asked.
+// Place is the part of a workspace that every verb needs.
 type Place struct {
 	Root     string            // top of the checkout
 	Replaced string            // id of another workspace that lay there until now; empty: none
@@ -82,8 +83,9 @@ type Caller interface {
 	Call(ctx context.Context, v Info, in, out any) error
 }
 
-// Info is a verb with all its facts, and without its types. Agents and viewers may read what is not hidden;
-// beyond that, a rule that is missing refuses.
+// Info is a verb with all its facts, and without its types. Agents and viewers may ask for each verb that only
+// reads and is not hidden. Anything else is refused unless a rule allows it. There is one exception: without
+// Cut, a grant of loops gets the whole result.
 type Info struct {
 	Name   string // noun.verb
 	Does   string // a sentence for whoever uses it
@@ -91,22 +93,22 @@ type Info struct {
 
 	InWorkspace bool   // it needs a repository
 	Stops       bool   // it sets a kill switch, before everything else
-	Brief       bool   // a daemon that waits for its runs to end carries it out
+	Brief       bool   // a daemon that is shutting down still carries it out
 	Needs       string // why only a daemon carries it out; empty: any process does
 
 	// In and Out are the types of its request and of its result, and On of what it needs: a workspace, or a store.
 	In, Out, On reflect.Type
 
-	Command string // with which a person does it; empty: there is none
+	Command string // with which a person does it, if it writes or is hidden; for other reads see the Command of their tool
 	Once    Once   // of a verb that writes
 	Twin    string // name of the verb that carries out in a process what this one queues for a daemon
 
-	// Hidden is why agents and viewers may not ask for a verb that only reads; empty: they may. AgentRefusal is
-	// why an agent may not ask it of a verb that writes; nil: it may ask nothing.
+	// Hidden is why agents and viewers may not ask for a verb that only reads; empty: they may. AgentRefusal,
+	// of a verb that writes, returns why an agent may not send this request; nil: no agent may ask for the verb.
 	Hidden       string
 	AgentRefusal func(in any) (why string)
-	// ReadRefusal and PostRefusal are why the agent of a run may not ask for what it reads, and for what it
-	// changes if it may post; nil: it may ask nothing. PostLimit says the latter in words.
+	// ReadRefusal, of a verb that reads, and PostRefusal, of one that writes, return why the agent inside a run
+	// may not send this request; nil: it may not ask for the verb. PostLimit says in words what PostRefusal allows.
 	ReadRefusal func(in any) (why string)
 	PostRefusal func(ctx context.Context, i Info, w Workspace, of *loop.Inside, in any) (why string, err error)
 	PostLimit   string
@@ -120,6 +122,9 @@ type Info struct {
 
 	do func(ctx context.Context, c Call, in any) (any, error)
 }
+
+// IsCut reports whether a grant of loops gets only its part of the result.
+func (i Info) IsCut() bool { return i.cut != nil }
 
 // Request is the empty request of the verb.
 func (i Info) Request() any { return reflect.Zero(i.In).Interface() }

@@ -89,7 +89,7 @@ type TaskChoice struct {
 var (
 	CreateTask = verb.Write("tasks.create", "create a task of a board", "task create", verb.InOneTransaction, change((*Service).CreateTask)).
 			ForAgentsUnless(func(r CreateTaskRequest) string { return asPerson(r.By) }).
-			Post("in its own name", inOwnName(func(r CreateTaskRequest) string { return r.By })).
+			Post("in its own name", notInOwnName(func(r CreateTaskRequest) string { return r.By })).
 			ToolBy(verb.With(verb.Tool{Name: "task_create", Group: verb.ToolsCore, Verbs: []verb.Info{ListBoards.Info}, Does: "Create a task of a board for an agent."}, createTask))
 	SetTask = verb.Write("tasks.set", "change what a task says", "task set", verb.InOneTransaction, change(func(s *Service, ctx context.Context, by loop.Actor, r TaskSetting) (TaskView, error) {
 		return s.SetTask(ctx, by, r.Task, r.TaskChange)
@@ -107,7 +107,7 @@ var (
 	})).Seen().ToolFrom(verb.Tool{Name: "task_get", Group: verb.ToolsAll, Command: "task show", Does: "Show a task with its comments."}, verb.From(func(r TaskID) TaskRef { return TaskRef{r.ID} }))
 	CommentTask = verb.Write("tasks.comment", "write a comment below a task", "task comment", verb.InOneTransaction, change((*Service).Comment)).
 			ForAgentsUnless(func(r CommentRequest) string { return asPerson(r.By) }).
-			Post("in its own name", inOwnName(func(r CommentRequest) string { return r.By })).
+			Post("in its own name", notInOwnName(func(r CommentRequest) string { return r.By })).
 			ToolFrom(verb.Tool{Name: "task_observe", Group: verb.ToolsAll, Does: "Note something below a task, in the name of an agent."}, verb.From(func(r TaskObservation) CommentRequest {
 			return CommentRequest{Task: r.ID, By: "@" + strings.TrimPrefix(r.Agent, "@"), Text: r.Text}
 		}))
@@ -122,7 +122,7 @@ var (
 		ToolFrom(verb.Tool{Name: "task_handoff", Group: verb.ToolsAll, Idempotent: true, Does: "Give a task to another agent."}, verb.From(func(r TaskHandoff) TaskAssignment { return TaskAssignment{r.ID, r.To} }))
 	ClaimTask = verb.Write("tasks.claim", "take a task for an agent, unless another one has it", "task assign", verb.InOneTransaction, change(func(s *Service, ctx context.Context, by loop.Actor, r TaskAssignment) (TaskView, error) {
 		return s.ClaimTask(ctx, by, r.Task, r.Agent)
-	})).ForAgents().Post("for itself", inOwnName(func(r TaskAssignment) string { return r.Agent })).
+	})).ForAgents().Post("for itself", notInOwnName(func(r TaskAssignment) string { return r.Agent })).
 		ToolFrom(verb.Tool{Name: "task_claim", Group: verb.ToolsCore, Idempotent: true, Does: "Take a task: it is yours and in progress. One that another agent has is refused."}, verb.From(func(r TaskClaim) TaskAssignment { return TaskAssignment{r.ID, r.Agent} }))
 	ExplainTask = verb.Read("tasks.why", "say who would take a task next, and why nobody else does", on(func(s *Service, ctx context.Context, r TaskRef) (TaskWhy, error) {
 		return s.WhyTask(ctx, r.Task)
@@ -154,7 +154,7 @@ type MessageChoice struct {
 var (
 	SendMessage = verb.Write("messages.send", "send a message to an agent", "msg send", verb.InOneTransaction, change((*Service).Send)).
 			ForAgentsUnless(func(r SendRequest) string { return asPerson(r.From) }).
-			Post("in its own name", inOwnName(func(r SendRequest) string { return r.From })).
+			Post("in its own name", notInOwnName(func(r SendRequest) string { return r.From })).
 			ToolFrom(verb.Tool{Name: "agent_message_post", Group: verb.ToolsCore, Does: "Send a message to an agent, or to a person."}, verb.From(func(r MessagePost) SendRequest {
 			return SendRequest{From: r.From, To: r.To, Kind: r.Kind, Content: r.Content, Task: r.Task}
 		}))
@@ -182,8 +182,8 @@ func asPerson(handle string) string {
 	return ""
 }
 
-// inOwnName refuses the agent of a run to write in the name of somebody else.
-func inOwnName[In any](handle func(In) string) func(context.Context, Workspace, *loop.Inside, In) (string, error) {
+// notInOwnName refuses to let the agent of a run write in the name of somebody else.
+func notInOwnName[In any](handle func(In) string) func(context.Context, Workspace, *loop.Inside, In) (string, error) {
 	return func(_ context.Context, _ Workspace, of *loop.Inside, in In) (string, error) {
 		if strings.TrimPrefix(handle(in), "@") != of.Handle {
 			return "it writes in its own name only: @" + of.Handle, nil
