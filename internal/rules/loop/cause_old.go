@@ -22,14 +22,13 @@ func CauseOf(r Run, subject string) (c Cause) {
 	default:
 		c.Item = subject
 	}
-	switch {
-	case r.Reason == ReasonKillSwitch:
+	if r.Reason == ReasonKillSwitch {
 		c.Switch = switchNamed(r.Detail)
-	case r.Reason == ReasonUnfilled:
-		_, c.Fetch, _ = strings.Cut(r.Detail, FetchMark)
-	case r.Reason == ReasonGitConfig:
-		c.GitChange = strings.HasPrefix(r.Detail, GitChanged)
 	}
+	if r.Reason == ReasonUnfilled {
+		_, c.Fetch, _ = strings.Cut(r.Detail, FetchMark)
+	}
+	c.GitChange = r.Reason == ReasonGitConfig && strings.HasPrefix(r.Detail, GitChanged)
 	return c
 }
 

@@ -5,12 +5,3 @@
 // Apart from who may ask for what, it decides nothing: each verb is one call of the package that carries it
 // out. It knows nothing about sockets, terminals and who may connect.
 package api
-
-import "github.com/pawl-run/pawl/internal/verbs/verb"
-
-// Caller, None and Progress are those of [verb], for packages that call the verbs listed here.
-type (
-	Caller   = verb.Caller
-	None     = verb.None
-	Progress = verb.Progress
-)

@@ -88,8 +88,8 @@ func TestAttack101AnAgentAsksForMoreThanItMay(t *testing.T) {
 		"a landing":                         {api.Land.Info, api.LandingRequest{Run: "a#1"}},
 		"more money":                        {api.SetBudget.Info, api.SetBudget.Request()},
 		"another definition":                {specs.EditSpec.Info, specs.EditRequest{Spec: "lp_1234567"}},
-		"the addresses that notices go to":  {api.ListChannels.Info, api.None{}},
-		"the switch of every workspace off": {api.ResumeEverywhere.Info, api.None{}},
+		"the addresses that notices go to":  {api.ListChannels.Info, verb.None{}},
+		"the switch of every workspace off": {api.ResumeEverywhere.Info, verb.None{}},
 	} {
 		allowed, err := try(t, loop.RoleAgent, c.verb, c.in)
 		if allowed {

@@ -55,7 +55,7 @@ boards without a driver acts by the entry of the roster that has its handle; wit
 				return printID(p, "@"+v.Handle, v)
 			})
 		}
-		return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+		return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 			entry, err := api.CreateAgent.Call(cmd.Context(), c, api.AgentChange{Agent: args[0], Change: change()})
 			if err != nil {
 				return err
@@ -98,7 +98,7 @@ func newAgentSetCommand(a *app) *cobra.Command {
 				return printAgentAsIs(cmd.Context(), a, p, v.Handle)
 			})
 		}
-		return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+		return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 			entry, err := api.SetAgent.Call(cmd.Context(), c, api.AgentChange{Agent: args[0], Change: change()})
 			if err != nil {
 				return err
@@ -156,7 +156,7 @@ func newAgentListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the roster, and the agents of the repository's boards", Args: exactArgs(0), Aliases: []string{"ls"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				rows, err := listAgents(cmd.Context(), c)
 				if err != nil {
 					return err
@@ -169,8 +169,8 @@ func newAgentListCommand(a *app) *cobra.Command {
 
 // listAgents lists the agents of boards that are not in the roster before those that are in
 // it.
-func listAgents(ctx context.Context, c api.Caller) (rows []agentRow, err error) {
-	all, err := api.ListAgents.Call(ctx, c, api.None{})
+func listAgents(ctx context.Context, c verb.Caller) (rows []agentRow, err error) {
+	all, err := api.ListAgents.Call(ctx, c, verb.None{})
 	if err != nil {
 		return nil, err
 	}
@@ -191,8 +191,8 @@ func listAgents(ctx context.Context, c api.Caller) (rows []agentRow, err error) 
 }
 
 // listMembers lists the agents of the repository's boards; none without a repository.
-func listMembers(ctx context.Context, c api.Caller) ([]boards.AgentView, error) {
-	all, err := boards.ListMembers.Call(ctx, c, api.None{})
+func listMembers(ctx context.Context, c verb.Caller) ([]boards.AgentView, error) {
+	all, err := boards.ListMembers.Call(ctx, c, verb.None{})
 	if errors.Is(err, loop.ErrNotFound) {
 		err = nil
 	}
@@ -200,7 +200,7 @@ func listMembers(ctx context.Context, c api.Caller) ([]boards.AgentView, error) 
 }
 
 func isMember(ctx context.Context, a *app, handle string) (is bool, err error) {
-	err = a.withCaller(ctx, nil, func(c api.Caller) error {
+	err = a.withCaller(ctx, nil, func(c verb.Caller) error {
 		all, err := listMembers(ctx, c)
 		is = slices.ContainsFunc(all, func(m boards.AgentView) bool { return m.Handle == strings.TrimPrefix(handle, "@") })
 		return err
@@ -209,7 +209,7 @@ func isMember(ctx context.Context, a *app, handle string) (is bool, err error) {
 }
 
 // followMember makes the loop of an agent of boards follow its entry of the roster.
-func followMember(ctx context.Context, c api.Caller, handle string) error {
+func followMember(ctx context.Context, c verb.Caller, handle string) error {
 	all, err := listMembers(ctx, c)
 	if err != nil || !slices.ContainsFunc(all, func(m boards.AgentView) bool { return m.Handle == strings.TrimPrefix(handle, "@") }) {
 		return err
@@ -220,7 +220,7 @@ func followMember(ctx context.Context, c api.Caller, handle string) error {
 
 // saveMember makes or changes an agent of boards.
 func saveMember(ctx context.Context, a *app, save verb.Ask[boards.MemberChange, boards.AgentView], handle string, c boards.AgentChange, show func(*output.Printer, boards.AgentView) error) error {
-	return a.writing(ctx, "", func(ask api.Caller) error {
+	return a.writing(ctx, "", func(ask verb.Caller) error {
 		v, err := save(ctx, ask, boards.MemberChange{Agent: handle, AgentChange: c})
 		if err != nil {
 			return err
@@ -297,7 +297,7 @@ func newAgentShowCommand(a *app) *cobra.Command {
 
 // printAgentAsIs prints what the roster and the boards say of an agent.
 func printAgentAsIs(ctx context.Context, a *app, p *output.Printer, handle string) error {
-	return a.withCaller(ctx, nil, func(c api.Caller) error {
+	return a.withCaller(ctx, nil, func(c verb.Caller) error {
 		members, err := listMembers(ctx, c)
 		if err != nil {
 			return err

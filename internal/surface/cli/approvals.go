@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/approvals"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newApprovalsCommand(a *app) *cobra.Command {
@@ -19,7 +20,7 @@ func newApprovalsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "approvals [LOOP|ID]", Short: "List what waits for a human, or show one question", Args: rangeArgs(0, 1), ValidArgsFunction: completeLoops(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				ref := strings.Join(args, "")
 				if strings.HasPrefix(ref, "ap_") || strings.Contains(ref, "#") {
 					v, err := api.ShowApproval.Call(cmd.Context(), c, api.ApprovalRef{Approval: ref})

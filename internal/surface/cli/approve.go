@@ -54,7 +54,7 @@ was proposed, and asks again.`,
 			if err := a.requireHuman(); err != nil {
 				return err
 			}
-			return a.withCallerAs(cmd.Context(), a.actor(o.by), a.printProgress, func(c api.Caller) error {
+			return a.withCallerAs(cmd.Context(), a.actor(o.by), a.printProgress, func(c verb.Caller) error {
 				v, err := api.Reject.Call(cmd.Context(), c, api.AnswerRequest{Approval: args[0], Note: o.note, Changes: changes})
 				if err != nil {
 					return err
@@ -101,8 +101,8 @@ func approve(ctx context.Context, a *app, ref string, o answerOptions) error {
 	if err := a.requireHuman(); err != nil {
 		return err
 	}
-	return a.withCallerAs(ctx, a.actor(o.by), a.printProgress, func(c api.Caller) error {
-		if _, err := verb.RecoverRuns.Call(ctx, c, api.None{}); err != nil {
+	return a.withCallerAs(ctx, a.actor(o.by), a.printProgress, func(c verb.Caller) error {
+		if _, err := verb.RecoverRuns.Call(ctx, c, verb.None{}); err != nil {
 			return err
 		}
 		v, err := api.ShowApproval.Call(ctx, c, api.ApprovalRef{Approval: ref})
@@ -122,7 +122,7 @@ func land(ctx context.Context, a *app, ref string, o answerOptions) error {
 	if err := a.requireHuman(); err != nil {
 		return err
 	}
-	return a.withCallerAs(ctx, a.actor(o.by), a.printProgress, func(c api.Caller) error {
+	return a.withCallerAs(ctx, a.actor(o.by), a.printProgress, func(c verb.Caller) error {
 		landing := api.LandingRequest{Run: ref, LandRequest: o.LandRequest}
 		v, err := api.ShowLanding.Call(ctx, c, landing)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/audit"
 	"github.com/pawl-run/pawl/internal/verbs/loops"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newAuditCommand(a *app) *cobra.Command {
@@ -210,7 +211,7 @@ Without a terminal --rewrite requires --yes.`,
 				if err := a.requireConsent(yes, "overwrites the run log of "+args[0]+" and keeps the old one beside it", command); err != nil {
 					return err
 				}
-				return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+				return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 					l, err := api.RewriteRunLog.Call(cmd.Context(), c, api.LoopRef{Loop: args[0]})
 					if err != nil {
 						return err
@@ -218,7 +219,7 @@ Without a terminal --rewrite requires --yes.`,
 					return printRewritten(a.printer(), l)
 				})
 			}
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				l, err := api.ShowRunLog.Call(cmd.Context(), c, api.LoopRef{Loop: args[0]})
 				if err != nil {
 					return err

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-run/pawl/internal/formats/boards/board"
 	"github.com/pawl-run/pawl/internal/formats/boards/boards"
 	"github.com/pawl-run/pawl/internal/rules/loop"
-	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newBoardCommand(a *app) *cobra.Command {
@@ -99,7 +99,7 @@ func joinWords[T ~string](all []T) string {
 }
 
 // writing calls fn with what carries verbs out for a person.
-func (a *app) writing(ctx context.Context, by string, fn func(api.Caller) error) error {
+func (a *app) writing(ctx context.Context, by string, fn func(verb.Caller) error) error {
 	if err := a.requireHuman(); err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func newBoardCreateCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.writing(cmd.Context(), "", func(ask api.Caller) error {
+		return a.writing(cmd.Context(), "", func(ask verb.Caller) error {
 			made, err := boards.CreateBoard.Call(cmd.Context(), ask, boards.BoardCreation{Name: args[0], BoardChange: c})
 			if err != nil {
 				return err
@@ -153,7 +153,7 @@ func newBoardSetCommand(a *app) *cobra.Command {
 		if c.Name = name(); !changesSomething(cmd) {
 			return usageError(cmd, "nothing is to be changed")
 		}
-		return a.writing(cmd.Context(), "", func(ask api.Caller) error {
+		return a.writing(cmd.Context(), "", func(ask verb.Caller) error {
 			made, err := boards.SetBoard.Call(cmd.Context(), ask, boards.BoardSetting{Board: args[0], Change: c})
 			if err != nil {
 				return err
@@ -194,8 +194,8 @@ func newBoardListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the boards", Args: exactArgs(0), Aliases: []string{"ls"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				all, err := boards.ListBoards.Call(cmd.Context(), ask, api.None{})
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
+				all, err := boards.ListBoards.Call(cmd.Context(), ask, verb.None{})
 				if err != nil {
 					return err
 				}
@@ -226,7 +226,7 @@ func newBoardShowCommand(a *app) *cobra.Command {
 ! is a high priority, !! an urgent one. pawl task list --board BOARD has the ids.`,
 		Example: "  pawl board show site\n  pawl board show site --jq '.columns[] | [.status, .count]'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				v, err := boards.ShowBoard.Call(cmd.Context(), ask, boards.BoardRef{Board: args[0], Limit: most})
 				if err != nil {
 					return err
@@ -347,7 +347,7 @@ func newBoardActivityCommand(a *app) *cobra.Command {
 		Use: "activity BOARD", Short: "List what happened on a board, the newest first", Args: exactArgs(1), ValidArgsFunction: completeBoards(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.Board = args[0]
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				all, err := boards.ListActivity.Call(cmd.Context(), ask, q)
 				if err != nil {
 					return err
@@ -388,7 +388,7 @@ func newBoardErrorsCommand(a *app) *cobra.Command {
 		Use: "errors BOARD", Short: "List what went wrong in heartbeats of the board's agents, the newest first", Args: exactArgs(1), ValidArgsFunction: completeBoards(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.Board = args[0]
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				all, err := boards.ListErrors.Call(cmd.Context(), ask, q)
 				if err != nil {
 					return err
@@ -416,7 +416,7 @@ pawl board import reads. Drivers and models of agents are in the roster, and not
 if they worked on it alone, and what other agents said is left.`,
 		Example: "  pawl board export > boards.json\n  pawl board export site --jq '.tasks[].title'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				d, err := boards.ExportBoards.Call(cmd.Context(), ask, boards.ExportQuery{Board: strings.Join(args, "")})
 				if err != nil {
 					return err
@@ -459,7 +459,7 @@ Nothing is written before you said yes, or --yes did.`,
 }
 
 func importBoards(ctx context.Context, a *app, r boards.ImportRequest, yes bool) error {
-	return a.withCaller(ctx, nil, func(ask api.Caller) error {
+	return a.withCaller(ctx, nil, func(ask verb.Caller) error {
 		plan, err := boards.PlanBoardImport.Call(ctx, ask, r)
 		if err != nil {
 			return err
@@ -496,8 +496,8 @@ func importBoards(ctx context.Context, a *app, r boards.ImportRequest, yes bool)
 // completeBoards offers the slugs of the boards.
 func completeBoards(a *app) completion {
 	return offerFirst(func(ctx context.Context) (words []string, err error) {
-		err = a.withCaller(ctx, nil, func(c api.Caller) error {
-			all, err := boards.ListBoards.Call(ctx, c, api.None{})
+		err = a.withCaller(ctx, nil, func(c verb.Caller) error {
+			all, err := boards.ListBoards.Call(ctx, c, verb.None{})
 			for _, b := range all {
 				words = append(words, output.CleanLine(b.Slug)+"\t"+excerpt(b.Name, 60))
 			}

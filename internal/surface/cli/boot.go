@@ -10,8 +10,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/formats/boot/boots"
 	"github.com/pawl-run/pawl/internal/rules/loop"
-	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newBootCommand(a *app) *cobra.Command {
@@ -67,7 +67,7 @@ your own in a folder, with a tag.`,
 }
 
 func initBoot(ctx context.Context, a *app, r boots.InitRequest, yes bool) error {
-	return a.withCaller(ctx, nil, func(ask api.Caller) error {
+	return a.withCaller(ctx, nil, func(ask verb.Caller) error {
 		plan, err := boots.PlanBoot.Call(ctx, ask, r)
 		if err != nil {
 			return err
@@ -141,8 +141,8 @@ mend by itself is marked with repair.
 The exit status is that of such a run: 3 without a link, 4 for files that cannot be used, 5 if the boot repository cannot be reached or is
 incomplete, 10 if its version does not fit, 11 if the state is lost.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				c, err := boots.CheckBoot.Call(cmd.Context(), ask, api.None{})
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
+				c, err := boots.CheckBoot.Call(cmd.Context(), ask, verb.None{})
 				if err != nil {
 					return err
 				}
@@ -189,7 +189,7 @@ func newBootStatusCommand(a *app) *cobra.Command {
 is written, and origin is not asked: unpushed commits are counted against what is known of it.`,
 		Example: "  pawl boot status\n  pawl boot status --request 'Write the parser'\n  pawl boot status --jq .next.task",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				v, err := boots.BootStatus.Call(cmd.Context(), ask, r)
 				if err != nil {
 					return err
@@ -300,7 +300,7 @@ call changes nothing.`,
 }
 
 func migrateBoot(ctx context.Context, a *app, r boots.MigrateRequest, yes bool) error {
-	return a.withCaller(ctx, nil, func(ask api.Caller) error {
+	return a.withCaller(ctx, nil, func(ask verb.Caller) error {
 		m, err := boots.FindOutdated.Call(ctx, ask, r)
 		if err != nil {
 			return err
@@ -347,7 +347,7 @@ func newBootLogCommand(a *app) *cobra.Command {
 store is needed.`,
 		Example: "  pawl boot log -n 5",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				list, err := boots.ListSessions.Call(cmd.Context(), ask, r)
 				if err != nil {
 					return err

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/budgets"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newBudgetCommand(a *app) *cobra.Command {
@@ -72,7 +73,7 @@ budgets that bound it: its own, its agent's, the workspace's and that of everyth
 			if err != nil {
 				return err // No run that these budgets bound would start.
 			}
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				rows, err := api.ShowBudgets.Call(cmd.Context(), c, t)
 				if err != nil {
 					return err
@@ -112,7 +113,7 @@ chain, and counts for the next reservation: a run that holds more goes on with w
 			if err := a.requireHuman(); err != nil {
 				return err
 			}
-			return a.withCallerAs(cmd.Context(), a.actor(o.by), a.printProgress, func(c api.Caller) error {
+			return a.withCallerAs(cmd.Context(), a.actor(o.by), a.printProgress, func(c verb.Caller) error {
 				rows, err := api.SetBudget.Call(cmd.Context(), c, change)
 				if err != nil {
 					return err

@@ -25,7 +25,7 @@ type caller struct {
 	dir    string // in whose workspace
 	by     loop.Actor
 	key    string // verb.Call.Key
-	say    func(api.Progress)
+	say    func(verb.Progress)
 	daemon *client.Client // nil: none is at work, or it does not answer
 	silent error          // why a daemon that is at work does not answer, else nil
 
@@ -56,7 +56,7 @@ func (o *openParts) close() (err error) {
 
 // withCaller calls fn with what carries verbs out for the person who uses the command. Say is
 // told what happens meanwhile; nil: it is printed.
-func (a *app) withCaller(ctx context.Context, say func(api.Progress), fn func(api.Caller) error) (err error) {
+func (a *app) withCaller(ctx context.Context, say func(verb.Progress), fn func(verb.Caller) error) (err error) {
 	if say == nil {
 		say = a.printProgress
 	}
@@ -64,7 +64,7 @@ func (a *app) withCaller(ctx context.Context, say func(api.Progress), fn func(ap
 }
 
 // withCallerAs is withCaller for somebody.
-func (a *app) withCallerAs(ctx context.Context, by loop.Actor, say func(api.Progress), fn func(api.Caller) error) (err error) {
+func (a *app) withCallerAs(ctx context.Context, by loop.Actor, say func(verb.Progress), fn func(verb.Caller) error) (err error) {
 	c := &caller{a: a, dir: a.workDir(), by: by, say: say, parts: &openParts{}, workspaces: map[bool]*api.Workspace{}}
 	if err := c.findDaemon(ctx); err != nil {
 		return err
@@ -221,7 +221,7 @@ func (c *caller) open(ctx context.Context, v verb.Info) (*compose.Parts, error) 
 }
 
 // printProgress prints what happened while a verb is carried out.
-func (a *app) printProgress(r api.Progress) {
+func (a *app) printProgress(r verb.Progress) {
 	p := a.printer()
 	switch {
 	case r.Replaced != "":

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/loops"
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/setup"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 type checkOptions struct {
@@ -118,7 +119,7 @@ func (a *app) acceptReady(ctx context.Context, checked []loops.Checked, o checkO
 		return // A definition can be checked without a repository and without a store.
 	}
 	var accepted loops.Accepted
-	err = a.withCaller(ctx, nil, func(c api.Caller) (err error) {
+	err = a.withCaller(ctx, nil, func(c verb.Caller) (err error) {
 		accepted, err = api.AcceptLoops.Call(ctx, c, api.AcceptRequest{Loops: seen})
 		return err
 	})

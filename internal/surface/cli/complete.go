@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/loops"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // completion offers words for what somebody types.
@@ -53,7 +54,7 @@ func completeFlag(cmd *cobra.Command, flag string, words completion) {
 // completeLoops offers the names of the workspace's loops.
 func completeLoops(a *app) completion {
 	return offerFirst(func(ctx context.Context) (words []string, err error) {
-		err = a.withCaller(ctx, nil, func(c api.Caller) error {
+		err = a.withCaller(ctx, nil, func(c verb.Caller) error {
 			list, err := api.ListLoops.Call(ctx, c, api.LoopQuery{})
 			for _, row := range list.Loops {
 				words = append(words, output.CleanLine(row.Name)+"\t"+excerpt(row.Goal, 60))
@@ -87,8 +88,8 @@ func completeDefinitions(a *app) completion {
 // completeAgents offers the handles of the roster.
 func completeAgents(a *app) completion {
 	return offerFirst(func(ctx context.Context) (words []string, err error) {
-		err = a.withCaller(ctx, nil, func(c api.Caller) error {
-			all, err := api.ListAgents.Call(ctx, c, api.None{})
+		err = a.withCaller(ctx, nil, func(c verb.Caller) error {
+			all, err := api.ListAgents.Call(ctx, c, verb.None{})
 			for _, who := range all {
 				if who.ID != "" { // Else it is a driver, and not of the roster.
 					words = append(words, "@"+output.CleanLine(who.Handle)+"\t"+excerpt(who.Role, 60))
@@ -103,7 +104,7 @@ func completeAgents(a *app) completion {
 // completeApprovals offers the open questions.
 func completeApprovals(a *app) completion {
 	return offerFirst(func(ctx context.Context) (words []string, err error) {
-		err = a.withCaller(ctx, nil, func(c api.Caller) error {
+		err = a.withCaller(ctx, nil, func(c verb.Caller) error {
 			open, err := api.ListApprovals.Call(ctx, c, api.ApprovalQuery{})
 			for _, v := range open {
 				words = append(words, v.ID+"\t"+strings.TrimSpace(v.Run+" "+v.Does))

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
 	"github.com/pawl-run/pawl/internal/verbs/setup"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newDemoCommand(a *app) *cobra.Command {
@@ -57,7 +58,7 @@ func runDemo(ctx context.Context, a *app, dir string) error {
 		}
 		p.Note("The demo runs with sandbox none: %s. Your own loops will not, unless they say so; pawl doctor --sandbox tells the fix.\n", output.CleanLine(why))
 	}
-	start := func(ctx context.Context, c api.Caller) (runs.View, error) { return api.StartRun.Call(ctx, c, request) }
+	start := func(ctx context.Context, c verb.Caller) (runs.View, error) { return api.StartRun.Call(ctx, c, request) }
 	if err := runLoop(ctx, a, runOptions{}, start); err != nil || p.JSON {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newDiffCommand(a *app) *cobra.Command {
@@ -23,7 +24,7 @@ characters; --raw writes any patch byte for byte. Lines that are not what they l
 hidden or turn the direction of writing around, are named on standard error.`,
 		ValidArgsFunction: completeLoops(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				patch, err := api.DiffRun.Call(cmd.Context(), c, api.RunRef{Run: args[0]})
 				if err != nil {
 					return err

@@ -6,6 +6,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newGateCommand(a *app) *cobra.Command {
@@ -27,7 +28,7 @@ a run of its own; nothing of the loop changes.`,
 		Example: "  pawl gate try docs-review\n  pawl gate try lp_k3f9a2b --gate readable",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Loop = args[0]
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				t, err := api.TryGate.Call(cmd.Context(), ask, r)
 				if err != nil {
 					return err

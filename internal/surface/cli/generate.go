@@ -9,8 +9,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/formats/spec/loopspec"
 	"github.com/pawl-run/pawl/internal/formats/spec/specs"
-	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newSpecGenerateCommand(a *app) *cobra.Command {
@@ -29,7 +29,7 @@ Before it is shown, its gates are tried on the base. Where each field is from an
   pawl spec generate --task "Raise the coverage of pkg/queue" --agent @fixer --coverage ./coverage.sh
   pawl spec generate --task "Get rid of the lint findings" --by @critic --create`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				g, err := specs.GenerateSpec.Call(cmd.Context(), ask, r)
 				if err != nil {
 					return err

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/loops"
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/setup"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 type initOptions struct {
@@ -173,7 +174,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 		p.Note("nothing was written; pawl init --yes writes it")
 		return nil
 	}
-	return a.withCaller(ctx, nil, func(c api.Caller) error {
+	return a.withCaller(ctx, nil, func(c verb.Caller) error {
 		if _, err := api.RegisterWorkspace.Call(ctx, c, api.RegisterRequest{Accept: o.accept}); err != nil {
 			return err
 		}
@@ -194,7 +195,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 				return err
 			}
 		}
-		registered, err := api.RegisterLoops.Call(ctx, c, api.None{})
+		registered, err := api.RegisterLoops.Call(ctx, c, verb.None{})
 		if err != nil {
 			return err
 		}

@@ -8,11 +8,12 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // dryRun says what would run.
 func dryRun(ctx context.Context, a *app, req runs.StartRequest) error {
-	return a.withCaller(ctx, nil, func(c api.Caller) error {
+	return a.withCaller(ctx, nil, func(c verb.Caller) error {
 		i, err := api.PlanRun.Call(ctx, c, req)
 		if err != nil {
 			return err

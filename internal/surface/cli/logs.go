@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 type logsOptions struct {
@@ -41,7 +42,7 @@ A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 			if err != nil {
 				return err
 			}
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error { return printLogs(cmd.Context(), a, c, o, filter) })
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error { return printLogs(cmd.Context(), a, c, o, filter) })
 		},
 	}
 	f := cmd.Flags()
@@ -97,7 +98,7 @@ func newLineFilter(a *app, o logsOptions) (lineFilter, error) {
 }
 
 // printLogs prints the backlog. With -f it goes on until the run has ended.
-func printLogs(ctx context.Context, a *app, c api.Caller, o logsOptions, filter lineFilter) error {
+func printLogs(ctx context.Context, a *app, c verb.Caller, o logsOptions, filter lineFilter) error {
 	p := a.printer()
 	run, err := api.ShowRun.Call(ctx, c, api.RunRef{Run: o.run})
 	if err != nil {
@@ -106,7 +107,7 @@ func printLogs(ctx context.Context, a *app, c api.Caller, o logsOptions, filter 
 	if o.since > 0 {
 		filter.after = a.rowTime().Add(-o.since)
 	}
-	head, err := api.FindFeedHead.Call(ctx, c, api.None{})
+	head, err := api.FindFeedHead.Call(ctx, c, verb.None{})
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func printLogs(ctx context.Context, a *app, c api.Caller, o logsOptions, filter 
 
 // follower remembers how far the events of a run have been read.
 type follower struct {
-	caller api.Caller
+	caller verb.Caller
 	run    string
 	after  int64       // number of the last event that was read
 	seen   loop.Cursor // place in the store's feed up to which the run's changes were read

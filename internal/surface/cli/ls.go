@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/lookup"
 	"github.com/pawl-run/pawl/internal/verbs/loops"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newLsCommand(a *app) *cobra.Command {
@@ -22,7 +23,7 @@ func newLsCommand(a *app) *cobra.Command {
 			// With thousands of loops, a fifth of the time would be spent on collecting
 			// garbage that the end of the process frees anyway.
 			defer debug.SetGCPercent(debug.SetGCPercent(400))
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				list, err := api.ListLoops.Call(cmd.Context(), c, api.LoopQuery{})
 				if err != nil {
 					return err

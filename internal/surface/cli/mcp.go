@@ -124,7 +124,7 @@ func serveMCP(ctx context.Context, a *app, role loop.Role, group verb.ToolGroup,
 	parts := &openParts{}
 	s := mcp.New(mcp.Options{
 		Version: version, Group: group, By: by, Dir: a.workDir(), Log: compose.Log(a.Environ),
-		Open: func(r mcp.Request) api.Caller { return &mcpCaller{a, parts, r} },
+		Open: func(r mcp.Request) verb.Caller { return &mcpCaller{a, parts, r} },
 	})
 	err := s.Serve(ctx, io.NopCloser(a.In), writeOnly{out})
 	return cmp.Or(err, parts.close())
@@ -156,7 +156,7 @@ func serveAgents(ctx context.Context, a *app, of *api.Server, l net.Listener) (s
 		grant := a.grantOfKey(ctx, of, k)
 		tokens[k.token] = mcp.New(mcp.Options{
 			Version: version, Group: verb.ToolsAll, By: loop.Actor{Who: k.name + " of " + user, Role: k.role, From: "mcp", Grant: grant}, Log: log,
-			Open: func(r mcp.Request) api.Caller { return of.Local(r.Dir, r.By, r.Key, r.Say) },
+			Open: func(r mcp.Request) verb.Caller { return of.Local(r.Dir, r.By, r.Key, r.Say) },
 		})
 	}
 	stopServing := daemon.Serve(ctx, l, mcp.Handler(tokens), log)

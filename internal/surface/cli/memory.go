@@ -37,7 +37,7 @@ func newMemoryListCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List what was learned, the newest first", Args: exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				list, err := api.ListMemories.Call(cmd.Context(), c, q)
 				if err != nil {
 					return err
@@ -96,7 +96,7 @@ An entry that is there already, also as a proposal, becomes the one that counts.
 				return err
 			}
 			add.Text = args[0]
-			return a.withCallerAs(cmd.Context(), a.actor(o.by), a.printProgress, func(c api.Caller) error {
+			return a.withCallerAs(cmd.Context(), a.actor(o.by), a.printProgress, func(c verb.Caller) error {
 				e, err := api.AddMemory.Call(cmd.Context(), c, add)
 				if err != nil {
 					return err
@@ -122,7 +122,7 @@ func newMemoryJudgeCommand(a *app, name, short, long string, ask verb.Ask[api.Me
 			if err := a.requireHuman(); err != nil {
 				return err
 			}
-			return a.withCallerAs(cmd.Context(), a.actor(o.by), a.printProgress, func(c api.Caller) error {
+			return a.withCallerAs(cmd.Context(), a.actor(o.by), a.printProgress, func(c verb.Caller) error {
 				e, err := ask(cmd.Context(), c, api.MemoryRef{Memory: args[0]})
 				if err != nil {
 					return err
@@ -151,7 +151,7 @@ func newMemoryWhyCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "why N", Short: "Say where an entry comes from, and what would make it count", Args: exactArgs(1), ValidArgsFunction: completeMemories(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				e, err := api.ExplainMemory.Call(cmd.Context(), c, api.MemoryRef{Memory: args[0]})
 				if err != nil {
 					return err
@@ -213,7 +213,7 @@ func describeMemorySource(p *output.Printer, s loop.MemorySource) string {
 // completeMemories offers the numbers of what is remembered.
 func completeMemories(a *app) completion {
 	return offerFirst(func(ctx context.Context) (words []string, err error) {
-		err = a.withCaller(ctx, nil, func(c api.Caller) error {
+		err = a.withCaller(ctx, nil, func(c verb.Caller) error {
 			list, err := api.ListMemories.Call(ctx, c, memories.Query{Limit: 100, All: true})
 			for _, v := range list {
 				words = append(words, fmt.Sprintf("%d\t%s", v.N, strings.TrimSpace(excerpt(v.Text, 60))))

@@ -7,8 +7,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/formats/boards/board"
 	"github.com/pawl-run/pawl/internal/formats/boards/boards"
-	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newMsgCommand(a *app) *cobra.Command {
@@ -33,7 +33,7 @@ func newMsgSendCommand(a *app) *cobra.Command {
 			if r.To == "" || r.Content == "" {
 				return usageError(cmd, "a message needs --to, --kind and --content")
 			}
-			return a.writing(cmd.Context(), "", func(ask api.Caller) error {
+			return a.writing(cmd.Context(), "", func(ask verb.Caller) error {
 				made, err := boards.SendMessage.Call(cmd.Context(), ask, r)
 				if err != nil {
 					return err
@@ -57,7 +57,7 @@ func newMsgListCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List messages, the newest first", Args: exactArgs(0), Aliases: []string{"ls"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				all, err := boards.ListMessages.Call(cmd.Context(), ask, q)
 				if err != nil {
 					return err
@@ -96,7 +96,7 @@ func newMsgShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "show MESSAGE", Short: "Show a message and its response", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				v, err := boards.ShowMessage.Call(cmd.Context(), ask, boards.MessageRef{Message: args[0]})
 				if err != nil {
 					return err

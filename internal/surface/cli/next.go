@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/loops"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newNextCommand(a *app) *cobra.Command {
@@ -24,7 +25,7 @@ ones with their verdicts (ran, coalesced if another run made up for it, or skipp
 			if n < 1 || n > 1000 {
 				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("-n %d", n), Fix: "write a number from 1 to 1000"}
 			}
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				if len(args) == 1 {
 					p, err := api.PlanLoop.Call(cmd.Context(), c, api.NextQuery{Loop: args[0], Count: n})
 					if err != nil {
@@ -32,7 +33,7 @@ ones with their verdicts (ran, coalesced if another run made up for it, or skipp
 					}
 					return printPlan(a, p)
 				}
-				plans, err := api.PlanLoops.Call(cmd.Context(), c, api.None{})
+				plans, err := api.PlanLoops.Call(cmd.Context(), c, verb.None{})
 				if err != nil {
 					return err
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/nodes"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newNodesCommand(a *app) *cobra.Command {
@@ -23,8 +24,8 @@ lease of a run), or differs (its pawl does not know the tables, so that it takes
 another one, so that its loop is free; when the lost node is back, it keeps the work and writes the run log.`,
 		Example: "  pawl nodes\n  pawl nodes set --name build1 --label gpu\n  pawl nodes forget build2 --yes",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
-				all, err := api.ListNodes.Call(cmd.Context(), c, api.None{})
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
+				all, err := api.ListNodes.Call(cmd.Context(), c, verb.None{})
 				if err != nil {
 					return err
 				}
@@ -84,7 +85,7 @@ func newNodesSetCommand(a *app) *cobra.Command {
 		Example: "  pawl nodes set --name build1\n  pawl nodes set --label gpu --label linux",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			newName, newLabels := ifGiven(cmd.Flags(), "name", &name), ifGiven(cmd.Flags(), "label", &labels)
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				n, err := api.SetNode.Call(cmd.Context(), c, api.NodeChange{Name: newName, Labels: newLabels})
 				if err != nil {
 					return err
@@ -116,14 +117,14 @@ Without a terminal it needs --yes.`,
 			if err := a.requireHuman(); err != nil {
 				return err
 			}
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error { return forgetNode(cmd.Context(), a, c, args[0], yes) })
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error { return forgetNode(cmd.Context(), a, c, args[0], yes) })
 		},
 	}
 	addYesFlag(cmd, &yes)
 	return cmd
 }
 
-func forgetNode(ctx context.Context, a *app, c api.Caller, name string, yes bool) error {
+func forgetNode(ctx context.Context, a *app, c verb.Caller, name string, yes bool) error {
 	plan, err := api.ShowForgotten.Call(ctx, c, api.NodeRef{Node: name})
 	if err != nil {
 		return err

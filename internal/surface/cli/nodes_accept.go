@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/nodes"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newNodesAcceptCommand(a *app) *cobra.Command {
@@ -24,8 +25,8 @@ nothing has to be accepted. Each thing is a file below accepted in pawl's home; 
 Without a terminal it needs --yes.`,
 		Example: "  pawl nodes accept\n  pawl nodes accept channel-3f2a9c",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
-				asked, err := api.ListAsked.Call(cmd.Context(), c, api.None{})
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
+				asked, err := api.ListAsked.Call(cmd.Context(), c, verb.None{})
 				if err != nil {
 					return err
 				}
@@ -40,7 +41,7 @@ Without a terminal it needs --yes.`,
 	return cmd
 }
 
-func acceptAsked(cmd *cobra.Command, a *app, c api.Caller, asked []nodes.Asked, ids []string, yes bool) error {
+func acceptAsked(cmd *cobra.Command, a *app, c verb.Caller, asked []nodes.Asked, ids []string, yes bool) error {
 	if err := a.requireHuman(); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/compose"
 	"github.com/pawl-run/pawl/internal/verbs/notices"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newNotifyCommand(a *app) *cobra.Command {
@@ -61,7 +62,7 @@ The store keeps no secret: name the variable or the file that has it. Each node 
 			if c.SecretFile != "" {
 				c.SecretFile = a.absPath(c.SecretFile)
 			}
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				added, err := api.AddChannel.Call(cmd.Context(), ask, c)
 				if err != nil {
 					return err
@@ -109,8 +110,8 @@ func newNotifyListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the channels, and whether they deliver", Args: exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				list, err := api.ListChannels.Call(cmd.Context(), ask, api.None{})
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
+				list, err := api.ListChannels.Call(cmd.Context(), ask, verb.None{})
 				if err != nil {
 					return err
 				}
@@ -144,7 +145,7 @@ func newNotifyRmCommand(a *app) *cobra.Command {
 			if err := a.requireHuman(); err != nil {
 				return err
 			}
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				if _, err := api.RemoveChannel.Call(cmd.Context(), ask, api.ChannelRef{Channel: args[0]}); err != nil {
 					return err
 				}
@@ -218,7 +219,7 @@ dropped (its matter was over, or its channel removed, before it was sent).`,
 			if limit < 1 || before < 0 {
 				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid --limit %d or --before %d", limit, before), Fix: "write numbers above 0"}
 			}
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				list, err := api.ListNotices.Call(cmd.Context(), ask, api.NoticeQuery{Before: before, Limit: limit})
 				if err != nil {
 					return err

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/formats/tasks/orgs"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
-	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newOrgCommand(a *app) *cobra.Command {
@@ -60,7 +60,7 @@ Nothing is written before you said yes, or --yes did.`,
 }
 
 func initOrg(ctx context.Context, a *app, r orgs.InitRequest, yes bool) error {
-	return a.withCaller(ctx, nil, func(ask api.Caller) error {
+	return a.withCaller(ctx, nil, func(ask verb.Caller) error {
 		plan, err := orgs.PlanOrg.Call(ctx, ask, r)
 		if err != nil {
 			return err
@@ -102,8 +102,8 @@ path:line:column: what is wrong. Nothing is written.
 The exit status is 10 if a check fails, or the organisation has a fault; a warning changes nothing.`,
 		Example: "  pawl org check\n  pawl org check --jq .agents",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				c, err := orgs.CheckOrg.Call(cmd.Context(), ask, api.None{})
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
+				c, err := orgs.CheckOrg.Call(cmd.Context(), ask, verb.None{})
 				if err != nil {
 					return err
 				}
@@ -149,8 +149,8 @@ func newOrgShowCommand(a *app) *cobra.Command {
 it passes, how it stands, and how its last cycle ended.`,
 		Example: "  pawl org show\n  pawl org show --jq '.agents[].id'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
-				v, err := orgs.ShowOrg.Call(cmd.Context(), ask, api.None{})
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
+				v, err := orgs.ShowOrg.Call(cmd.Context(), ask, verb.None{})
 				if err != nil {
 					return err
 				}
@@ -211,7 +211,7 @@ A tree that is in this workspace already needs no import: its agents are loops a
 }
 
 func importOrg(ctx context.Context, a *app, r orgs.ImportRequest, yes bool) error {
-	return a.withCaller(ctx, nil, func(ask api.Caller) error {
+	return a.withCaller(ctx, nil, func(ask verb.Caller) error {
 		plan, err := orgs.PlanImport.Call(ctx, ask, r)
 		if err != nil {
 			return err

@@ -29,8 +29,8 @@ Below that are repositories that are gone from this machine and have runs that w
 pawl's home. They are listed wherever the command is run.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			return a.withCaller(ctx, nil, func(c api.Caller) error {
-				gone, err := api.ListGone.Call(ctx, c, api.None{})
+			return a.withCaller(ctx, nil, func(c verb.Caller) error {
+				gone, err := api.ListGone.Call(ctx, c, verb.None{})
 				if err != nil {
 					return err
 				}
@@ -41,14 +41,14 @@ pawl's home. They are listed wherever the command is run.`,
 					}
 				}
 				// A run that seems to be live may be dead, too: its process may be of another host.
-				left, err := api.FindLive.Call(ctx, c, api.None{})
+				left, err := api.FindLive.Call(ctx, c, verb.None{})
 				if err == nil && left.Live {
-					_, err = verb.RecoverRuns.Call(ctx, c, api.None{})
+					_, err = verb.RecoverRuns.Call(ctx, c, verb.None{})
 				}
 				if err != nil {
 					return err
 				}
-				rows, err := api.ListSnapshots.Call(ctx, c, api.None{})
+				rows, err := api.ListSnapshots.Call(ctx, c, verb.None{})
 				if err != nil {
 					return err
 				}
@@ -145,7 +145,7 @@ func newRecoverShowCommand(a *app) *cobra.Command {
 		Use: "show REF|RUN", Short: "Print what a snapshot changed, as a patch", Args: exactArgs(1),
 		Long: "Print what a snapshot changed, as a patch, written as by pawl diff.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				patch, err := api.DiffSnapshot.Call(cmd.Context(), c, api.SnapshotRef{Snapshot: args[0]})
 				if err != nil {
 					return err
@@ -173,7 +173,7 @@ Without a terminal --yes is required.`,
 			if err := a.requireConsent(yes, "puts "+args[0]+" on the new branch "+branch, command); err != nil {
 				return err
 			}
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				r, err := api.RestoreSnapshot.Call(cmd.Context(), c, api.RestoreRequest{Snapshot: args[0], Branch: branch})
 				if err != nil {
 					return err
@@ -213,7 +213,7 @@ with --dry-run.`,
 			if err := a.requireConsent(yes || dry, does, "pawl recover prune --older-than "+older); err != nil {
 				return err
 			}
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				pruned, err := api.PruneSnapshots.Call(cmd.Context(), c, api.PruneRequest{OlderSeconds: int64(age / time.Second), DryRun: dry})
 				if pruned.Schema == "" || err != nil && len(pruned.Removed)+len(pruned.Mirrors) == 0 {
 					return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newRerunCommand(a *app) *cobra.Command {
@@ -21,7 +22,7 @@ If the base has moved since, the new proposal is for the old base; approving it 
 		Example: "  pawl rerun keep-tests-green#3 --hint 'the fixture is wrong, not the parser'\n  pawl rerun ci-watch",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Run = args[0]
-			return runLoop(cmd.Context(), a, runOptions{}, func(ctx context.Context, c api.Caller) (runs.View, error) { return api.RerunRun.Call(ctx, c, r) })
+			return runLoop(cmd.Context(), a, runOptions{}, func(ctx context.Context, c verb.Caller) (runs.View, error) { return api.RerunRun.Call(ctx, c, r) })
 		},
 	}
 	cmd.Flags().StringVar(&r.Hint, "hint", "", "what the agent is told, as `text`")

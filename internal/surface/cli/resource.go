@@ -7,8 +7,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/formats/boards/board"
 	"github.com/pawl-run/pawl/internal/formats/boards/boards"
-	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newResourceCommand(a *app) *cobra.Command {
@@ -46,7 +46,7 @@ func newResourceCreateCommand(a *app) *cobra.Command {
 		if r.Board == "" || r.Title == nil || r.Content == nil {
 			return usageError(cmd, "a resource needs --board, --title and --content")
 		}
-		return a.writing(cmd.Context(), "", func(ask api.Caller) error {
+		return a.writing(cmd.Context(), "", func(ask verb.Caller) error {
 			made, err := boards.CreateResource.Call(cmd.Context(), ask, r)
 			if err != nil {
 				return err
@@ -69,7 +69,7 @@ func newResourceSetCommand(a *app) *cobra.Command {
 		if !changesSomething(cmd) {
 			return usageError(cmd, "nothing is to be changed")
 		}
-		return a.writing(cmd.Context(), "", func(ask api.Caller) error {
+		return a.writing(cmd.Context(), "", func(ask verb.Caller) error {
 			v, err := boards.SetResource.Call(cmd.Context(), ask, boards.ResourceSetting{Resource: args[0], ResourceChange: change()})
 			if err != nil {
 				return err
@@ -85,7 +85,7 @@ func newResourceListCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List resources, the oldest first", Args: exactArgs(0), Aliases: []string{"ls"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				all, err := boards.ListResources.Call(cmd.Context(), ask, q)
 				if err != nil {
 					return err
@@ -111,7 +111,7 @@ func newResourceShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "show RESOURCE", Short: "Show a resource", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				v, err := boards.ShowResource.Call(cmd.Context(), ask, boards.ResourceRef{Resource: args[0]})
 				if err != nil {
 					return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newRmCommand(a *app) *cobra.Command {
@@ -24,7 +25,7 @@ run is refused. Without a terminal --yes is required.`,
 			if err := a.requireConsent(yes, does, "pawl rm "+args[0]); err != nil {
 				return err
 			}
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				f, err := api.ForgetLoop.Call(cmd.Context(), c, api.LoopRef{Loop: args[0]})
 				if err != nil {
 					return err

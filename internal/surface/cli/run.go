@@ -56,7 +56,7 @@ status is 16. With --wait the run begins once nothing is in its way.`,
 			if o.dryRun {
 				return dryRun(cmd.Context(), a, o.StartRequest)
 			}
-			return runLoop(cmd.Context(), a, o, func(ctx context.Context, c api.Caller) (runs.View, error) {
+			return runLoop(cmd.Context(), a, o, func(ctx context.Context, c verb.Caller) (runs.View, error) {
 				return api.StartRun.Call(ctx, c, o.StartRequest)
 			})
 		},
@@ -139,13 +139,13 @@ func chooseUntilAgent(ctx context.Context, a *app, r *runs.StartRequest) error {
 }
 
 // runLoop carries out one run, which start starts, and prints its account.
-func runLoop(ctx context.Context, a *app, o runOptions, start func(context.Context, api.Caller) (runs.View, error)) error {
+func runLoop(ctx context.Context, a *app, o runOptions, start func(context.Context, verb.Caller) (runs.View, error)) error {
 	defer surviveClosedPipe()()
 	p := a.printer()
 	show := &lateWatcher{}
 	begun := waiting.For(ctx, "the checks before the run", nil)
 	var telling sync.Mutex
-	say := func(r api.Progress) {
+	say := func(r verb.Progress) {
 		switch {
 		case r.Plan != nil:
 			noteWarnings(p, *r.Plan)
@@ -167,7 +167,7 @@ func runLoop(ctx context.Context, a *app, o runOptions, start func(context.Conte
 			a.printProgress(r)
 		}
 	}
-	return a.withCaller(ctx, say, func(c api.Caller) error {
+	return a.withCaller(ctx, say, func(c verb.Caller) error {
 		if o.detach {
 			defer func() { begun() }()
 			fired, err := api.FireRun.Call(ctx, c, o.StartRequest)

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 type runsOptions struct {
@@ -28,7 +29,7 @@ func newRunsCommand(a *app) *cobra.Command {
 			if o.limit < 1 {
 				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid --limit %d", o.limit), Fix: "write a number above 0"}
 			}
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				views, err := api.ListRuns.Call(cmd.Context(), c, api.RunQuery{Loop: o.loop, Limit: o.limit})
 				if err != nil {
 					return err

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/loops"
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newShowCommand(a *app) *cobra.Command {
@@ -22,7 +23,7 @@ func newShowCommand(a *app) *cobra.Command {
 		Use: "show LOOP|RUN", Short: "Show a loop with its steps, or one run", Args: exactArgs(1), ValidArgsFunction: completeLoops(a),
 		Long: "Show a loop with its steps, or one run.\n\nA RUN is a run id or LOOP#N.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				ref := args[0]
 				if strings.HasPrefix(ref, "run_") || strings.Contains(ref, "#") { // No loop has such a name.
 					view, err := api.ShowRun.Call(cmd.Context(), c, api.RunRef{Run: ref})

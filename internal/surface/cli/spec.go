@@ -15,10 +15,10 @@ import (
 	"github.com/pawl-run/pawl/internal/formats/spec/specs"
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/rules/readiness"
-	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/lookup"
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newSpecCommand(a *app) *cobra.Command {
@@ -115,7 +115,7 @@ was changed is said on standard error. Everything else is refused as by pawl spe
 
 // createSpec creates a spec and prints its id, or the document of one that is only checked.
 func createSpec(ctx context.Context, a *app, r specs.CreateRequest) error {
-	return a.withCaller(ctx, nil, func(ask api.Caller) error {
+	return a.withCaller(ctx, nil, func(ask verb.Caller) error {
 		v, err := specs.CreateSpec.Call(ctx, ask, r)
 		if err != nil {
 			return err
@@ -166,7 +166,7 @@ func newSpecListCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the LoopSpecs of this workspace, the newest change first", Args: exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				list, err := specs.ListSpecs.Call(cmd.Context(), ask, q)
 				if err != nil {
 					return err
@@ -195,7 +195,7 @@ func newSpecGetCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "get SPEC", Short: "Show a LoopSpec, its status and its iterations", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				v, err := specs.GetSpec.Call(cmd.Context(), ask, specs.SpecRef{Spec: args[0]})
 				if err != nil {
 					return err
@@ -269,7 +269,7 @@ func newSpecStepCommand(a *app) *cobra.Command {
 		Long: `Carry out one iteration of a LoopSpec, in the foreground. One that is paused goes on. One that waits for a human, is done or gave up
 is refused. pawl run SPEC goes on until it has a result or gives up.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runLoop(cmd.Context(), a, runOptions{}, func(ctx context.Context, ask api.Caller) (runs.View, error) {
+			return runLoop(cmd.Context(), a, runOptions{}, func(ctx context.Context, ask verb.Caller) (runs.View, error) {
 				return specs.StepSpec.Call(ctx, ask, specs.SpecRef{Spec: args[0]})
 			})
 		},
@@ -281,7 +281,7 @@ func newSpecStopCommand(a *app) *cobra.Command {
 		Use: "stop SPEC", Short: "Pause a LoopSpec, and end its live run", Args: exactArgs(1),
 		Long: "Pause a LoopSpec, and end its live run. One that is done or gave up stays as it is. pawl spec step SPEC continues it.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				v, err := specs.StopSpec.Call(cmd.Context(), ask, specs.SpecRef{Spec: args[0]})
 				if err != nil {
 					return err
@@ -318,7 +318,7 @@ because it was given for another document. One that gave up goes on, if its new 
 			if r.Document, err = readDocument(cmd.InOrStdin(), r.File); err != nil {
 				return err
 			}
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				v, err := specs.EditSpec.Call(cmd.Context(), ask, r)
 				if err != nil {
 					return err
@@ -342,7 +342,7 @@ again, and its next iteration is told.`,
 			if err := a.requireHuman(); err != nil {
 				return err
 			}
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				v, err := specs.FlagSpec.Call(cmd.Context(), ask, specs.FlagRequest{Spec: args[0], Text: args[1]})
 				if err != nil {
 					return err
@@ -365,7 +365,7 @@ trigger; its budget is taken out of what the parent has left, and what it has no
 				return err
 			}
 			r.Parent = args[0]
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				v, err := specs.SpawnSpec.Call(cmd.Context(), ask, r)
 				if err != nil {
 					return err
@@ -386,7 +386,7 @@ func newSpecExportCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "export SPEC", Short: "Print the document of a LoopSpec", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				d, err := specs.ExportSpec.Call(cmd.Context(), ask, specs.SpecRef{Spec: args[0]})
 				if err != nil {
 					return err
@@ -407,7 +407,7 @@ func newSpecDeleteCommand(a *app) *cobra.Command {
 			if err := a.requireConsent(yes, "removes "+args[0]+" and its children, and closes their open approvals", "pawl spec delete "+args[0]); err != nil {
 				return err
 			}
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				gone, err := specs.DeleteSpec.Call(cmd.Context(), ask, specs.SpecRef{Spec: args[0]})
 				if err != nil {
 					return err

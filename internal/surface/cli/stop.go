@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newStopCommand(a *app) *cobra.Command {
@@ -18,7 +19,7 @@ refs/pawl/snapshots; the loop may run again. A run that has ended already is lef
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			began := a.Now()
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				view, err := api.StopRun.Call(cmd.Context(), c, api.StopRequest{Run: args[0], Why: "pawl stop"})
 				if err != nil {
 					return err

@@ -75,10 +75,10 @@ func newResumeCommand(a *app) *cobra.Command {
 		`Clear the kill switch. `+"`pawl resume --all`"+` clears those of single loops too; the file .loops/PAUSED of another node's checkout
 stays. --everywhere clears only what pawl pause --everywhere has set.`,
 		func(ctx context.Context, w switching) error {
-			return a.withCaller(ctx, nil, func(c api.Caller) (err error) {
+			return a.withCaller(ctx, nil, func(c verb.Caller) (err error) {
 				var sw loops.Switched
 				if w.everywhere {
-					sw, err = api.ResumeEverywhere.Call(ctx, c, api.None{})
+					sw, err = api.ResumeEverywhere.Call(ctx, c, verb.None{})
 				} else {
 					sw, err = api.ResumeLoops.Call(ctx, c, api.LoopRef{Loop: w.loop})
 				}
@@ -97,7 +97,7 @@ func setSwitch(
 	ctx context.Context, a *app, w switching, ask verb.Ask[api.SwitchRequest, loops.Switched], set func(*api.Workspace) (loops.Switched, error),
 ) error {
 	var sw loops.Switched
-	err := a.withCaller(ctx, nil, func(c api.Caller) (err error) {
+	err := a.withCaller(ctx, nil, func(c verb.Caller) (err error) {
 		if w.everywhere {
 			ask = api.PauseEverywhere.Call
 		}

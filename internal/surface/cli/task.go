@@ -9,8 +9,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/formats/boards/board"
 	"github.com/pawl-run/pawl/internal/formats/boards/boards"
-	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newTaskCommand(a *app) *cobra.Command {
@@ -62,7 +62,7 @@ description or --criteria, the agent has the skills that it needs, and the board
 		if r.Board == "" || r.Title == nil {
 			return usageError(cmd, "a task needs --board and --title")
 		}
-		return a.writing(cmd.Context(), "", func(ask api.Caller) error {
+		return a.writing(cmd.Context(), "", func(ask verb.Caller) error {
 			made, err := boards.CreateTask.Call(cmd.Context(), ask, r)
 			if err != nil {
 				return err
@@ -91,7 +91,7 @@ func newTaskSetCommand(a *app) *cobra.Command {
 		if !changesSomething(cmd) {
 			return usageError(cmd, "nothing is to be changed")
 		}
-		return a.writing(cmd.Context(), "", func(ask api.Caller) error {
+		return a.writing(cmd.Context(), "", func(ask verb.Caller) error {
 			v, err := boards.SetTask.Call(cmd.Context(), ask, boards.TaskSetting{Task: args[0], TaskChange: change()})
 			if err != nil {
 				return err
@@ -107,7 +107,7 @@ func newTaskListCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List tasks, the newest first", Args: exactArgs(0), Aliases: []string{"ls"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				all, err := boards.ListTasks.Call(cmd.Context(), ask, q)
 				if err != nil {
 					return err
@@ -142,7 +142,7 @@ func newTaskShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "show TASK", Short: "Show a task with its comments and its log", Args: exactArgs(1), ValidArgsFunction: completeTasks(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				v, err := boards.ShowTask.Call(cmd.Context(), ask, boards.TaskRef{Task: args[0]})
 				if err != nil {
 					return err
@@ -204,7 +204,7 @@ func newTaskCommentCommand(a *app) *cobra.Command {
 		Example: "  pawl task comment tk_01j --by Ada '@dev does this need a test?'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Task, r.Text = args[0], args[1]
-			return a.writing(cmd.Context(), strings.TrimPrefix(r.By, "@"), func(ask api.Caller) error {
+			return a.writing(cmd.Context(), strings.TrimPrefix(r.By, "@"), func(ask verb.Caller) error {
 				made, err := boards.CommentTask.Call(cmd.Context(), ask, r)
 				if err != nil {
 					return err
@@ -234,7 +234,7 @@ func newTaskMoveCommand(a *app) *cobra.Command {
 A column that has as many tasks as it may takes no more.`,
 		Example: "  pawl task move tk_01j todo",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.writing(cmd.Context(), "", func(ask api.Caller) error {
+			return a.writing(cmd.Context(), "", func(ask verb.Caller) error {
 				v, err := boards.MoveTask.Call(cmd.Context(), ask, boards.TaskMove{Task: args[0], Column: args[1]})
 				if err != nil {
 					return err
@@ -255,7 +255,7 @@ func newTaskAssignCommand(a *app) *cobra.Command {
 			if who == "nobody" {
 				who = ""
 			}
-			return a.writing(cmd.Context(), "", func(ask api.Caller) error {
+			return a.writing(cmd.Context(), "", func(ask verb.Caller) error {
 				v, err := boards.AssignTask.Call(cmd.Context(), ask, boards.TaskAssignment{Task: args[0], Agent: who})
 				if err != nil {
 					return err
@@ -273,7 +273,7 @@ func newTaskWhyCommand(a *app) *cobra.Command {
 is not ready, or somebody has it. The score of each of its boards has all of its terms.`,
 		Example: "  pawl task why tk_01j\n  pawl task why tk_01j --jq '.agents[] | [.handle, .reason]'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(ask api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(ask verb.Caller) error {
 				v, err := boards.ExplainTask.Call(cmd.Context(), ask, boards.TaskRef{Task: args[0]})
 				if err != nil {
 					return err
@@ -309,7 +309,7 @@ func printTaskWhy(p *output.Printer, v boards.TaskWhy) error {
 // completeTasks offers the ids of tasks.
 func completeTasks(a *app) completion {
 	return offerFirst(func(ctx context.Context) (words []string, err error) {
-		err = a.withCaller(ctx, nil, func(c api.Caller) error {
+		err = a.withCaller(ctx, nil, func(c verb.Caller) error {
 			all, err := boards.ListTasks.Call(ctx, c, boards.TaskQuery{Limit: 200})
 			for _, t := range all {
 				words = append(words, t.ID+"\t"+excerpt(t.Title, 60))

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // traceLines is the most lines of a trace without --full.
@@ -28,7 +29,7 @@ A trace has at most %d lines; of long texts it shows the end. --full shows every
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`, traceLines),
 		ValidArgsFunction: completeLoops(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				view, err := api.ShowRun.Call(cmd.Context(), c, api.RunRef{Run: args[0]})
 				if err != nil {
 					return err

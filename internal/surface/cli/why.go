@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/verbs/lookup"
 	"github.com/pawl-run/pawl/internal/verbs/output"
 	"github.com/pawl-run/pawl/internal/verbs/runs"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 func newWhyCommand(a *app) *cobra.Command {
@@ -24,7 +25,7 @@ that it does not fire.
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 		ValidArgsFunction: completeLoops(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCaller(cmd.Context(), nil, func(c api.Caller) error {
+			return a.withCaller(cmd.Context(), nil, func(c verb.Caller) error {
 				why, err := api.ExplainRun.Call(cmd.Context(), c, api.RunRef{Run: args[0]})
 				if err != nil {
 					return err

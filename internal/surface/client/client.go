@@ -31,7 +31,7 @@ var ErrGone = errors.New("the daemon does not answer")
 type Client struct {
 	Dir string // the folder in whose workspace verbs are carried out
 	By  loop.Actor
-	Say func(api.Progress)
+	Say func(verb.Progress)
 	Key string // of one call, so that it is carried out once; empty: each call counts
 
 	http http.Client
@@ -45,11 +45,11 @@ func New(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{Timeout: dialTime}).DialContext(ctx, "unix", socket)
 	}
-	return &Client{Say: func(api.Progress) {}, http: http.Client{Transport: &http.Transport{DialContext: dial}}}
+	return &Client{Say: func(verb.Progress) {}, http: http.Client{Transport: &http.Transport{DialContext: dial}}}
 }
 
 // As returns a client of the same daemon for one request of somebody.
-func (c *Client) As(dir string, by loop.Actor, key string, say func(api.Progress)) *Client {
+func (c *Client) As(dir string, by loop.Actor, key string, say func(verb.Progress)) *Client {
 	return &Client{Dir: dir, By: by, Key: key, Say: say, http: http.Client{Transport: c.http.Transport}}
 }
 
@@ -177,7 +177,7 @@ func (c *Client) follow(v verb.Info, body io.Reader, out any) error {
 		case "data":
 			switch name {
 			case api.EventProgress:
-				var p api.Progress
+				var p verb.Progress
 				if err := json.Unmarshal([]byte(value), &p); err != nil {
 					return c.lost(v, fmt.Errorf("read its progress: %w", err))
 				}

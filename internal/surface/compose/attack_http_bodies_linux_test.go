@@ -149,12 +149,12 @@ func TestAttack112OfYesAndNoAtOnceOverTheSocketOneWins(t *testing.T) {
 	other.git("init", "-q", "-b", "main")
 	other.git("commit", "-q", "--allow-empty", "-m", "first")
 	stranger := c.As(other.root, c.By, "", c.Say)
-	answers := map[string]func(api.Caller) error{
-		"yes": func(to api.Caller) error {
+	answers := map[string]func(verb.Caller) error{
+		"yes": func(to verb.Caller) error {
 			_, err := api.Approve.Call(t.Context(), to, api.AnswerRequest{Approval: list[0].ID})
 			return err
 		},
-		"no": func(to api.Caller) error {
+		"no": func(to verb.Caller) error {
 			_, err := api.Reject.Call(t.Context(), to, api.AnswerRequest{Approval: list[0].ID})
 			return err
 		},

@@ -63,7 +63,7 @@ func startSurfaces(t *testing.T) *surfaces {
 	s.daemon.ReceiveWebhooks(hookAddress, listen.Secrets{Home: s.home, Environ: []string{"PAWL_WEBHOOK_DEPLOY=" + secret}})
 	server := mcp.New(mcp.Options{
 		Version: "1", Group: verb.ToolsAll, By: loop.Actor{Who: "agent", Role: loop.RoleAgent, From: "mcp"}, Log: slog.New(slog.DiscardHandler),
-		Open: func(r mcp.Request) api.Caller { return s.server.Local(r.Dir, r.By, r.Key, r.Say) },
+		Open: func(r mcp.Request) verb.Caller { return s.server.Local(r.Dir, r.By, r.Key, r.Say) },
 	})
 	stop := daemon.Serve(t.Context(), agentAddress, mcp.Handler(map[string]*mcp.Server{agentToken: server}), slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
@@ -186,7 +186,7 @@ func (s *surfaces) checkHeaders(r *http.Request, resp *http.Response) {
 // head is the place of the newest change in the store.
 func (s *surfaces) head() string {
 	s.t.Helper()
-	place, err := api.FindFeedHead.Call(s.t.Context(), s.server.Local(s.root, ann, "", func(api.Progress) {}), api.None{})
+	place, err := api.FindFeedHead.Call(s.t.Context(), s.server.Local(s.root, ann, "", func(verb.Progress) {}), verb.None{})
 	if err != nil {
 		s.t.Fatal(err)
 	}

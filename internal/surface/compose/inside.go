@@ -7,7 +7,6 @@ import (
 	"github.com/pawl-run/pawl/internal/agents/toolsocket"
 	"github.com/pawl-run/pawl/internal/agents/turn"
 	"github.com/pawl-run/pawl/internal/rules/loop"
-	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/surface/mcp"
 	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
@@ -29,7 +28,7 @@ func (d *Parts) insideTools(by loop.Actor, root string, told func(tool, outcome 
 func (t *insideTools) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	s := mcp.New(mcp.Options{
 		Version: t.parts.version, Group: verb.ToolsAll, By: t.by, Dir: t.root, Log: t.parts.engine.Log, Told: t.told,
-		Open: func(r mcp.Request) api.Caller { return &insideCaller{t, r} },
+		Open: func(r mcp.Request) verb.Caller { return &insideCaller{t, r} },
 	})
 	return s.Serve(ctx, conn, conn)
 }

@@ -56,7 +56,7 @@ type keyedCaller struct{ verb.Local }
 func keyed(d *compose.Parts, dir, key string) keyedCaller {
 	return keyedCaller{verb.Local{Request: verb.Call{
 		Open:  func(ctx context.Context, register bool) (verb.Workspace, error) { return d.Open(ctx, dir, register) },
-		Store: d.StoreVerbs(), By: ann, Say: func(api.Progress) {}, Key: key,
+		Store: d.StoreVerbs(), By: ann, Say: func(verb.Progress) {}, Key: key,
 	}}}
 }
 
@@ -177,13 +177,13 @@ func (c *calls) made() map[string]int {
 	learned, err := api.ListMemories.Call(ctx, in, memories.Query{Limit: many})
 	must(c.t, err)
 	made["memories"] = len(learned)
-	agents, err := api.ListAgents.Call(ctx, in, api.None{})
+	agents, err := api.ListAgents.Call(ctx, in, verb.None{})
 	must(c.t, err)
 	made["agents"] = len(agents)
 	list, err := api.ListRuns.Call(ctx, in, api.RunQuery{Limit: many})
 	must(c.t, err)
 	made["runs"] = len(list)
-	known, err := boards.ListBoards.Call(ctx, in, api.None{})
+	known, err := boards.ListBoards.Call(ctx, in, verb.None{})
 	must(c.t, err)
 	made["boards"] = len(known)
 	task, err := boards.ShowTask.Call(ctx, in, boards.TaskRef{Task: c.task})
@@ -192,10 +192,10 @@ func (c *calls) made() map[string]int {
 	resources, err := boards.ListResources.Call(ctx, in, boards.ResourceQuery{Limit: many})
 	must(c.t, err)
 	made["resources"] = len(resources)
-	members, err := boards.ListMembers.Call(ctx, in, api.None{})
+	members, err := boards.ListMembers.Call(ctx, in, verb.None{})
 	must(c.t, err)
 	made["members"] = len(members)
-	channels, err := api.ListChannels.Call(ctx, in, api.None{})
+	channels, err := api.ListChannels.Call(ctx, in, verb.None{})
 	must(c.t, err)
 	made["channels"] = len(channels)
 	return made

@@ -170,12 +170,12 @@ func populate(t *testing.T, d *always, root, handle string, entries int) populat
 }
 
 // callIn carries verbs out in a workspace as a command does without a daemon.
-func (d *always) callIn(root string) api.Caller {
+func (d *always) callIn(root string) verb.Caller {
 	return verb.Local{Request: verb.Call{
 		Open: func(ctx context.Context, register bool) (verb.Workspace, error) {
 			return d.parts.Open(ctx, root, register)
 		},
-		Store: d.parts.StoreVerbs(), By: ann, Say: func(api.Progress) {},
+		Store: d.parts.StoreVerbs(), By: ann, Say: func(verb.Progress) {},
 	}}
 }
 
@@ -290,7 +290,7 @@ func (p populated) requests(t *testing.T, verb string, in reflect.Type, ids map[
 
 // refusesForeign asks a verb about each id of another workspace, in each field that names
 // something, and wants that none is found.
-func refusesForeign(t *testing.T, c api.Caller, v verb.Info, mine, others populated, allKinds bool) (asked int) {
+func refusesForeign(t *testing.T, c verb.Caller, v verb.Info, mine, others populated, allKinds bool) (asked int) {
 	t.Helper()
 	ids := others.everything()
 	mine.requests(t, v.Name, reflect.TypeOf(v.Request()), ids, func(field, kind, what string, body []byte) {
@@ -329,7 +329,7 @@ func TestNoVerbReachesWhatIsOfAnotherWorkspace(t *testing.T) {
 	remote.Dir, remote.By = s.root, ann
 	before := s.rows()
 	for surface, by := range map[string]struct {
-		caller   api.Caller
+		caller   verb.Caller
 		allKinds bool
 		least    int
 	}{"in this process": {s.callIn(s.root), true, 500}, "on the socket": {remote, false, 50}} {

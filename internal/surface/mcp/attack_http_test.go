@@ -34,10 +34,10 @@ type overHTTP struct {
 	http   http.Client
 }
 
-func newOverHTTP(t *testing.T, ask api.Caller) *overHTTP {
+func newOverHTTP(t *testing.T, ask verb.Caller) *overHTTP {
 	t.Helper()
 	o := &overHTTP{t: t, server: New(Options{
-		Version: "1", By: loop.Actor{Who: "agent", Role: loop.RoleAgent}, Dir: "/repo", Log: slog.New(slog.DiscardHandler), Open: func(Request) api.Caller { return ask },
+		Version: "1", By: loop.Actor{Who: "agent", Role: loop.RoleAgent}, Dir: "/repo", Log: slog.New(slog.DiscardHandler), Open: func(Request) verb.Caller { return ask },
 	})}
 	t.Cleanup(o.server.Close)
 	return o

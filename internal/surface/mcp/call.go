@@ -6,7 +6,6 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
@@ -16,7 +15,7 @@ func (s *Server) call(ctx context.Context, t verb.Tool, r *sdk.CallToolRequest) 
 	if err != nil {
 		return s.failed(t, r.Params.Arguments, err), s.explain(err).Code, nil
 	}
-	request := Request{Dir: c.dir, By: s.By, Key: c.key, Say: func(api.Progress) {}}
+	request := Request{Dir: c.dir, By: s.By, Key: c.key, Say: func(verb.Progress) {}}
 	var out any
 	switch {
 	case t.Long != nil:

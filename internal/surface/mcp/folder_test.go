@@ -10,7 +10,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
-	"github.com/pawl-run/pawl/internal/surface/api"
 	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
@@ -26,7 +25,7 @@ func withoutFolder(t *testing.T) (*Server, *opened) {
 	in := &opened{}
 	s := New(Options{
 		Version: "1", Group: verb.ToolsAll, By: loop.Actor{Who: "agent", Role: loop.RoleAgent, From: "mcp"}, Log: slog.New(slog.DiscardHandler),
-		Open: func(r Request) api.Caller {
+		Open: func(r Request) verb.Caller {
 			in.folders = append(in.folders, r.Dir)
 			return in
 		},

@@ -28,7 +28,7 @@ func TestAttack116OverHTTP(t *testing.T) {
 	t.Parallel()
 	tokens := map[string]*Server{}
 	for _, token := range []string{"first", "second"} {
-		tokens[token] = New(Options{Version: "1", By: loop.Actor{Who: token, Role: loop.RoleAgent}, Log: slog.New(slog.DiscardHandler), Open: func(Request) api.Caller { return nil }})
+		tokens[token] = New(Options{Version: "1", By: loop.Actor{Who: token, Role: loop.RoleAgent}, Log: slog.New(slog.DiscardHandler), Open: func(Request) verb.Caller { return nil }})
 		t.Cleanup(tokens[token].Close)
 	}
 	server := httptest.NewServer(Handler(tokens))
@@ -113,7 +113,7 @@ func (f *feed) Call(_ context.Context, v verb.Info, _, out any) error {
 func TestWhoSubscribesIsToldOfChanges(t *testing.T) {
 	t.Parallel()
 	f := &feed{}
-	s := New(Options{Version: "1", By: loop.Actor{Role: loop.RoleAgent}, Dir: "/repo", Log: slog.New(slog.DiscardHandler), Open: func(Request) api.Caller { return f }})
+	s := New(Options{Version: "1", By: loop.Actor{Role: loop.RoleAgent}, Dir: "/repo", Log: slog.New(slog.DiscardHandler), Open: func(Request) verb.Caller { return f }})
 	t.Cleanup(s.Close)
 	told := make(chan string, 9)
 	here, there := sdk.NewInMemoryTransports()

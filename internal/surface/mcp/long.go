@@ -42,13 +42,13 @@ func (s *Server) callLong(ctx context.Context, t verb.Tool, c call, r Request, o
 
 // begin queues the run of a call for the daemon. If none is at work, it is carried out in this
 // process; failed then says why it could not be.
-func (s *Server) begin(ctx context.Context, t verb.Tool, c call, r Request, caller api.Caller) (f verb.Fired, failed <-chan error, err error) {
+func (s *Server) begin(ctx context.Context, t verb.Tool, c call, r Request, caller verb.Caller) (f verb.Fired, failed <-chan error, err error) {
 	if f, err = t.Long.Fire(ctx, caller, c.in); !errors.Is(err, verb.ErrNoDaemon) {
 		return f, nil, err
 	}
 	ids, ended := make(chan string, 1), make(chan error, 1)
 	var once sync.Once
-	r.Say = func(p api.Progress) {
+	r.Say = func(p verb.Progress) {
 		if p.Event != nil && p.Event.RunID != "" {
 			once.Do(func() { ids <- p.Event.RunID })
 		}
@@ -86,14 +86,14 @@ func firedOf(v runs.View) verb.Fired {
 }
 
 // follow waits until a run has ended, and tells its progress.
-func (s *Server) follow(ctx context.Context, c api.Caller, id string, failed <-chan error, p progress) (v runs.View, err error) {
+func (s *Server) follow(ctx context.Context, c verb.Caller, id string, failed <-chan error, p progress) (v runs.View, err error) {
 	waited, told := time.Duration(0), -progressGap
 	for ctx.Err() == nil {
 		if v, err = api.ShowRun.Call(ctx, c, api.RunRef{Run: id}); err != nil {
 			return v, err
 		}
 		if v.State == "dead" { // Its process has died: it is concluded, and then has ended.
-			if _, err := verb.RecoverRuns.Call(ctx, c, api.None{}); err != nil {
+			if _, err := verb.RecoverRuns.Call(ctx, c, verb.None{}); err != nil {
 				return v, err
 			}
 			if v, err = api.ShowRun.Call(ctx, c, api.RunRef{Run: id}); err != nil {

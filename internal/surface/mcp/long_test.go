@@ -67,7 +67,7 @@ func TestAClientIsToldOfProgressTwiceASecondHoweverManyCallsItMakes(t *testing.T
 			},
 		})
 		d := &daemon{lasts: seconds * time.Second}
-		s := New(Options{Version: "1", By: loop.Actor{Role: loop.RoleAgent}, Dir: "/repo", Log: slog.New(slog.DiscardHandler), Open: func(Request) api.Caller { return d }})
+		s := New(Options{Version: "1", By: loop.Actor{Role: loop.RoleAgent}, Dir: "/repo", Log: slog.New(slog.DiscardHandler), Open: func(Request) verb.Caller { return d }})
 		here, there := sdk.NewInMemoryTransports()
 		if _, err := s.server.Connect(t.Context(), there, nil); err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func TestAClientIsToldOfProgressTwiceASecondHoweverManyCallsItMakes(t *testing.T
 
 // inProcess has no daemon: it carries out a run itself, until it is released.
 type inProcess struct {
-	say     func(api.Progress)
+	say     func(verb.Progress)
 	release <-chan struct{}
 	ended   chan<- error // whether the run was interrupted
 }
@@ -122,7 +122,7 @@ func (p inProcess) Call(ctx context.Context, v verb.Info, _, out any) error {
 	case api.ShowRun.Name:
 		reflect.ValueOf(out).Elem().Set(reflect.ValueOf(runs.View{ID: "run1", Loop: "slow", State: "running"}))
 	case api.StartRun.Name:
-		p.say(api.Progress{Event: &loop.Event{RunID: "run1"}})
+		p.say(verb.Progress{Event: &loop.Event{RunID: "run1"}})
 		<-p.release
 		p.ended <- ctx.Err()
 	}
@@ -136,7 +136,7 @@ func TestAClientThatStopsReadingIsCutOffAndItsRunIsNot(t *testing.T) {
 	release, ended := make(chan struct{}), make(chan error, 1)
 	s := New(Options{
 		Version: "1", By: loop.Actor{Role: loop.RoleAgent}, Dir: "/repo", Log: slog.New(slog.DiscardHandler),
-		Open: func(r Request) api.Caller { return inProcess{r.Say, release, ended} },
+		Open: func(r Request) verb.Caller { return inProcess{r.Say, release, ended} },
 	})
 	in, client, err := os.Pipe()
 	if err != nil {

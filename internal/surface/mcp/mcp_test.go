@@ -19,13 +19,13 @@ import (
 )
 
 // connect returns a client of a server whose verbs answer as ask says.
-func connect(t *testing.T, o Options, ask api.Caller) *sdk.ClientSession {
+func connect(t *testing.T, o Options, ask verb.Caller) *sdk.ClientSession {
 	t.Helper()
 	o.Version, o.Log, o.Dir = "1", slog.New(slog.DiscardHandler), "/repo"
 	if o.By.Role == "" {
 		o.By = loop.Actor{Who: "agent", Role: loop.RoleAgent, From: "mcp"}
 	}
-	o.Open = func(Request) api.Caller { return ask }
+	o.Open = func(Request) verb.Caller { return ask }
 	s := New(o)
 	t.Cleanup(s.Close)
 	here, there := sdk.NewInMemoryTransports()

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // prompt is a text that a person picks in a client.
@@ -16,7 +17,7 @@ type prompt struct {
 	argument   string // its only one, which is required
 	about      string // what the argument is
 	text       string // what the model is asked, before the argument
-	read       func(ctx context.Context, c api.Caller, value string) (any, error)
+	read       func(ctx context.Context, c verb.Caller, value string) (any, error)
 }
 
 func prompts() []prompt {
@@ -38,14 +39,14 @@ Say how the gate could pass although the condition does not hold, and make that 
 		{
 			"explain_run", "Explain why a run failed, or why nothing happened", "run", "run id, LOOP#N, or LOOP",
 			`Explain how this run ended to somebody who was not there: what was tried, which gate or rule decided, and what to do about it, the likeliest cause first. Read more with loop_trace and loop_diff if you need it.`,
-			func(ctx context.Context, c api.Caller, value string) (any, error) {
+			func(ctx context.Context, c verb.Caller, value string) (any, error) {
 				return api.ExplainRun.Call(ctx, c, api.RunRef{Run: value})
 			},
 		},
 		{
 			"prepare_approval", "Prepare a person's answer to an approval", "approval", "id of an approval, LOOP#N, or LOOP",
 			`Prepare the answer to this approval for the person who gives it: what happens on yes, what the change does, what its gates have and have not shown, what you would look at before saying yes. Read the change with loop_diff. You cannot answer it; do not recommend an answer without a reason that can be checked.`,
-			func(ctx context.Context, c api.Caller, value string) (any, error) {
+			func(ctx context.Context, c verb.Caller, value string) (any, error) {
 				return api.ShowApproval.Call(ctx, c, api.ApprovalRef{Approval: value})
 			},
 		},

@@ -32,7 +32,7 @@ const (
 type template struct {
 	uri, name, does string
 	parts           []string // what {part} may be
-	read            func(ctx context.Context, c api.Caller, vars []string) (any, error)
+	read            func(ctx context.Context, c verb.Caller, vars []string) (any, error)
 }
 
 // templates are the resources that depend on what there is. The variables of their addresses
@@ -55,11 +55,11 @@ func templates() []template {
 	}
 }
 
-func readInbox(ctx context.Context, c api.Caller, _ []string) (any, error) {
+func readInbox(ctx context.Context, c verb.Caller, _ []string) (any, error) {
 	return api.ListApprovals.Call(ctx, c, api.ApprovalQuery{})
 }
 
-func readLoop(ctx context.Context, c api.Caller, vars []string) (any, error) {
+func readLoop(ctx context.Context, c verb.Caller, vars []string) (any, error) {
 	name, part := vars[0], vars[1]
 	if part == "runlog" {
 		return api.ShowRunLog.Call(ctx, c, api.LoopRef{Loop: name})
@@ -74,7 +74,7 @@ func readLoop(ctx context.Context, c api.Caller, vars []string) (any, error) {
 	return row, err
 }
 
-func readRun(ctx context.Context, c api.Caller, vars []string) (any, error) {
+func readRun(ctx context.Context, c verb.Caller, vars []string) (any, error) {
 	ref := api.RunRef{Run: vars[0]}
 	if vars[1] == "diff" {
 		p, err := api.DiffRun.Call(ctx, c, ref)
@@ -99,7 +99,7 @@ func readRun(ctx context.Context, c api.Caller, vars []string) (any, error) {
 }
 
 // transcript is what happened in a run, a line for each event.
-func transcript(ctx context.Context, c api.Caller, id string) (string, error) {
+func transcript(ctx context.Context, c verb.Caller, id string) (string, error) {
 	var b strings.Builder
 	for after := int64(0); b.Len() < mostResource; {
 		page, err := api.ListEvents.Call(ctx, c, api.EventQuery{ID: id, After: after, Limit: mostEvents})
@@ -117,7 +117,7 @@ func transcript(ctx context.Context, c api.Caller, id string) (string, error) {
 	return b.String(), nil
 }
 
-func readApproval(ctx context.Context, c api.Caller, vars []string) (any, error) {
+func readApproval(ctx context.Context, c verb.Caller, vars []string) (any, error) {
 	return api.ShowApproval.Call(ctx, c, api.ApprovalRef{Approval: vars[0]})
 }
 
@@ -180,7 +180,7 @@ func enclose(label string, out any) (string, error) {
 
 // resource is what an address means: how it is read, with what, and in which folder.
 type resource struct {
-	read func(ctx context.Context, c api.Caller, vars []string) (any, error)
+	read func(ctx context.Context, c verb.Caller, vars []string) (any, error)
 	vars []string
 	dir  string
 }
@@ -226,8 +226,8 @@ func (s *Server) find(ctx context.Context, uri string) (any, error) {
 }
 
 // openIn is what carries out verbs that only read, in a folder.
-func (s *Server) openIn(dir string) api.Caller {
-	return s.Open(Request{Dir: dir, By: s.By, Say: func(api.Progress) {}})
+func (s *Server) openIn(dir string) verb.Caller {
+	return s.Open(Request{Dir: dir, By: s.By, Say: func(verb.Progress) {}})
 }
 
 // match reads the variables of an address.

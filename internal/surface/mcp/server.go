@@ -28,7 +28,7 @@ type Request struct {
 	Dir string // the folder in whose workspace it is carried out
 	By  loop.Actor
 	Key string // verb.Call.Key
-	Say func(api.Progress)
+	Say func(verb.Progress)
 }
 
 // Options are what a Server is made of. All but Log, Group and Told are required.
@@ -38,7 +38,7 @@ type Options struct {
 	By      loop.Actor
 	Dir     string // of calls that name no workspace
 	// Open returns what carries out the verbs of a request. It may be called concurrently.
-	Open func(r Request) api.Caller
+	Open func(r Request) verb.Caller
 	Log  *slog.Logger
 
 	// Told hears of each call of a tool, and what became of it: ok, or the code of its error.

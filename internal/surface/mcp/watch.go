@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/rules/loop"
 	"github.com/pawl-run/pawl/internal/surface/api"
+	"github.com/pawl-run/pawl/internal/verbs/verb"
 )
 
 // watchGap is between two looks whether the store's feed has moved: a resource has at most one
@@ -110,7 +111,7 @@ func (s *Server) look(ctx context.Context) {
 		if err != nil {
 			continue // It was located when it was subscribed to.
 		}
-		place, err := api.FindFeedHead.Call(ctx, s.openIn(of.dir), api.None{})
+		place, err := api.FindFeedHead.Call(ctx, s.openIn(of.dir), verb.None{})
 		if err == nil && place.Cursor == head {
 			continue
 		}
