@@ -39,31 +39,6 @@ type GH struct {
 	Program string   // empty means gh from the PATH of Environ
 }
 
-// CheckLogin returns nil if gh can be started and has a login for the
-// repository's host, or else a *loop.Fault with the fix.
-func (g GH) CheckLogin(ctx context.Context, repo Repository) error {
-	if err := repo.validate(); err != nil {
-		return err
-	}
-	_, err := g.runGH(ctx, nil, "auth", "status", "--hostname="+repo.Host)
-	if err != nil && !isMissing(err) && ctx.Err() == nil {
-		return noLoginError(repo.Host, err)
-	}
-	return err
-}
-
-func isMissing(err error) bool {
-	f, ok := errors.AsType[*loop.Fault](err)
-	return ok && f.Exit == loop.ExitMissing
-}
-
-func noLoginError(host string, err error) error {
-	return &loop.Fault{
-		Exit: loop.ExitMissing, What: "gh has no login for " + host, Why: err.Error(),
-		Fix: "{1}", Actions: []loop.Command{loop.HostCommand("gh", "auth", "login", "--hostname", host)}, Err: err,
-	}
-}
-
 // runDecoding runs gh and decodes the single JSON value that it prints.
 func (g GH) runDecoding(ctx context.Context, into any, args ...string) error {
 	out, err := g.runGH(ctx, nil, args...)

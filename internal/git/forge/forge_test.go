@@ -266,20 +266,15 @@ func TestAHostThatNeverAnswersIsUnknownWithinFiveSeconds(t *testing.T) {
 }
 
 func TestWhatIsWrongWithGhIsSaidWithTheFix(t *testing.T) {
-	gh := newFakeGH(t, map[string]string{"auth-status.exit": "1", "auth-status.err": "You are not logged\x1b[2J in\nmore"})
-	err := gh.CheckLogin(t.Context(), repo)
-	wantFault(t, err, loop.ExitMissing, "gh auth login --hostname github.com")
+	gh := newFakeGH(t, map[string]string{"pr-list.exit": "4", "pr-list.err": "To get\x1b[2J started\nmore"})
+	_, _, err := gh.FindPullRequest(t.Context(), repo, "b")
+	wantFault(t, err, loop.ExitMissing, "gh auth login")
 	if strings.Contains(err.Error(), "\x1b") || strings.Contains(err.Error(), "more") {
 		t.Errorf("the message holds what gh printed as it is: %q", err)
 	}
-	if err := newFakeGH(t, nil).CheckLogin(t.Context(), repo); err != nil {
-		t.Errorf("Available = %v, want nil", err)
-	}
 	gh.Program = filepath.Join(gh.dir, "no-such-gh")
-	wantFault(t, gh.CheckLogin(t.Context(), repo), loop.ExitMissing, "install gh")
-	gh = newFakeGH(t, map[string]string{"pr-list.exit": "4", "pr-list.err": "To get started"})
 	_, _, err = gh.FindPullRequest(t.Context(), repo, "b")
-	wantFault(t, err, loop.ExitMissing, "gh auth login")
+	wantFault(t, err, loop.ExitMissing, "install gh")
 }
 
 func TestParseTakesTheRepositoryOutOfAnAddress(t *testing.T) {

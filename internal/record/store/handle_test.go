@@ -174,7 +174,7 @@ func TestAShortUpdateOfAHolderDoesNotWaitForALongOne(t *testing.T) {
 			t.Errorf("after it: %v, %v", tried, err)
 		}
 		var n int64
-		err = h.TryView(t.Context(), func(r *store.Reader) error {
+		err = h.View(t.Context(), func(r *store.Reader) error {
 			got, err := r.Run(t.Context(), run.ID)
 			n = got.N
 			return err

@@ -92,11 +92,6 @@ func (h *Holding) View(ctx context.Context, fn func(*Reader) error) error {
 	return h.retry(ctx, newAttempts(), func() error { return h.store.View(ctx, fn) })
 }
 
-// TryView is View with one attempt.
-func (h *Holding) TryView(ctx context.Context, fn func(*Reader) error) error {
-	return h.store.explainGone(h.store.tryView(ctx, fn))
-}
-
 func (h *Holding) newAttempts() *attempts {
 	t := newAttempts()
 	t.commit.run, t.commit.before = h.run, h.lease

@@ -141,14 +141,6 @@ func checkEventRef(ref string) error {
 	return nil
 }
 
-// MatchesRef reports whether a source of the kind OnRef means a ref.
-func (s EventSource) MatchesRef(ref string) bool {
-	if below, all := strings.CutSuffix(s.What, "*"); all {
-		return strings.HasPrefix(ref, below) && ref != below
-	}
-	return ref == s.What
-}
-
 // FiringVerdict is what became of an event.
 type FiringVerdict string
 

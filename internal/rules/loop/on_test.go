@@ -50,23 +50,6 @@ func TestAnItemOfOnIsOneOfTheTableOrSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestASourceOfRefsMeansOneOrAllBelowIt(t *testing.T) {
-	for source, refs := range map[string]map[string]bool{
-		"ref:refs/heads/main": {"refs/heads/main": true, "refs/heads/main2": false, "refs/heads/main/x": false},
-		"ref:refs/tags/*":     {"refs/tags/v1": true, "refs/tags/a/b": true, "refs/tags/": false, "refs/heads/v1": false},
-	} {
-		s, err := loop.ParseEventSource(source)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for ref, want := range refs {
-			if got := s.MatchesRef(ref); got != want {
-				t.Errorf("%s means %s: %v, want %v", source, ref, got, want)
-			}
-		}
-	}
-}
-
 func FuzzEventSource(f *testing.F) {
 	for _, seed := range []string{"file:src/**", "ref:refs/tags/*", "webhook:deploy", "loop:ci-watch=gave_up", "cmd:gh pr list", "push", "loop:a=b=c", "ref:refs/heads/ä"} {
 		f.Add(seed)

@@ -82,19 +82,6 @@ func at(who string) string {
 	return "@" + who
 }
 
-// FirstOrder returns which of two orders or claims counts: that of the higher layer, or else
-// the earlier one. Words say so for the activity of the board.
-func FirstOrder(team people.Team, a, b Message) (first Message, words string) {
-	if compareOrders(team, a, b) > 0 {
-		a, b = b, a
-	}
-	why := "of the higher layer"
-	if heightOf(team, a.FromAgentID) == heightOf(team, b.FromAgentID) {
-		why = "the earlier one"
-	}
-	return a, fmt.Sprintf("the order of %s to %s goes before that of %s to %s: it is %s", at(a.FromAgentID), at(a.ToAgentID), at(b.FromAgentID), at(b.ToAgentID), why)
-}
-
 func compareOrders(team people.Team, a, b Message) int {
 	return cmp.Or(cmp.Compare(heightOf(team, b.FromAgentID), heightOf(team, a.FromAgentID)), cmp.Compare(a.SentAt, b.SentAt), cmp.Compare(a.ID, b.ID))
 }

@@ -244,13 +244,6 @@ func (b *Inbox) Has(delivery string) bool {
 	return delivery != "" && slices.ContainsFunc(b.entries, func(e entry) bool { return e.Delivery == fold(delivery) })
 }
 
-// HasSections reports whether the file has both sections.
-func (b *Inbox) HasSections() bool {
-	_, _, pending := b.section("pending")
-	_, _, processed := b.section("processed")
-	return pending && processed
-}
-
 // NewInbox returns the INBOX.md of an agent that has no messages.
 func NewInbox(agent string) string {
 	return "# " + fold(agent) + " — INBOX\n\n## Pending\n\n## Processed\n"
