@@ -124,6 +124,12 @@ func newCluster(t *testing.T, verbs []string, loops []string) *cluster {
 // beats is the file in which all agents say that they live.
 func (c *cluster) beats() string { return filepath.Join(c.dir, "beats") }
 
+// hasBeats reports whether an agent has worked yet.
+func (c *cluster) hasBeats() bool {
+	_, err := os.Stat(c.beats())
+	return err == nil
+}
+
 // start starts the process of a node.
 func (c *cluster) start(n *clusterNode) {
 	cmd := n.command(n.verb, nodeEnv+"="+n.name, leaseEnv+"="+clusterLease.String(), seedEnv+"="+strconv.FormatUint(c.random.Uint64(), 10))
@@ -336,7 +342,7 @@ func TestNodesOfOneStoreKeepEveryPromiseWhateverHappensToThem(t *testing.T) {
 	for _, n := range c.nodes {
 		c.start(n)
 	}
-	for end := time.Now().Add(long); time.Now().Before(end) || c.runs() < 3; { // A busy machine takes its time.
+	for end := time.Now().Add(long); time.Now().Before(end) || c.runs() < 3 || !c.hasBeats(); { // A busy machine takes its time.
 		time.Sleep(time.Duration(c.random.Int64N(int64(time.Second))))
 		c.fault()
 	}
