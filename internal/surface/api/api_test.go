@@ -109,7 +109,7 @@ func contradictions(v verb.Info) map[string]bool {
 		"an agent inside a run may ask for it, and other agents may not":       v.PostRefusal != nil && v.AgentRefusal == nil || v.ReadRefusal != nil && v.Hidden != "",
 		"agents may not ask for it, and have a tool":                           v.AsTool() != nil && v.RefusesAgents() != "",
 		"it has a tool, and a reason why not":                                  v.AsTool() != nil && v.WhyNoTool != "",
-		"Once is ByRun, and its result is no run":                              v.Once == verb.ByRun && !isRun,
+		"Once is ByRun, but its result is not a run":                           v.Once == verb.ByRun && !isRun,
 		"it has Needs without Twin, or Twin without Needs":                     (v.Needs == "") != (v.Twin == ""),
 	}
 }
