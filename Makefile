@@ -24,6 +24,8 @@ test test-all generate: export GOGC ?= 400
 test test-all generate: export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
 # The program is released without cgo, and starts faster so. Only the race detector needs it.
 test test-all generate: export CGO_ENABLED ?= $(if $(filter -race,$(TESTFLAGS)),1,0)
+# make test tries properties with the same cases each time. RAPID_SEED=0 draws others, as make test-all does.
+test: export RAPID_SEED ?= 1
 # Packages are run in this order: the longest first, so that none runs alone in the end.
 LONGEST := ./internal/surface/compose ./internal/cycle/engine ./internal/surface/cli ./internal/record/store ./internal/ground/proc
 
@@ -41,9 +43,8 @@ build: ## bin/pawl as it is released: static, stripped, reproducible
 
 # make lint has vet. Many tests wait for a process, a lease or a server: two packages more than there are cores keep these busy.
 # With one more they were idle for a seventh of the time, as one of the packages is often proc, which waits for five sixths of its own.
-# Properties are tried with the same cases each time; RAPID_SEED=0 draws others, as make test-all does.
 test: postgres ## every test, on SQLite and PostgreSQL (TESTFLAGS="-run X -v")
-	RAPID_SEED=$${RAPID_SEED:-1} tools/testtmp.sh tools/summary.sh $(GO) test -p $$(( $$(getconf _NPROCESSORS_ONLN) + 2 )) -timeout 1h $(TESTBUILD) $(TESTFLAGS) $(LONGEST) ./...
+	tools/testtmp.sh tools/summary.sh $(GO) test -p $$(( $$(getconf _NPROCESSORS_ONLN) + 2 )) -timeout 1h $(TESTBUILD) $(TESTFLAGS) $(LONGEST) ./...
 
 # Each test of the sweep adds its table to the file; the tables are printed also
 # when something failed.

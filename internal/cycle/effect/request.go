@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/rules/loop"
 )
 
-// RequestsFor returns the effects of an approved landing, push or pull request.
+// RequestsFor returns the effects of an approved landing, push or pull request. A yes to anything else has none.
 func RequestsFor(a loop.Approval, now time.Time) []loop.EffectRequest {
 	args := map[string]string{
 		ArgBranch: a.Action.Branch, ArgCommit: a.Action.Commit, ArgBase: a.Action.Base, ArgOnto: a.Action.Onto,
@@ -25,12 +25,14 @@ func RequestsFor(a loop.Approval, now time.Time) []loop.EffectRequest {
 	case loop.ActionPush:
 		args[ArgRemote] = a.Action.Remote
 		return []loop.EffectRequest{{Kind: KindBranchPush, Key: a.ID + "/push", Args: args}}
+	case loop.ActionLand:
+		if a.Action.Merge {
+			args[ArgMerge] = "true"
+			args[ArgMessage] = fmt.Sprintf("Land %s\n\nPawl-Approval: %s\nPawl-Tree: %s\n", a.Action.Branch, a.ID, a.Tree)
+		}
+		return []loop.EffectRequest{{Kind: KindLand, Key: a.ID + "/land", Args: args}}
 	}
-	if a.Action.Merge {
-		args[ArgMerge] = "true"
-		args[ArgMessage] = fmt.Sprintf("Land %s\n\nPawl-Approval: %s\nPawl-Tree: %s\n", a.Action.Branch, a.ID, a.Tree)
-	}
-	return []loop.EffectRequest{{Kind: KindLand, Key: a.ID + "/land", Args: args}}
+	return nil
 }
 
 // Retries are requests for effects that were tried before, by a run of that id: they look

@@ -27,11 +27,14 @@ func TestAYesConsistsOfWhatWasAskedForAndNothingElse(t *testing.T) {
 	merge.Merge = true
 	pull.Kind, pull.Remote, pull.Why = loop.ActionPullRequest, "origin", " mend it\n\nbecause\n"
 	silent.Kind, silent.Remote = loop.ActionPullRequest, "origin"
+	keep := action
+	keep.Kind = loop.ActionKeep
 	for name, c := range map[string]struct {
 		action loop.Action
 		want   []loop.EffectRequest
 	}{
-		"a landing": {action, []loop.EffectRequest{{Kind: effect.KindLand, Key: "ap_1/land", Args: args()}}},
+		"a branch that stays as it is": {keep, nil},
+		"a landing":                    {action, []loop.EffectRequest{{Kind: effect.KindLand, Key: "ap_1/land", Args: args()}}},
 		"a merge": {merge, []loop.EffectRequest{{Kind: effect.KindLand, Key: "ap_1/land", Args: args(
 			effect.ArgMerge, "true", effect.ArgMessage, "Land pawl/l/1\n\nPawl-Approval: ap_1\nPawl-Tree: t\n")}}},
 		"a pull request": {pull, []loop.EffectRequest{

@@ -102,8 +102,7 @@ func (o *outbox) admitLanding(ctx context.Context, e loop.Effect, id string) err
 	allows := func(r loop.EffectRequest) bool {
 		return r.Kind == e.Kind && maps.Equal(decided(r.Args), decided(e.Args))
 	}
-	lands := slices.Contains([]string{loop.ActionLand, loop.ActionPullRequest, loop.ActionPush}, a.Action.Kind)
-	if !lands || !a.Action.MayAdvance(e.Args[effect.ArgOnto]) || !slices.ContainsFunc(effect.RequestsFor(a, o.Now()), allows) {
+	if !a.Action.MayAdvance(e.Args[effect.ArgOnto]) || !slices.ContainsFunc(effect.RequestsFor(a, o.Now()), allows) {
 		return rowFault("apply effect "+e.Key, "it is not what "+a.ID+" allows")
 	}
 	return nil

@@ -415,7 +415,11 @@ func TestAttack126AYesAllowsNoOtherLanding(t *testing.T) {
 			}
 			a.exec(`UPDATE approvals SET state = 'approved' WHERE id = $1`, yes.ID) // No run tries it by itself.
 			forbidden := "it is not what " + yes.ID + " allows"
-			allowed := effect.RequestsFor(yes, time.Now())[0]
+			land := yes
+			if lands == "" { // Nothing is asked for: a row says that it is a landing.
+				land.Action.Kind = loop.ActionLand
+			}
+			allowed := effect.RequestsFor(land, time.Now())[0]
 			for _, other := range []string{effect.KindLand, effect.KindPush, effect.KindPullRequest, effect.KindBranchPush} {
 				if other != lands {
 					a.wantRowRefused(other+" by a yes to "+kind, loop.Effect{Kind: other, Key: yes.ID + "/" + other, Args: allowed.Args}, forbidden)
