@@ -47,13 +47,13 @@ func TestOnlyATextOfAPersonStandsInAPromptAsItIs(t *testing.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 0, 12).Draw(t, "text"), "") + "mark"
 		var b strings.Builder
 		envelope.Field{Text: text, By: by}.Write(&b, "Goal")
-		out, in := outside(t, b.String())
-		if by == loop.RoleHuman {
+		if by == loop.RoleHuman { // Also where it looks like the beginning of a block.
 			if b.String() != "# Goal\n"+text+"\n" {
 				t.Fatalf("a person's text is changed:\n%s", b.String())
 			}
 			return
 		}
+		out, in := outside(t, b.String())
 		if strings.Contains(out, "mark") || !strings.Contains(in, "mark") {
 			t.Fatalf("the text of %q is outside of the envelope:\n%s", by, b.String())
 		}
